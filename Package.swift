@@ -1,0 +1,109 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// The settings that every Swift target shares, so that no target can drift from the others.
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+/// A library target of the package, in `Sources`.
+func source(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+/// A test target, in `Tests`.
+func tests(
+    _ name: String,
+    _ dependencies: [Target.Dependency],
+    path: String? = nil,
+    exclude: [String] = []
+) -> Target {
+    .testTarget(
+        name: name,
+        dependencies: dependencies,
+        path: path,
+        exclude: exclude,
+        swiftSettings: settings
+    )
+}
+
+let package = Package(
+    name: "Waybill",
+    platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
+    products: [
+        .library(name: "Waybill", targets: ["Waybill"]),
+        .library(name: "WaybillMQTT", targets: ["WaybillMQTT"]),
+        .library(name: "WaybillTesting", targets: ["WaybillTesting"]),
+    ],
+    targets: [
+        // The innermost ring, and the wire cores on it: values, no I/O.
+        source("WireCore"),
+        source("MQTTWire", ["WireCore"]),
+
+        // Sockets, clocks and randomness.
+        .target(name: "CWaybillLinux"),
+        source(
+            "WaybillLink",
+            ["WireCore", .target(name: "CWaybillLinux", condition: .when(platforms: [.linux]))]
+        ),
+
+        // What users write, the transports, and what users test with.
+        source("Waybill", ["WireCore"]),
+        source("WaybillMQTT", ["Waybill", "WaybillLink", "MQTTWire", "WireCore"]),
+        source("WaybillTesting", ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"]),
+
+        // Examples, compiled and run by the test command.
+        .target(
+            name: "ChatService",
+            dependencies: ["Waybill"],
+            path: "Examples/ChatService",
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "Quickstart",
+            dependencies: ["ChatService", "Waybill", "WaybillMQTT", "WaybillTesting"],
+            path: "Examples/Quickstart",
+            swiftSettings: settings
+        ),
+        tests(
+            "ChatServiceTests",
+            ["ChatService", "Waybill", "WaybillTesting"],
+            path: "Examples/ChatServiceTests"
+        ),
+
+        // Tests.
+        .target(
+            name: "WireTestSupport",
+            dependencies: ["WireCore"],
+            path: "Tests/WireTestSupport",
+            swiftSettings: settings
+        ),
+        tests("WireCoreTests", ["WireCore", "WireTestSupport"]),
+        tests("MQTTWireTests", ["MQTTWire", "WireCore", "WireTestSupport"]),
+        tests("WaybillTests", ["Waybill", "WaybillTesting"]),
+        tests("WaybillLinkTests", ["WaybillLink", "WaybillTesting", "WireCore"]),
+        tests(
+            "WaybillMQTTTests",
+            [
+                "Waybill", "WaybillMQTT", "WaybillLink", "WaybillTesting", "MQTTWire", "WireCore",
+                "WireTestSupport",
+            ]
+        ),
+        tests("WaybillTestingTests", ["Waybill", "WaybillTesting"]),
+        tests("ArchitectureTests", []),
+        tests("ServerTests", ["Waybill", "WaybillMQTT", "WaybillTesting"]),
+        .executableTarget(
+            name: "WaybillBenchmarks",
+            dependencies: [
+                "Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore",
+            ],
+            path: "Tests/Benchmarks",
+            exclude: ["References", "run"],
+            swiftSettings: settings
+        ),
+    ]
+)

@@ -1,0 +1,20 @@
+// The system calls that the event loop needs and Glibc's module map lacks.
+#ifndef CWAYBILLLINUX_H
+#define CWAYBILLLINUX_H
+
+#ifdef __linux__
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+/// Waits for events.
+///
+/// timeout_ns: nanoseconds; negative waits for ever. Where the kernel lacks epoll_pwait2 (Linux 5.11)
+/// the timeout is rounded up to milliseconds. Returns as epoll_wait does, with errno set.
+int waybill_epoll_wait(int epfd, struct epoll_event *events, int capacity, int64_t timeout_ns);
+
+/// Sets how much later than asked the calling thread's timers may fire, in nanoseconds.
+void waybill_set_timer_slack(uint64_t nanoseconds);
+#endif
+
+#endif

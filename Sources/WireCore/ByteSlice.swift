@@ -1,0 +1,65 @@
+/// A range of received bytes that shares the memory they were read into.
+///
+/// Made by ``ReceiveBuffer``; making one copies nothing. A slice keeps the whole piece of memory
+/// alive, so it is meant to be short-lived: whoever keeps a payload copies it out, once.
+package struct ByteSlice: Sendable {
+    @usableFromInline let storage: ByteStorage?
+    @usableFromInline let offset: Int
+
+    /// The number of bytes.
+    package let count: Int
+
+    // Precondition, kept by `ReceiveBuffer`: `offset + count` does not pass the filled part of
+    // `storage`, whose bytes are not written again while this slice lives (see `ByteStorage`).
+    @inlinable
+    init(storage: ByteStorage?, offset: Int, count: Int) {
+        self.storage = storage
+        self.offset = offset
+        self.count = count
+    }
+
+    /// No bytes.
+    package static let empty = ByteSlice(storage: nil, offset: 0, count: 0)
+
+    /// A slice over a copy of the bytes given.
+    package init(copying bytes: some Collection<UInt8>) {
+        let storage = ByteStorage(capacity: bytes.count)
+        // In bounds: the buffer spans just the `bytes.count` bytes that were allocated.
+        let target = UnsafeMutableRawBufferPointer(start: storage.base, count: bytes.count)
+        target.copyBytes(from: bytes)
+        self.init(storage: storage, offset: 0, count: bytes.count)
+    }
+
+    /// Calls `body` with the bytes, which must not be used after it returns.
+    @inlinable
+    package func withUnsafeBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        guard let storage else { return try body(UnsafeRawBufferPointer(start: nil, count: 0)) }
+        // In bounds by the precondition of `init`; `storage` outlives the call.
+        defer { withExtendedLifetime(storage) {} }
+        return try body(UnsafeRawBufferPointer(start: storage.base + offset, count: count))
+    }
+
+    /// The bytes, copied.
+    package var bytes: [UInt8] {
+        withUnsafeBytes { Array($0) }
+    }
+}
+
+extension ByteSlice: Hashable {
+    package static func == (left: ByteSlice, right: ByteSlice) -> Bool {
+        left.count == right.count
+            && left.withUnsafeBytes { one in right.withUnsafeBytes { one.elementsEqual($0) } }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+}
+
+extension ByteSlice: ExpressibleByArrayLiteral {
+    package init(arrayLiteral elements: UInt8...) {
+        self.init(copying: elements)
+    }
+}

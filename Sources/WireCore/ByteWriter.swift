@@ -1,0 +1,123 @@
+/// Bytes on their way out: encoders append, the link takes from the front.
+///
+/// Integers are written in network order (big endian).
+package struct ByteWriter: Sendable {
+    @usableFromInline var storage: ByteStorage
+    @usableFromInline var start = 0
+    @usableFromInline var end = 0
+
+    /// Creates an empty writer.
+    package init(capacity: Int = 512) {
+        storage = ByteStorage(capacity: capacity)
+    }
+
+    /// The number of bytes that wait.
+    @inlinable
+    package var count: Int { end - start }
+
+    /// Whether no byte waits.
+    @inlinable
+    package var isEmpty: Bool { start == end }
+
+    /// The bytes that wait, copied.
+    package var bytes: [UInt8] {
+        withUnsafeBytes { Array($0) }
+    }
+
+    /// Calls `body` with the bytes that wait, which must not be used after it returns.
+    @inlinable
+    package func withUnsafeBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        // In bounds: 0 <= start <= end <= capacity always holds.
+        defer { withExtendedLifetime(storage) {} }
+        return try body(UnsafeRawBufferPointer(start: storage.base + start, count: end - start))
+    }
+
+    /// Removes bytes from the front.
+    package mutating func consume(_ count: Int) {
+        start = min(start + max(count, 0), end)
+        if start == end { removeAll() }
+    }
+
+    /// Takes back everything past a length, as if it had not been written.
+    package mutating func truncate(to count: Int) {
+        end = start + min(max(count, 0), end - start)
+    }
+
+    /// Removes everything and keeps the memory for what comes next.
+    package mutating func removeAll() {
+        start = 0
+        end = 0
+    }
+
+    /// Takes the bytes that wait, copied, and leaves the writer empty.
+    package mutating func takeBytes() -> [UInt8] {
+        defer { removeAll() }
+        return bytes
+    }
+
+    /// Appends a byte.
+    @inlinable
+    package mutating func append(_ byte: UInt8) {
+        // In bounds: `reserve` has made room for one byte at `end`.
+        reserve(1).storeBytes(of: byte, as: UInt8.self)
+        end += 1
+    }
+
+    /// Appends a two-byte integer.
+    @inlinable
+    package mutating func append(_ value: UInt16) {
+        // In bounds: `reserve` has made room for two bytes at `end`.
+        reserve(2).storeBytes(of: value.bigEndian, as: UInt16.self)
+        end += 2
+    }
+
+    /// Appends a four-byte integer.
+    @inlinable
+    package mutating func append(_ value: UInt32) {
+        // In bounds: `reserve` has made room for four bytes at `end`.
+        reserve(4).storeBytes(of: value.bigEndian, as: UInt32.self)
+        end += 4
+    }
+
+    /// Appends bytes.
+    @inlinable
+    package mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        guard let source = bytes.baseAddress, bytes.count > 0 else { return }
+        // In bounds: `reserve` has made room for all of them, in memory that nobody else sees.
+        reserve(bytes.count).copyMemory(from: source, byteCount: bytes.count)
+        end += bytes.count
+    }
+
+    /// Appends a copy of the bytes given.
+    package mutating func append(contentsOf bytes: some Sequence<UInt8>) {
+        for byte in bytes { append(byte) }
+    }
+
+    /// Appends the bytes that something lends.
+    @inlinable
+    package mutating func append(_ source: some WireBytes) {
+        source.withWireBytes { append($0) }
+    }
+
+    /// Makes room for `count` more bytes and returns where they go.
+    @inlinable
+    mutating func reserve(_ count: Int) -> UnsafeMutableRawPointer {
+        if storage.capacity - end < count || !isKnownUniquelyReferenced(&storage) {
+            grow(by: count)
+        }
+        return storage.base + end
+    }
+
+    @usableFromInline
+    mutating func grow(by count: Int) {
+        let waiting = end - start
+        let fresh = ByteStorage(capacity: max(waiting + count, storage.capacity * 2))
+        // In bounds on both sides: `waiting` bytes lie at `start`, and fit in the fresh memory.
+        fresh.base.copyMemory(from: storage.base + start, byteCount: waiting)
+        storage = fresh
+        start = 0
+        end = waiting
+    }
+}

@@ -1,0 +1,108 @@
+/// The bytes that have arrived and are not yet decoded.
+///
+/// A driver reads into it, a core decodes from its front. Payloads leave as ``ByteSlice`` values that
+/// share its memory, so decoding copies nothing; when slices are still alive at the next read, the
+/// buffer moves to fresh memory and leaves the old to them.
+package struct ReceiveBuffer: Sendable {
+    private var storage: ByteStorage
+    private var start = 0
+    private var end = 0
+    private let initialCapacity: Int
+
+    /// Creates an empty buffer.
+    /// - Parameter capacity: How many bytes one read may take, at the least.
+    package init(capacity: Int = 65_536) {
+        initialCapacity = max(capacity, 16)
+        storage = ByteStorage(capacity: initialCapacity)
+    }
+
+    /// The number of bytes that wait to be decoded.
+    package var count: Int { end - start }
+
+    /// Calls `body` with the bytes that wait, which must not be used after it returns.
+    package func withUnsafeBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        // In bounds: 0 <= start <= end <= capacity always holds.
+        defer { withExtendedLifetime(storage) {} }
+        return try body(UnsafeRawBufferPointer(start: storage.base + start, count: end - start))
+    }
+
+    /// A range of the waiting bytes, clamped to what is there.
+    package func slice(at offset: Int, count: Int) -> ByteSlice {
+        let lower = start + min(max(offset, 0), self.count)
+        let length = min(max(count, 0), end - lower)
+        guard length > 0 else { return .empty }
+        return ByteSlice(storage: storage, offset: lower, count: length)
+    }
+
+    /// Removes bytes from the front.
+    package mutating func consume(_ count: Int) {
+        start = min(start + max(count, 0), end)
+    }
+
+    /// Removes everything.
+    package mutating func removeAll() {
+        start = end
+    }
+
+    /// Lends free space to a reader and keeps what it filled.
+    ///
+    /// - Parameters:
+    ///   - minimum: How much space there must be at the least, in bytes.
+    ///   - read: Fills a prefix of the space and returns its length, or nil when it read nothing.
+    /// - Returns: What `read` returned.
+    package mutating func fill<Failure: Error>(
+        atLeast minimum: Int = 1,
+        _ read: (UnsafeMutableRawBufferPointer) throws(Failure) -> Int?
+    ) throws(Failure) -> Int? {
+        makeRoom(for: minimum)
+        // In bounds: the space from `end` to the capacity belongs to no slice.
+        let space = UnsafeMutableRawBufferPointer(
+            start: storage.base + end,
+            count: storage.capacity - end
+        )
+        let filled = try read(space)
+        end += min(max(filled ?? 0, 0), space.count)
+        return filled
+    }
+
+    /// Appends a copy of the bytes given.
+    package mutating func append(_ bytes: some Collection<UInt8>) {
+        let count = bytes.count
+        guard count > 0 else { return }
+        _ = fill(atLeast: count) { space in
+            UnsafeMutableRawBufferPointer(rebasing: space[..<count]).copyBytes(from: bytes)
+            return count
+        }
+    }
+
+    /// Sees to it that the message at the front will lie in one piece.
+    ///
+    /// To be called only after the length has been checked against a limit.
+    /// - Parameter total: The length in bytes of the message that starts at the front.
+    package mutating func reserve(total: Int) {
+        guard total > count else { return }
+        makeRoom(for: total - count)
+    }
+
+    private mutating func makeRoom(for minimum: Int) {
+        if start == end, isKnownUniquelyReferenced(&storage) {
+            start = 0
+            end = 0
+        }
+        guard storage.capacity - end < minimum else { return }
+        let waiting = end - start
+        let needed = waiting + minimum
+        if isKnownUniquelyReferenced(&storage), storage.capacity >= needed {
+            // In bounds, and no slice is left that could see the bytes move.
+            storage.base.copyMemory(from: storage.base + start, byteCount: waiting)
+        } else {
+            let fresh = ByteStorage(capacity: max(initialCapacity, needed))
+            fresh.base.copyMemory(from: storage.base + start, byteCount: waiting)
+            storage = fresh
+        }
+        start = 0
+        end = waiting
+    }
+}

@@ -1,0 +1,77 @@
+/// Checks that bytes are well-formed UTF-8 (Unicode 15, table 3-7).
+package enum UTF8Validation {
+    /// What a scan found.
+    package struct Result: Equatable, Sendable {
+        /// Whether all bytes form well-formed UTF-8: no surrogates, no overlong forms.
+        package var isWellFormed: Bool
+        /// Whether a U+0000 was among them.
+        package var containsNull: Bool
+    }
+
+    /// Scans the bytes once.
+    /// - Complexity: O(n); eight bytes at a time as long as they are ASCII.
+    package static func scan(_ bytes: UnsafeRawBufferPointer) -> Result {
+        var containsNull = false
+        var index = 0
+        let count = bytes.count
+        while index < count {
+            if count - index >= 8 {
+                // In bounds: eight bytes are left.
+                let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                if word & 0x8080_8080_8080_8080 == 0 {
+                    // The classic test for a zero byte: borrows reach a high bit only from zero,
+                    // given that no high bit is set.
+                    if (word &- 0x0101_0101_0101_0101) & 0x8080_8080_8080_8080 != 0 {
+                        containsNull = true
+                    }
+                    index += 8
+                    continue
+                }
+            }
+            let lead = bytes[index]
+            if lead < 0x80 {
+                if lead == 0 { containsNull = true }
+                index += 1
+                continue
+            }
+            guard let length = sequenceLength(bytes, at: index, lead: lead) else {
+                return Result(isWellFormed: false, containsNull: containsNull)
+            }
+            index += length
+        }
+        return Result(isWellFormed: true, containsNull: containsNull)
+    }
+
+    /// The length of the multi-byte sequence at an index, or nil if it is ill-formed.
+    private static func sequenceLength(
+        _ bytes: UnsafeRawBufferPointer,
+        at index: Int,
+        lead: UInt8
+    ) -> Int? {
+        let length: Int
+        var second: ClosedRange<UInt8> = 0x80...0xBF
+        switch lead {
+        case 0xC2...0xDF: length = 2
+        case 0xE0:
+            length = 3
+            second = 0xA0...0xBF
+        case 0xED:
+            length = 3
+            second = 0x80...0x9F
+        case 0xE1...0xEF: length = 3
+        case 0xF0:
+            length = 4
+            second = 0x90...0xBF
+        case 0xF4:
+            length = 4
+            second = 0x80...0x8F
+        case 0xF1...0xF3: length = 4
+        default: return nil
+        }
+        guard bytes.count - index >= length, second.contains(bytes[index + 1]) else { return nil }
+        for offset in 2..<max(length, 2) where bytes[index + offset] & 0xC0 != 0x80 {
+            return nil
+        }
+        return length
+    }
+}
