@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,6 +37,10 @@ int waybill_epoll_wait(int epfd, struct epoll_event *events, int capacity, int64
     }
     int64_t milliseconds = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
     return epoll_wait(epfd, events, capacity, milliseconds > INT_MAX ? INT_MAX : (int)milliseconds);
+}
+
+int waybill_accept(int listener) {
+    return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
 void waybill_set_timer_slack(uint64_t nanoseconds) {

@@ -51,6 +51,12 @@ package struct ByteWriter: Sendable {
         end = 0
     }
 
+    /// Gives back memory beyond a size, when nothing waits.
+    package mutating func releaseExcess(above capacity: Int) {
+        guard isEmpty, storage.capacity > capacity else { return }
+        storage = ByteStorage(capacity: capacity)
+    }
+
     /// Takes the bytes that wait, copied, and leaves the writer empty.
     package mutating func takeBytes() -> [UInt8] {
         defer { removeAll() }

@@ -13,6 +13,10 @@
 /// the timeout is rounded up to milliseconds. Returns as epoll_wait does, with errno set.
 int waybill_epoll_wait(int epfd, struct epoll_event *events, int capacity, int64_t timeout_ns);
 
+/// Accepts a connection as a non-blocking descriptor that child processes do not inherit.
+/// Returns it, or -1 with errno set.
+int waybill_accept(int listener);
+
 /// Sets how much later than asked the calling thread's timers may fire, in nanoseconds.
 void waybill_set_timer_slack(uint64_t nanoseconds);
 #endif

@@ -1,0 +1,171 @@
+import WireCore
+
+/// Two streams joined in memory, without threads: what one end writes the other end reads.
+///
+/// Nothing happens by itself. A call that has effects on either end runs them to the end, on the
+/// caller's thread, one after another, before it returns; a call made from within waits its turn. So
+/// tests are deterministic and can stop time.
+package final class ByteStreamPair: Sendable {
+    /// What happens on an end.
+    private enum Signal: Sendable {
+        case readable(End)
+        case writable(End)
+        case ended(End, LinkError?)
+    }
+
+    private struct Side {
+        var receiver: (any ByteStreamReceiver)?
+        var inbox: [UInt8] = []
+        var inboxIsComplete = false
+        var isReading = true
+        var isClosed = false
+        var failure: LinkError?
+        var writerIsBlocked = false
+    }
+
+    private struct State {
+        var sides = [Side(), Side()]
+        var signals: [Signal] = []
+        var isDraining = false
+    }
+
+    private let state = Locked(State())
+    private let capacity: Int
+
+    /// Makes a pair.
+    /// - Parameter capacity: How many bytes each direction holds before writes are cut short.
+    package init(capacity: Int = 1 << 20) {
+        self.capacity = max(capacity, 1)
+    }
+
+    /// One end.
+    package var first: any ByteStream { End(pair: self, index: 0) }
+
+    /// The other end.
+    package var second: any ByteStream { End(pair: self, index: 1) }
+
+    /// Breaks the connection, as a reset does: both ends hear of it.
+    package func reset() {
+        state.withLock { state in
+            for index in 0...1 where !state.sides[index].isClosed {
+                state.sides[index].failure = .reset
+                state.signals.append(.readable(End(pair: self, index: index)))
+            }
+        }
+        drain()
+    }
+
+    private func drain() {
+        while true {
+            let next: Signal? = state.withLock { state in
+                guard !state.isDraining, !state.signals.isEmpty else { return nil }
+                state.isDraining = true
+                return state.signals.removeFirst()
+            }
+            guard let next else { return }
+            perform(next)
+            state.withLock { $0.isDraining = false }
+        }
+    }
+
+    private func perform(_ signal: Signal) {
+        switch signal {
+        case .readable(let end):
+            let receiver = state.withLock { state in
+                state.sides[end.index].isReading ? state.sides[end.index].receiver : nil
+            }
+            receiver?.streamIsReadable()
+        case .writable(let end):
+            state.withLock { $0.sides[end.index].receiver }?.streamIsWritable()
+        case .ended(let end, let error):
+            let receiver = state.withLock { state in
+                defer { state.sides[end.index].receiver = nil }
+                return state.sides[end.index].receiver
+            }
+            receiver?.streamDidEnd(error)
+        }
+    }
+
+    private final class End: ByteStream {
+        let pair: ByteStreamPair
+        let index: Int
+
+        init(pair: ByteStreamPair, index: Int) {
+            self.pair = pair
+            self.index = index
+        }
+
+        private var peer: Int { 1 - index }
+
+        func start(_ receiver: any ByteStreamReceiver) {
+            pair.state.withLock { state in
+                state.sides[index].receiver = receiver
+                state.signals.append(.readable(self))
+            }
+            pair.drain()
+        }
+
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+            let taken = try pair.state.withLock { state throws(LinkError) in
+                if let failure = state.sides[index].failure { throw failure }
+                guard !state.sides[index].isClosed else { throw .closed }
+                guard !state.sides[peer].isClosed else { throw .reset }
+                let count = min(bytes.count, pair.capacity - state.sides[peer].inbox.count)
+                if count < bytes.count { state.sides[index].writerIsBlocked = true }
+                state.sides[peer].inbox.append(contentsOf: bytes.prefix(count))
+                state.signals.append(.readable(End(pair: pair, index: peer)))
+                return count
+            }
+            pair.drain()
+            return taken
+        }
+
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            try pair.state.withLock { state throws(LinkError) in
+                guard !state.sides[index].isClosed else { throw .closed }
+                if let failure = state.sides[index].failure { throw failure }
+                let count = min(space.count, state.sides[index].inbox.count)
+                guard count > 0 else {
+                    return state.sides[index].inboxIsComplete ? .endOfStream : .nothing
+                }
+                space.copyBytes(from: state.sides[index].inbox.prefix(count))
+                state.sides[index].inbox.removeFirst(count)
+                state.signals.append(.readable(self))
+                if state.sides[peer].writerIsBlocked {
+                    state.sides[peer].writerIsBlocked = false
+                    state.signals.append(.writable(End(pair: pair, index: peer)))
+                }
+                return .bytes(count)
+            }
+        }
+
+        func scheduleFlush() -> Bool { false }
+
+        func setReading(_ isReading: Bool) {
+            pair.state.withLock { state in
+                state.sides[index].isReading = isReading
+                state.signals.append(.readable(self))
+            }
+            pair.drain()
+        }
+
+        func finishWriting() {
+            pair.state.withLock { state in
+                state.sides[peer].inboxIsComplete = true
+                state.signals.append(.readable(End(pair: pair, index: peer)))
+            }
+            pair.drain()
+        }
+
+        func close() {
+            pair.state.withLock { state in
+                guard !state.sides[index].isClosed else { return }
+                state.sides[index].isClosed = true
+                state.sides[peer].inboxIsComplete = true
+                state.signals.append(.ended(self, nil))
+                state.signals.append(.readable(End(pair: pair, index: peer)))
+            }
+            pair.drain()
+        }
+    }
+}

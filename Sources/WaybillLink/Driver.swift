@@ -1,0 +1,266 @@
+package import WireCore
+
+/// Joins a protocol core to a byte stream and a clock: the one driver for every protocol.
+///
+/// The core sits behind one lock, held only while bytes are encoded or decoded. Whoever calls into it
+/// also carries out what follows, outside the lock: one flusher at a time writes, one deliverer at a
+/// time hands out events, so both keep their order whatever threads are involved.
+package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
+    /// Who hears of the core's events and of the end. Calls come one at a time, with no lock held.
+    package struct Handler: Sendable {
+        let receive: @Sendable ([Core.Event]) -> Void
+        let end: @Sendable (LinkError?) -> Void
+
+        /// - Parameters:
+        ///   - receive: Takes events, in order.
+        ///   - end: Called once, after the last event; the error is nil when this side closed.
+        package init(
+            receive: @escaping @Sendable ([Core.Event]) -> Void,
+            end: @escaping @Sendable (LinkError?) -> Void
+        ) {
+            self.receive = receive
+            self.end = end
+        }
+    }
+
+    /// When bytes leave.
+    package enum Urgency: Sendable {
+        /// At once.
+        case immediate
+        /// As the pacer finds best.
+        case paced
+    }
+
+    /// Above this many bytes that wait to leave, senders are told to wait: 1 MiB.
+    package static var highWaterMark: Int { 1 << 20 }
+
+    /// Below this many bytes, waiting senders go on: 256 KiB.
+    package static var lowWaterMark: Int { 1 << 18 }
+
+    private let state: Locked<DriverState<Core>>
+    /// Touched only by the receiver's calls, which come one at a time.
+    private let received = Locked(ReceiveBuffer())
+    private let stream: any ByteStream
+    private let timers: any TimerSource
+    private let handler: Handler
+
+    /// Joins the three; ``start()`` sets them going.
+    package init(
+        core: Core,
+        stream: any ByteStream,
+        timers: any TimerSource,
+        handler: Handler
+    ) {
+        state = Locked(DriverState(core: core))
+        self.stream = stream
+        self.timers = timers
+        self.handler = handler
+    }
+
+    /// Begins to read, and sends what the core has to say from the start.
+    package func start() {
+        stream.start(self)
+        withCore(.immediate) { _, _ in }
+    }
+
+    // MARK: Calling into the core
+
+    /// Runs `body` with the core and the time, then carries out what the core wants.
+    @discardableResult
+    package func withCore<Result: Sendable, Failure: Error>(
+        _ urgency: Urgency = .paced,
+        _ body: (inout Core, WireInstant) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try send(urgency, body).result
+    }
+
+    /// As ``withCore(_:_:)``, and tells whether the caller should ``waitUntilDrained()``.
+    package func send<Result: Sendable, Failure: Error>(
+        _ urgency: Urgency = .paced,
+        _ body: (inout Core, WireInstant) throws(Failure) -> Result
+    ) throws(Failure) -> (result: Result, isCongested: Bool) {
+        let now = timers.now
+        let (result, isCongested, next) = try state.withLock { state throws(Failure) in
+            let waiting = state.core.outbound.count
+            let result = try body(&state.core, now)
+            let next = state.settle(urgency, grewFrom: waiting)
+            return (result, state.byteCount > Self.highWaterMark, next)
+        }
+        carryOut(next)
+        return (result, isCongested)
+    }
+
+    /// Suspends while more bytes wait to leave than the high-water mark.
+    /// - Throws: `CancellationError` when the task is cancelled; what was sent stays sent.
+    package func waitUntilDrained() async throws {
+        let identifier = state.withLock { $0.makeWaiterIdentifier() }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mustWait = state.withLock { state in
+                    guard state.byteCount > Self.lowWaterMark, !state.isOver, !Task.isCancelled
+                    else { return false }
+                    state.drainWaiters[identifier] = continuation
+                    return true
+                }
+                if !mustWait { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.drainWaiters.removeValue(forKey: identifier) }?.resume()
+        }
+        try Task.checkCancellation()
+    }
+
+    /// Stops or resumes reading from the peer.
+    package func setReading(_ isReading: Bool) {
+        stream.setReading(isReading)
+    }
+
+    /// Closes the stream at once, whatever the core still wanted to send.
+    package func close() {
+        stream.close()
+    }
+
+    // MARK: ByteStreamReceiver
+
+    package func streamIsReadable() {
+        // A few rounds, so that a flood on one stream cannot keep the others waiting.
+        for _ in 0..<4 {
+            let (outcome, next, wasFilled) = received.withLock { buffer in read(into: &buffer) }
+            carryOut(next)
+            switch outcome {
+            case .success(.bytes): if !wasFilled { return }
+            case .success(.nothing): return
+            case .success(.endOfStream): return end(.endOfStream)
+            case .failure(let error): return end(error)
+            }
+        }
+    }
+
+    private func read(
+        into buffer: inout ReceiveBuffer
+    ) -> (Result<ReadOutcome, LinkError>, DriverSteps, wasFilled: Bool) {
+        var outcome = Result<ReadOutcome, LinkError>.success(.nothing)
+        var wasFilled = false
+        _ = buffer.fill { space in
+            do throws(LinkError) {
+                let found = try stream.read(into: space)
+                outcome = .success(found)
+                guard case .bytes(let count) = found else { return nil }
+                wasFilled = count == space.count
+                return count
+            } catch {
+                outcome = .failure(error)
+                return nil
+            }
+        }
+        let now = timers.now
+        let next: DriverSteps
+        switch outcome {
+        case .success(.bytes):
+            next = state.withLock { state in
+                state.pacer.noteReceived()
+                state.core.receive(&buffer, at: now)
+                return state.settle(.immediate, grewFrom: 0)
+            }
+        case .success(.endOfStream):
+            next = state.withLock { state in
+                state.core.receiveEndOfStream(at: now)
+                return state.settle(.immediate, grewFrom: 0)
+            }
+        default: next = []
+        }
+        return (outcome, next, wasFilled)
+    }
+
+    package func streamIsWritable() {
+        state.withLock { $0.isBlocked = false }
+        flush()
+    }
+
+    package func streamShouldFlush() {
+        flush()
+    }
+
+    package func streamDidEnd(_ error: LinkError?) {
+        end(error)
+    }
+
+    // MARK: Carrying out
+
+    private func carryOut(_ next: DriverSteps) {
+        if next.isEmpty { return }
+        if next.contains(.rearm) { rearm() }
+        if next.contains(.gather), !stream.scheduleFlush() {
+            flush()
+        } else if next.contains(.flush) {
+            flush()
+        }
+        if next.contains(.deliver) { deliver() }
+    }
+
+    /// Writes until the socket takes no more or nothing is left; one caller at a time.
+    private func flush() {
+        while let bytes = state.withLock({ $0.takeBytesToWrite(at: SystemTime.now) }) {
+            let written = Result { () throws(LinkError) in
+                try bytes.withUnsafeBytes { all throws(LinkError) in try stream.write(all) }
+            }
+            switch written {
+            case .success(let count):
+                let waiters = state.withLock { $0.noteWritten(count, of: bytes.count) }
+                for waiter in waiters { waiter.resume() }
+            case .failure(let error):
+                state.withLock { $0.isFlushing = false }
+                return end(error)
+            }
+        }
+        let isDone = state.withLock { state in
+            guard state.core.isFinished, state.byteCount == 0, !state.hasClosed else { return false }
+            state.hasClosed = true
+            return true
+        }
+        if isDone {
+            stream.finishWriting()
+            stream.close()
+        }
+    }
+
+    /// Hands out events until none is left, then the end; one caller at a time.
+    private func deliver() {
+        guard var delivery = state.withLock({ $0.beginDelivery() }) else { return }
+        while true {
+            switch delivery {
+            case .events(let events): handler.receive(events)
+            case .end(let error): handler.end(error)
+            }
+            guard let next = state.withLock({ $0.nextDelivery() }) else { return }
+            delivery = next
+        }
+    }
+
+    private func rearm() {
+        guard let deadline = state.withLock({ $0.deadlineToArm() }) else { return }
+        let token = timers.scheduleTimer(at: deadline) { [weak self] in self?.timerFired(deadline) }
+        let stale = state.withLock { $0.noteArmed(token, for: deadline) }
+        if let stale { timers.cancelTimer(stale) }
+    }
+
+    private func timerFired(_ deadline: WireInstant) {
+        // The coarse clock may lag behind the deadline that has just passed.
+        let now = max(timers.now, deadline)
+        let next = state.withLock { state in
+            state.noteFired(deadline)
+            guard !state.isOver else { return DriverSteps() }
+            state.core.advance(to: now)
+            return state.settle(.immediate, grewFrom: 0)
+        }
+        carryOut(next)
+    }
+
+    private func end(_ error: LinkError?) {
+        let (waiters, token) = state.withLock { $0.end(error) }
+        stream.close()
+        if let token { timers.cancelTimer(token) }
+        for waiter in waiters { waiter.resume() }
+        deliver()
+    }
+}

@@ -1,0 +1,173 @@
+import WireCore
+
+/// What is to be done once the lock is open again.
+struct DriverSteps: OptionSet, Sendable {
+    let rawValue: UInt8
+
+    static let flush = DriverSteps(rawValue: 1)
+    static let gather = DriverSteps(rawValue: 2)
+    static let deliver = DriverSteps(rawValue: 4)
+    static let rearm = DriverSteps(rawValue: 8)
+}
+
+/// What a ``Driver`` keeps behind its lock.
+struct DriverState<Core: ProtocolCore>: Sendable {
+    /// What is handed to the handler next.
+    enum Delivery: Sendable {
+        case events([Core.Event])
+        case end(LinkError?)
+    }
+
+    var core: Core
+    var pacer = FlushPacer()
+    /// What the flusher is writing; the core's outbound buffer fills meanwhile.
+    private var writing = ByteWriter()
+    var isFlushing = false
+    var isBlocked = false
+    var hasClosed = false
+    private var messagesWaiting = 0
+    private var isGathering = false
+
+    var drainWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    private var lastWaiter: UInt64 = 0
+
+    private var isDelivering = false
+    private(set) var isOver = false
+    private var pendingEnd: LinkError??
+
+    private var armedDeadline: WireInstant?
+    private var armedToken: UInt64?
+
+    init(core: Core) {
+        self.core = core
+    }
+
+    /// How many bytes wait to leave.
+    var byteCount: Int { core.outbound.count + writing.count }
+
+    // MARK: After a call into the core
+
+    /// What follows from a call into the core.
+    /// - Parameters:
+    ///   - urgency: When bytes should leave.
+    ///   - waiting: How many outbound bytes there were before the call.
+    mutating func settle(_ urgency: Driver<Core>.Urgency, grewFrom waiting: Int) -> DriverSteps {
+        guard !isOver else {
+            core.outbound.removeAll()
+            return core.hasEvents ? .deliver : []
+        }
+        var next = DriverSteps()
+        if core.outbound.count > waiting { messagesWaiting += 1 }
+        if !core.outbound.isEmpty || core.isFinished { next.formUnion(stepToWrite(urgency)) }
+        if core.hasEvents, !isDelivering { next.insert(.deliver) }
+        if let wanted = core.deadline, armedDeadline.map({ wanted < $0 }) ?? true {
+            next.insert(.rearm)
+        }
+        return next
+    }
+
+    private mutating func stepToWrite(_ urgency: Driver<Core>.Urgency) -> DriverSteps {
+        // Whoever is writing, or whoever hears that the socket drains, takes these bytes along.
+        if isFlushing || isBlocked { return [] }
+        if case .immediate = urgency { return .flush }
+        if core.isFinished || core.outbound.count >= FlushPacer.fullBatch { return .flush }
+        if isGathering { return [] }
+        guard pacer.shouldGather(at: SystemTime.now) else { return .flush }
+        isGathering = true
+        return .gather
+    }
+
+    // MARK: Writing
+
+    /// Makes the caller the flusher and gives it what to write; nil when there is nothing or
+    /// somebody else writes, or the socket is full.
+    mutating func takeBytesToWrite(at now: WireInstant) -> ByteWriter? {
+        guard !isFlushing, !isBlocked, !isOver else { return nil }
+        isGathering = false
+        if writing.isEmpty {
+            guard !core.outbound.isEmpty else { return nil }
+            swap(&writing, &core.outbound)
+            pacer.noteFlush(messages: messagesWaiting, at: now)
+            messagesWaiting = 0
+        }
+        isFlushing = true
+        return writing
+    }
+
+    /// Notes what the flusher wrote.
+    /// - Returns: The senders that can go on.
+    mutating func noteWritten(_ count: Int, of total: Int) -> [CheckedContinuation<Void, Never>] {
+        isFlushing = false
+        isBlocked = count < total
+        writing.consume(count)
+        if writing.isEmpty { writing.releaseExcess(above: Driver<Core>.lowWaterMark) }
+        guard !drainWaiters.isEmpty, byteCount <= Driver<Core>.lowWaterMark else { return [] }
+        defer { drainWaiters.removeAll() }
+        return Array(drainWaiters.values)
+    }
+
+    mutating func makeWaiterIdentifier() -> UInt64 {
+        lastWaiter += 1
+        return lastWaiter
+    }
+
+    // MARK: Delivering
+
+    /// Makes the caller the deliverer and gives it what comes first; nil when there is nothing or
+    /// somebody else delivers.
+    mutating func beginDelivery() -> Delivery? {
+        guard !isDelivering else { return nil }
+        return nextDelivery()
+    }
+
+    /// What the deliverer hands out next; with nil it is the deliverer no longer.
+    mutating func nextDelivery() -> Delivery? {
+        isDelivering = true
+        if core.hasEvents { return .events(core.takeEvents()) }
+        if case .some(let error) = pendingEnd {
+            pendingEnd = nil
+            return .end(error)
+        }
+        isDelivering = false
+        return nil
+    }
+
+    // MARK: Timers
+
+    /// The deadline to arm now, if the armed one does not come first.
+    mutating func deadlineToArm() -> WireInstant? {
+        guard !isOver, let wanted = core.deadline else { return nil }
+        if let armedDeadline, armedDeadline <= wanted { return nil }
+        armedDeadline = wanted
+        return wanted
+    }
+
+    /// Notes the timer for a deadline.
+    /// - Returns: A timer to cancel instead.
+    mutating func noteArmed(_ token: UInt64, for deadline: WireInstant) -> UInt64? {
+        guard armedDeadline == deadline, !isOver else { return token }
+        defer { armedToken = token }
+        return armedToken
+    }
+
+    mutating func noteFired(_ deadline: WireInstant) {
+        guard armedDeadline == deadline else { return }
+        armedDeadline = nil
+        armedToken = nil
+    }
+
+    // MARK: The end
+
+    /// Notes that the stream is over.
+    /// - Returns: The senders to wake, and the timer to cancel.
+    mutating func end(_ error: LinkError?) -> ([CheckedContinuation<Void, Never>], UInt64?) {
+        guard !isOver else { return ([], nil) }
+        isOver = true
+        pendingEnd = .some(error)
+        defer {
+            drainWaiters.removeAll()
+            armedToken = nil
+        }
+        return (Array(drainWaiters.values), armedToken)
+    }
+}

@@ -1,0 +1,33 @@
+/// Where to connect to.
+package struct Endpoint: Hashable, Sendable, CustomStringConvertible {
+    /// A name, or an IPv4 or IPv6 address without brackets.
+    package var host: String
+    /// The TCP port, 1 to 65,535.
+    package var port: UInt16
+
+    package init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
+    }
+
+    package var description: String {
+        host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+}
+
+/// Opens streams: the system's TCP in production, a pair or a script in tests.
+package protocol Dialer: Sendable {
+    /// Connects to the endpoint.
+    ///
+    /// - Parameters:
+    ///   - endpoint: Where to.
+    ///   - timeout: How long resolving the name and trying its addresses may take in all.
+    ///   - timers: The clock that the timeout is measured by.
+    /// - Returns: A stream that is connected and not yet started.
+    /// - Throws: `LinkError`; `LinkError.cancelled` when the task was cancelled.
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream
+}

@@ -1,0 +1,48 @@
+import WireCore
+
+/// Decides when written bytes leave: at once, or gathered with what follows.
+///
+/// A write to a socket costs more than encoding fifty small messages. So a lone message leaves at
+/// once (latency), while a sender that writes faster than the gathering time has its messages leave
+/// together (throughput). What counts is the recent past:
+///
+/// | since the last flush | the flush before that carried | then |
+/// | --- | --- | --- |
+/// | the peer has spoken | one message | at once: a conversation |
+/// | silence, longer than the gathering time | one message | at once: a lone message |
+/// | silence, shorter | one message | gather: a burst begins |
+/// | anything, shorter than `burstMemory` | several | gather: a burst goes on |
+/// | anything, longer | several | at once: the burst is over |
+struct FlushPacer {
+    /// How many bytes leave at once however young they are: 64 KiB, what one write takes well.
+    static let fullBatch = 65_536
+
+    /// How long a burst is remembered: 1 ms.
+    static let burstMemory = Duration.milliseconds(1)
+
+    /// How long after a flush the next write counts as part of a burst: 100 microseconds.
+    static let gatheringTime = Duration.microseconds(100)
+
+    private var lastFlush = WireInstant(nanoseconds: .min / 2)
+    private var lastCount = 0
+    private var peerHasSpoken = false
+
+    /// Whether the first message since the last flush should wait for others.
+    func shouldGather(at now: WireInstant) -> Bool {
+        let elapsed = now.nanoseconds - lastFlush.nanoseconds
+        if lastCount > 1 { return elapsed < Self.burstMemory.wireNanoseconds }
+        return !peerHasSpoken && elapsed < Self.gatheringTime.wireNanoseconds
+    }
+
+    /// Notes that something has arrived.
+    mutating func noteReceived() {
+        peerHasSpoken = true
+    }
+
+    /// Notes that what had gathered is leaving.
+    mutating func noteFlush(messages: Int, at now: WireInstant) {
+        lastFlush = now
+        lastCount = messages
+        peerHasSpoken = false
+    }
+}

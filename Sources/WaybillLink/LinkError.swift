@@ -1,0 +1,40 @@
+/// What can go wrong below the protocols.
+package enum LinkError: Error, Hashable, Sendable {
+    /// The name has no address; the text is the resolver's own.
+    case nameNotResolved(host: String, reason: String)
+    /// Every address of the host refused the connection.
+    case refused
+    /// No address of the host could be reached; the system's error number of the last.
+    case unreachable(errorNumber: Int32)
+    /// No connection within the time allowed.
+    case timedOut
+    /// The peer reset the connection.
+    case reset
+    /// The peer has finished writing while more was expected.
+    case endOfStream
+    /// Closed from this side.
+    case closed
+    /// The caller cancelled the attempt.
+    case cancelled
+    /// The system refused something it should not; its error number and the call.
+    case system(errorNumber: Int32, call: String)
+    /// There is no such link on this platform.
+    case unsupported(String)
+}
+
+extension LinkError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .nameNotResolved(let host, let reason): "cannot resolve \(host): \(reason)"
+        case .refused: "connection refused"
+        case .unreachable(let number): "host unreachable (error \(number))"
+        case .timedOut: "no connection within the time allowed"
+        case .reset: "connection reset by the peer"
+        case .endOfStream: "connection closed by the peer"
+        case .closed: "connection closed"
+        case .cancelled: "cancelled"
+        case .system(let number, let call): "\(call) failed (error \(number))"
+        case .unsupported(let what): "\(what) is not available on this platform"
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import WireCore
+
+/// Deadlines in order: a binary heap that forgets cancelled timers lazily.
+struct TimerQueue {
+    private struct Entry {
+        var deadline: WireInstant
+        var token: UInt64
+
+        func isBefore(_ other: Entry) -> Bool {
+            (deadline, token) < (other.deadline, other.token)
+        }
+    }
+
+    private var heap: [Entry] = []
+    private var actions: [UInt64: @Sendable () -> Void] = [:]
+    private var lastToken: UInt64 = 0
+
+    /// The number of timers that wait.
+    var count: Int { actions.count }
+
+    /// When the next timer is due.
+    var nextDeadline: WireInstant? {
+        mutating get {
+            while let first = heap.first, actions[first.token] == nil { removeFirst() }
+            return heap.first?.deadline
+        }
+    }
+
+    /// Adds a timer.
+    mutating func add(at deadline: WireInstant, _ action: @escaping @Sendable () -> Void) -> UInt64 {
+        lastToken += 1
+        actions[lastToken] = action
+        heap.append(Entry(deadline: deadline, token: lastToken))
+        siftUp(from: heap.count - 1)
+        return lastToken
+    }
+
+    /// Forgets a timer.
+    mutating func cancel(_ token: UInt64) {
+        actions[token] = nil
+        // Long-lived cancelled entries must not pile up under a busy program.
+        guard heap.count > 64, heap.count > 4 * actions.count else { return }
+        let live = actions
+        heap.removeAll { live[$0.token] == nil }
+        for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { siftDown(from: index) }
+    }
+
+    /// Takes the next action that is due.
+    mutating func takeDue(at now: WireInstant) -> (@Sendable () -> Void)? {
+        guard let deadline = nextDeadline, deadline <= now, let first = heap.first else { return nil }
+        removeFirst()
+        return actions.removeValue(forKey: first.token)
+    }
+
+    private mutating func removeFirst() {
+        let last = heap.removeLast()
+        guard !heap.isEmpty else { return }
+        heap[0] = last
+        siftDown(from: 0)
+    }
+
+    private mutating func siftUp(from start: Int) {
+        var child = start
+        while child > 0 {
+            let parent = (child - 1) / 2
+            guard heap[child].isBefore(heap[parent]) else { return }
+            heap.swapAt(child, parent)
+            child = parent
+        }
+    }
+
+    private mutating func siftDown(from start: Int) {
+        var parent = start
+        while true {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2]
+            where child < heap.count && heap[child].isBefore(heap[least]) {
+                least = child
+            }
+            guard least != parent else { return }
+            heap.swapAt(least, parent)
+            parent = least
+        }
+    }
+}
