@@ -112,7 +112,9 @@ package final class ByteStreamPair: Sendable {
                 guard !state.sides[peer].isClosed else { throw .reset }
                 let count = min(bytes.count, pair.capacity - state.sides[peer].inbox.count)
                 if count < bytes.count { state.sides[index].writerIsBlocked = true }
-                state.sides[peer].inbox.append(contentsOf: bytes.prefix(count))
+                state.sides[peer].inbox.append(
+                    contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(count))
+                )
                 state.signals.append(.readable(End(pair: pair, index: peer)))
                 return count
             }

@@ -164,6 +164,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             }
         case .success(.endOfStream):
             next = state.withLock { state in
+                state.noteEndOfStream()
                 state.core.receiveEndOfStream(at: now)
                 return state.settle(.immediate, grewFrom: 0)
             }
@@ -173,7 +174,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     package func streamIsWritable() {
-        state.withLock { $0.isBlocked = false }
+        state.withLock { $0.noteWritable() }
         flush()
     }
 
@@ -209,16 +210,10 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
                 let waiters = state.withLock { $0.noteWritten(count, of: bytes.count) }
                 for waiter in waiters { waiter.resume() }
             case .failure(let error):
-                state.withLock { $0.isFlushing = false }
                 return end(error)
             }
         }
-        let isDone = state.withLock { state in
-            guard state.core.isFinished, state.byteCount == 0, !state.hasClosed else { return false }
-            state.hasClosed = true
-            return true
-        }
-        if isDone {
+        if state.withLock({ $0.takeClosing() }) {
             stream.finishWriting()
             stream.close()
         }

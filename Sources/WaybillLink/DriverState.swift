@@ -22,9 +22,12 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     var pacer = FlushPacer()
     /// What the flusher is writing; the core's outbound buffer fills meanwhile.
     private var writing = ByteWriter()
-    var isFlushing = false
-    var isBlocked = false
-    var hasClosed = false
+    private var isFlushing = false
+    private var isBlocked = false
+    /// Whether the socket drained while the flusher was still about to learn that it was full.
+    private var hasDrained = false
+    private var hasClosed = false
+    private var peerHasFinished = false
     private var messagesWaiting = 0
     private var isGathering = false
 
@@ -91,19 +94,38 @@ struct DriverState<Core: ProtocolCore>: Sendable {
             messagesWaiting = 0
         }
         isFlushing = true
+        hasDrained = false
         return writing
+    }
+
+    /// Notes that a write that was cut short can go on.
+    mutating func noteWritable() {
+        isBlocked = false
+        hasDrained = true
     }
 
     /// Notes what the flusher wrote.
     /// - Returns: The senders that can go on.
     mutating func noteWritten(_ count: Int, of total: Int) -> [CheckedContinuation<Void, Never>] {
         isFlushing = false
-        isBlocked = count < total
+        isBlocked = count < total && !hasDrained
         writing.consume(count)
         if writing.isEmpty { writing.releaseExcess(above: Driver<Core>.lowWaterMark) }
         guard !drainWaiters.isEmpty, byteCount <= Driver<Core>.lowWaterMark else { return [] }
         defer { drainWaiters.removeAll() }
         return Array(drainWaiters.values)
+    }
+
+    /// Makes the caller the one to close the stream, once the core is done and all is written.
+    mutating func takeClosing() -> Bool {
+        guard core.isFinished, byteCount == 0, !hasClosed else { return false }
+        hasClosed = true
+        return true
+    }
+
+    /// Notes that the peer has finished writing, unless this side was about to close anyway.
+    mutating func noteEndOfStream() {
+        peerHasFinished = !hasClosed
     }
 
     mutating func makeWaiterIdentifier() -> UInt64 {
@@ -163,7 +185,9 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     mutating func end(_ error: LinkError?) -> ([CheckedContinuation<Void, Never>], UInt64?) {
         guard !isOver else { return ([], nil) }
         isOver = true
-        pendingEnd = .some(error)
+        // Whoever has decided to close does not care how the peer takes it.
+        let isOurs = hasClosed || error == .closed
+        pendingEnd = .some(peerHasFinished ? .endOfStream : isOurs ? nil : error)
         defer {
             drainWaiters.removeAll()
             armedToken = nil

@@ -1,4 +1,4 @@
-import WireCore
+package import WireCore
 
 /// Decides when written bytes leave: at once, or gathered with what follows.
 ///
@@ -13,34 +13,36 @@ import WireCore
 /// | silence, shorter | one message | gather: a burst begins |
 /// | anything, shorter than `burstMemory` | several | gather: a burst goes on |
 /// | anything, longer | several | at once: the burst is over |
-struct FlushPacer {
+package struct FlushPacer {
     /// How many bytes leave at once however young they are: 64 KiB, what one write takes well.
-    static let fullBatch = 65_536
+    package static let fullBatch = 65_536
 
     /// How long a burst is remembered: 1 ms.
-    static let burstMemory = Duration.milliseconds(1)
+    package static let burstMemory = Duration.milliseconds(1)
 
     /// How long after a flush the next write counts as part of a burst: 100 microseconds.
-    static let gatheringTime = Duration.microseconds(100)
+    package static let gatheringTime = Duration.microseconds(100)
 
     private var lastFlush = WireInstant(nanoseconds: .min / 2)
     private var lastCount = 0
     private var peerHasSpoken = false
 
+    package init() {}
+
     /// Whether the first message since the last flush should wait for others.
-    func shouldGather(at now: WireInstant) -> Bool {
+    package func shouldGather(at now: WireInstant) -> Bool {
         let elapsed = now.nanoseconds - lastFlush.nanoseconds
         if lastCount > 1 { return elapsed < Self.burstMemory.wireNanoseconds }
         return !peerHasSpoken && elapsed < Self.gatheringTime.wireNanoseconds
     }
 
     /// Notes that something has arrived.
-    mutating func noteReceived() {
+    package mutating func noteReceived() {
         peerHasSpoken = true
     }
 
     /// Notes that what had gathered is leaving.
-    mutating func noteFlush(messages: Int, at now: WireInstant) {
+    package mutating func noteFlush(messages: Int, at now: WireInstant) {
         lastFlush = now
         lastCount = messages
         peerHasSpoken = false

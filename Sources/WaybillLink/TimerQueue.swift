@@ -1,7 +1,7 @@
-import WireCore
+package import WireCore
 
 /// Deadlines in order: a binary heap that forgets cancelled timers lazily.
-struct TimerQueue {
+package struct TimerQueue {
     private struct Entry {
         var deadline: WireInstant
         var token: UInt64
@@ -15,11 +15,13 @@ struct TimerQueue {
     private var actions: [UInt64: @Sendable () -> Void] = [:]
     private var lastToken: UInt64 = 0
 
+    package init() {}
+
     /// The number of timers that wait.
-    var count: Int { actions.count }
+    package var count: Int { actions.count }
 
     /// When the next timer is due.
-    var nextDeadline: WireInstant? {
+    package var nextDeadline: WireInstant? {
         mutating get {
             while let first = heap.first, actions[first.token] == nil { removeFirst() }
             return heap.first?.deadline
@@ -27,7 +29,7 @@ struct TimerQueue {
     }
 
     /// Adds a timer.
-    mutating func add(at deadline: WireInstant, _ action: @escaping @Sendable () -> Void) -> UInt64 {
+    package mutating func add(at deadline: WireInstant, _ action: @escaping @Sendable () -> Void) -> UInt64 {
         lastToken += 1
         actions[lastToken] = action
         heap.append(Entry(deadline: deadline, token: lastToken))
@@ -36,7 +38,7 @@ struct TimerQueue {
     }
 
     /// Forgets a timer.
-    mutating func cancel(_ token: UInt64) {
+    package mutating func cancel(_ token: UInt64) {
         actions[token] = nil
         // Long-lived cancelled entries must not pile up under a busy program.
         guard heap.count > 64, heap.count > 4 * actions.count else { return }
@@ -46,7 +48,7 @@ struct TimerQueue {
     }
 
     /// Takes the next action that is due.
-    mutating func takeDue(at now: WireInstant) -> (@Sendable () -> Void)? {
+    package mutating func takeDue(at now: WireInstant) -> (@Sendable () -> Void)? {
         guard let deadline = nextDeadline, deadline <= now, let first = heap.first else { return nil }
         removeFirst()
         return actions.removeValue(forKey: first.token)

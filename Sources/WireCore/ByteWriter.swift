@@ -98,7 +98,10 @@ package struct ByteWriter: Sendable {
 
     /// Appends a copy of the bytes given.
     package mutating func append(contentsOf bytes: some Sequence<UInt8>) {
-        for byte in bytes { append(byte) }
+        let isDone: Void? = bytes.withContiguousStorageIfAvailable {
+            append(UnsafeRawBufferPointer($0))
+        }
+        if isDone == nil { for byte in bytes { append(byte) } }
     }
 
     /// Appends the bytes that something lends.

@@ -1,0 +1,129 @@
+import Testing
+import WaybillLink
+import WireCore
+
+@Suite("Driver over a pair in memory") struct DriverTests {
+    private struct Two {
+        let pair: ByteStreamPair
+        let timers = ManualTimers()
+        let left: Driver<LineCore>
+        let right: Driver<LineCore>
+        let heardLeft = Recorder()
+        let heardRight = Recorder()
+
+        init(capacity: Int = 1 << 20, rightEchoes: Bool = false) {
+            pair = ByteStreamPair(capacity: capacity)
+            left = Driver(
+                core: LineCore(),
+                stream: pair.first,
+                timers: timers,
+                handler: heardLeft.handler
+            )
+            right = Driver(
+                core: LineCore(echoes: rightEchoes),
+                stream: pair.second,
+                timers: timers,
+                handler: heardRight.handler
+            )
+            left.start()
+            right.start()
+        }
+    }
+
+    @Test("What one side sends the other hears, in order, and answers come back")
+    func conversation() {
+        let two = Two(rightEchoes: true)
+        for line in ["a", "b", "c"] { two.left.withCore { core, _ in core.send(line) } }
+        #expect(two.heardRight.events == [.line("a"), .line("b"), .line("c")])
+        #expect(two.heardLeft.events == [.line("a"), .line("b"), .line("c")])
+    }
+
+    @Test("Bytes that the stream does not take at once follow when it drains")
+    func backPressure() {
+        let two = Two(capacity: 3)
+        let long = String(repeating: "x", count: 1_000)
+        two.left.withCore { core, _ in core.send(long) }
+        two.left.withCore { core, _ in core.send("tail") }
+        #expect(two.heardRight.events == [.line(long), .line("tail")])
+    }
+
+    @Test("A paused reader holds the sender back above the high-water mark")
+    func highWaterMark() async throws {
+        let two = Two(capacity: 65_536)
+        two.right.setReading(false)
+        let chunk = String(repeating: "y", count: 1 << 19)
+        #expect(!two.left.send { core, _ in core.send(chunk) }.isCongested)
+        #expect(!two.left.send { core, _ in core.send(chunk) }.isCongested)
+        #expect(two.left.send { core, _ in core.send(chunk) }.isCongested)
+
+        let waiter = Task { try await two.left.waitUntilDrained() }
+        waiter.cancel()
+        await #expect(throws: CancellationError.self) { try await waiter.value }
+
+        async let drained: Void = two.left.waitUntilDrained()
+        two.right.setReading(true)
+        try await drained
+        #expect(two.heardRight.events.count == 3)
+    }
+
+    @Test("The core is told the time when its deadline has come, and an earlier deadline wins")
+    func deadlines() {
+        let two = Two()
+        two.left.withCore { core, now in core.deadline = now.advanced(by: .seconds(60)) }
+        two.left.withCore { core, now in core.deadline = now.advanced(by: .seconds(5)) }
+        two.timers.advance(by: .seconds(4))
+        #expect(two.heardLeft.events.isEmpty)
+        two.timers.advance(by: .seconds(1))
+        #expect(two.heardLeft.events == [.tick(WireInstant.zero.advanced(by: .seconds(5)))])
+        #expect(two.timers.count == 0)
+    }
+
+    @Test("The end is told once, after the last event")
+    func end() {
+        let two = Two()
+        two.left.withCore { core, _ in
+            core.send("bye")
+            core.isFinished = true
+        }
+        #expect(two.heardRight.events == [.line("bye"), .ended])
+        #expect(two.heardRight.ends == [.endOfStream])
+        #expect(two.heardLeft.ends == [nil])
+        two.left.withCore { core, _ in core.send("too late") }
+        two.left.close()
+        #expect(two.heardLeft.ends == [nil])
+        #expect(two.heardRight.events == [.line("bye"), .ended])
+    }
+
+    @Test("A reset is told to both sides with its cause, and ends their timers")
+    func reset() {
+        let two = Two()
+        two.left.withCore { core, now in core.deadline = now.advanced(by: .seconds(60)) }
+        two.pair.reset()
+        #expect(two.heardLeft.ends == [.reset])
+        #expect(two.heardRight.ends == [.reset])
+        #expect(two.timers.count == 0)
+    }
+
+    @Test("Concurrent senders keep their own order and lose nothing")
+    func concurrentSenders() async {
+        let two = Two()
+        await withTaskGroup { group in
+            for sender in 0..<4 {
+                group.addTask {
+                    for number in 0..<500 {
+                        two.left.withCore { core, _ in core.send("\(sender) \(number)") }
+                    }
+                }
+            }
+        }
+        // Whoever carried the last bytes may still be handing them over.
+        await two.heardRight.wait(events: 2_000)
+        var next = [0, 0, 0, 0]
+        for case .line(let line) in two.heardRight.events {
+            let parts = line.split(separator: " ").compactMap { Int($0) }
+            #expect(next[parts[0]] == parts[1])
+            next[parts[0]] += 1
+        }
+        #expect(next == [500, 500, 500, 500])
+    }
+}

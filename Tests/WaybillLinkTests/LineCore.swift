@@ -1,0 +1,144 @@
+import WaybillLink
+import WireCore
+
+/// A toy protocol for tests: lines in, events out; a line sent is a line written.
+struct LineCore: ProtocolCore {
+    enum Event: Equatable, Sendable {
+        case line(String)
+        case ended
+        case tick(WireInstant)
+    }
+
+    var outbound = ByteWriter()
+    var deadline: WireInstant?
+    var isFinished = false
+    var events: [Event] = []
+    var echoes = false
+    private var scanned = 0
+
+    init(echoes: Bool = false) {
+        self.echoes = echoes
+    }
+
+    var hasEvents: Bool { !events.isEmpty }
+
+    mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
+        while true {
+            let length = buffer.withUnsafeBytes { bytes -> Int? in
+                var index = scanned
+                while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
+                return index < bytes.count ? index : nil
+            }
+            guard let length else {
+                scanned = buffer.count
+                return
+            }
+            scanned = 0
+            let line = String(decoding: buffer.slice(at: 0, count: length).bytes, as: UTF8.self)
+            buffer.consume(length + 1)
+            events.append(.line(line))
+            if echoes { send(line) }
+        }
+    }
+
+    mutating func receiveEndOfStream(at now: WireInstant) {
+        events.append(.ended)
+        isFinished = true
+    }
+
+    mutating func advance(to now: WireInstant) {
+        guard let deadline, deadline <= now else { return }
+        self.deadline = nil
+        events.append(.tick(now))
+    }
+
+    mutating func takeEvents() -> [Event] {
+        defer { events = [] }
+        return events
+    }
+
+    mutating func send(_ line: String) {
+        outbound.append(contentsOf: line.utf8)
+        outbound.append(UInt8(ascii: "\n"))
+    }
+}
+
+/// Collects what a driver says, and lets a test wait for it.
+final class Recorder: Sendable {
+    private struct State {
+        var events: [LineCore.Event] = []
+        var ends: [LinkError?] = []
+        var waiters: [(count: Int, ends: Int, CheckedContinuation<Void, Never>)] = []
+
+        func isReached(_ count: Int, _ ends: Int) -> Bool {
+            events.count >= count && self.ends.count >= ends
+        }
+    }
+
+    private let state = Locked(State())
+
+    var events: [LineCore.Event] { state.withLock { $0.events } }
+    var ends: [LinkError?] { state.withLock { $0.ends } }
+
+    var handler: Driver<LineCore>.Handler {
+        .init(
+            receive: { events in self.note { $0.events += events } },
+            end: { error in self.note { $0.ends.append(error) } }
+        )
+    }
+
+    private func note(_ body: (inout State) -> Void) {
+        let ready = state.withLock { state in
+            body(&state)
+            let waiters = state.waiters
+            state.waiters = waiters.filter { !state.isReached($0.count, $0.ends) }
+            return waiters.filter { state.isReached($0.count, $0.ends) }.map { $0.2 }
+        }
+        for waiter in ready { waiter.resume() }
+    }
+
+    /// Waits until so many events and ends were heard.
+    func wait(events count: Int = 0, ends: Int = 0) async {
+        await withCheckedContinuation { continuation in
+            let isReached = state.withLock { state in
+                if state.isReached(count, ends) { return true }
+                state.waiters.append((count, ends, continuation))
+                return false
+            }
+            if isReached { continuation.resume() }
+        }
+    }
+}
+
+/// A clock that only moves when told.
+final class ManualTimers: TimerSource {
+    private struct State {
+        var now = WireInstant.zero
+        var queue = TimerQueue()
+    }
+
+    private let state = Locked(State())
+
+    var now: WireInstant { state.withLock { $0.now } }
+
+    var count: Int { state.withLock { $0.queue.count } }
+
+    func scheduleTimer(
+        at deadline: WireInstant,
+        _ action: @escaping @Sendable () -> Void
+    ) -> UInt64 {
+        state.withLock { $0.queue.add(at: deadline, action) }
+    }
+
+    func cancelTimer(_ token: UInt64) {
+        state.withLock { $0.queue.cancel(token) }
+    }
+
+    func advance(by duration: Duration) {
+        let now = state.withLock { state in
+            state.now = state.now.advanced(by: duration)
+            return state.now
+        }
+        while let action = state.withLock({ $0.queue.takeDue(at: now) }) { action() }
+    }
+}

@@ -1,0 +1,62 @@
+import Testing
+import WaybillLink
+import WireCore
+
+@Suite("Timer queue") struct TimerQueueTests {
+    @Test("Actions come in the order of their deadlines, equal ones in the order of adding")
+    func order() {
+        var queue = TimerQueue()
+        let log = Locked([Int]())
+        for (index, deadline) in [5, 1, 4, 1, 3, 2].enumerated() {
+            _ = queue.add(at: WireInstant(nanoseconds: Int64(deadline))) {
+                log.withLock { $0.append(index) }
+            }
+        }
+        while let action = queue.takeDue(at: WireInstant(nanoseconds: 4)) { action() }
+        #expect(log.withLock { $0 } == [1, 3, 5, 4, 2])
+        #expect(queue.nextDeadline == WireInstant(nanoseconds: 5))
+        #expect(queue.count == 1)
+    }
+
+    @Test("Cancelled timers neither fire nor pile up")
+    func cancellation() {
+        var queue = TimerQueue()
+        let fired = Locked(0)
+        for round in 0..<10_000 {
+            let token = queue.add(at: WireInstant(nanoseconds: Int64(round))) {
+                fired.withLock { $0 += 1 }
+            }
+            if round % 100 != 0 { queue.cancel(token) }
+        }
+        #expect(queue.count == 100)
+        while let action = queue.takeDue(at: WireInstant(nanoseconds: .max)) { action() }
+        #expect(fired.withLock { $0 } == 100)
+        #expect(queue.nextDeadline == nil)
+    }
+}
+
+@Suite("Flush pacer") struct FlushPacerTests {
+    /// Each row: messages of the flush before, microseconds since, whether the peer has spoken, and
+    /// whether the next message should wait.
+    @Test(
+        "A lone message leaves at once, a burst is gathered",
+        arguments: [
+            (1, 500, false, false), (1, 99, false, true), (1, 99, true, false),
+            (0, 101, false, false), (2, 99, true, true), (2, 999, false, true),
+            (2, 1_001, false, false),
+        ]
+    )
+    func decisions(messages: Int, microseconds: Int64, spoken: Bool, gathers: Bool) {
+        var pacer = FlushPacer()
+        let start = WireInstant(nanoseconds: 1_000_000_000)
+        pacer.noteFlush(messages: messages, at: start)
+        if spoken { pacer.noteReceived() }
+        let now = start.advanced(by: .microseconds(microseconds))
+        #expect(pacer.shouldGather(at: now) == gathers)
+    }
+
+    @Test("The very first message leaves at once")
+    func first() {
+        #expect(!FlushPacer().shouldGather(at: .zero))
+    }
+}
