@@ -21,12 +21,19 @@ package final class ByteStreamPair: Sendable {
         var isClosed = false
         var failure: LinkError?
         var writerIsBlocked = false
+        var isReadableSignalled = false
     }
 
     private struct State {
         var sides = [Side(), Side()]
         var signals: [Signal] = []
         var isDraining = false
+
+        mutating func signalReadable(_ end: End) {
+            guard !sides[end.index].isReadableSignalled else { return }
+            sides[end.index].isReadableSignalled = true
+            signals.append(.readable(end))
+        }
     }
 
     private let state = Locked(State())
@@ -49,7 +56,7 @@ package final class ByteStreamPair: Sendable {
         state.withLock { state in
             for index in 0...1 where !state.sides[index].isClosed {
                 state.sides[index].failure = .reset
-                state.signals.append(.readable(End(pair: self, index: index)))
+                state.signalReadable(End(pair: self, index: index))
             }
         }
         drain()
@@ -72,7 +79,8 @@ package final class ByteStreamPair: Sendable {
         switch signal {
         case .readable(let end):
             let receiver = state.withLock { state in
-                state.sides[end.index].isReading ? state.sides[end.index].receiver : nil
+                state.sides[end.index].isReadableSignalled = false
+                return state.sides[end.index].isReading ? state.sides[end.index].receiver : nil
             }
             receiver?.streamIsReadable()
         case .writable(let end):
@@ -100,7 +108,7 @@ package final class ByteStreamPair: Sendable {
         func start(_ receiver: any ByteStreamReceiver) {
             pair.state.withLock { state in
                 state.sides[index].receiver = receiver
-                state.signals.append(.readable(self))
+                state.signalReadable(self)
             }
             pair.drain()
         }
@@ -115,7 +123,7 @@ package final class ByteStreamPair: Sendable {
                 state.sides[peer].inbox.append(
                     contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(count))
                 )
-                state.signals.append(.readable(End(pair: pair, index: peer)))
+                state.signalReadable(End(pair: pair, index: peer))
                 return count
             }
             pair.drain()
@@ -132,7 +140,7 @@ package final class ByteStreamPair: Sendable {
                 }
                 space.copyBytes(from: state.sides[index].inbox.prefix(count))
                 state.sides[index].inbox.removeFirst(count)
-                state.signals.append(.readable(self))
+                state.signalReadable(self)
                 if state.sides[peer].writerIsBlocked {
                     state.sides[peer].writerIsBlocked = false
                     state.signals.append(.writable(End(pair: pair, index: peer)))
@@ -146,7 +154,7 @@ package final class ByteStreamPair: Sendable {
         func setReading(_ isReading: Bool) {
             pair.state.withLock { state in
                 state.sides[index].isReading = isReading
-                state.signals.append(.readable(self))
+                state.signalReadable(self)
             }
             pair.drain()
         }
@@ -154,7 +162,7 @@ package final class ByteStreamPair: Sendable {
         func finishWriting() {
             pair.state.withLock { state in
                 state.sides[peer].inboxIsComplete = true
-                state.signals.append(.readable(End(pair: pair, index: peer)))
+                state.signalReadable(End(pair: pair, index: peer))
             }
             pair.drain()
         }
@@ -165,7 +173,7 @@ package final class ByteStreamPair: Sendable {
                 state.sides[index].isClosed = true
                 state.sides[peer].inboxIsComplete = true
                 state.signals.append(.ended(self, nil))
-                state.signals.append(.readable(End(pair: pair, index: peer)))
+                state.signalReadable(End(pair: pair, index: peer))
             }
             pair.drain()
         }
