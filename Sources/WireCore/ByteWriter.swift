@@ -110,6 +110,12 @@ package struct ByteWriter: Sendable {
         source.withWireBytes { append($0) }
     }
 
+    /// Makes room for that many more bytes at once.
+    @inlinable
+    package mutating func reserve(total count: Int) {
+        _ = reserve(count)
+    }
+
     /// Makes room for `count` more bytes and returns where they go.
     @inlinable
     mutating func reserve(_ count: Int) -> UnsafeMutableRawPointer {

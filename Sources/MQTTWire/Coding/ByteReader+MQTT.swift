@@ -1,0 +1,130 @@
+import WireCore
+
+/// The data types of MQTT 5, 1.5, read strictly.
+extension ByteReader {
+    mutating func uint8(_ kind: MQTTPacketKind) throws(MQTTViolation) -> UInt8 {
+        guard let value = readUInt8() else { throw .fieldTruncated(kind) }
+        return value
+    }
+
+    mutating func uint16(_ kind: MQTTPacketKind) throws(MQTTViolation) -> UInt16 {
+        guard let value = readUInt16() else { throw .fieldTruncated(kind) }
+        return value
+    }
+
+    mutating func uint32(_ kind: MQTTPacketKind) throws(MQTTViolation) -> UInt32 {
+        guard let value = readUInt32() else { throw .fieldTruncated(kind) }
+        return value
+    }
+
+    mutating func bytes(
+        _ count: Int,
+        _ kind: MQTTPacketKind
+    ) throws(MQTTViolation) -> UnsafeRawBufferPointer {
+        guard let bytes = readBytes(count) else { throw .fieldTruncated(kind) }
+        return bytes
+    }
+
+    mutating func packetIdentifier(_ kind: MQTTPacketKind) throws(MQTTViolation) -> UInt16 {
+        let identifier = try uint16(kind)
+        guard identifier != 0 else { throw .packetIdentifierZero(kind) }
+        return identifier
+    }
+
+    mutating func binary(_ kind: MQTTPacketKind) throws(MQTTViolation) -> [UInt8] {
+        Array(try bytes(Int(try uint16(kind)), kind))
+    }
+
+    mutating func string(_ kind: MQTTPacketKind) throws(MQTTViolation) -> String {
+        let bytes = try bytes(Int(try uint16(kind)), kind)
+        try Self.checkString(bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Checks the rules for strings (MQTT 5, 1.5.4-1 and 1.5.4-2).
+    static func checkString(_ bytes: UnsafeRawBufferPointer) throws(MQTTViolation) {
+        let result = UTF8Validation.scan(bytes)
+        guard result.isWellFormed else { throw .invalidUTF8 }
+        guard !result.containsNull else { throw .nullCharacter }
+    }
+
+    mutating func variableByteInteger(_ kind: MQTTPacketKind) throws(MQTTViolation) -> UInt32 {
+        var value: UInt32 = 0
+        for index in 0..<4 {
+            let byte = try uint8(kind)
+            value |= UInt32(byte & 0x7F) << UInt32(7 * index)
+            guard byte & 0x80 == 0 else { continue }
+            // The fewest bytes that will do (MQTT 5, 1.5.5-1).
+            guard index == 0 || byte != 0 else { throw .variableByteIntegerInvalid }
+            return value
+        }
+        throw .variableByteIntegerInvalid
+    }
+
+    func expectEnd(_ kind: MQTTPacketKind) throws(MQTTViolation) {
+        guard remaining == 0 else { throw .trailingBytes(kind) }
+    }
+
+    mutating func qualityOfService(
+        _ bits: UInt8
+    ) throws(MQTTViolation) -> MQTTQualityOfService {
+        guard let qualityOfService = MQTTQualityOfService(rawValue: bits) else {
+            throw .qualityOfServiceInvalid
+        }
+        return qualityOfService
+    }
+
+    /// Reads the properties of a place, none before version 5.
+    mutating func properties(
+        _ place: MQTTPropertyPlace,
+        _ kind: MQTTPacketKind,
+        _ version: MQTTVersion
+    ) throws(MQTTViolation) -> MQTTProperties {
+        var properties = MQTTProperties()
+        guard version == .v5 else { return properties }
+        let length = Int(try variableByteInteger(kind))
+        guard length > 0 else { return properties }
+        var reader = ByteReader(try bytes(length, kind))
+        var seen: UInt64 = 0
+        while reader.remaining > 0 {
+            let number = try reader.variableByteInteger(kind)
+            guard let raw = UInt8(exactly: number),
+                let identifier = MQTTPropertyIdentifier(rawValue: raw)
+            else { throw .propertyUnknown }
+            guard identifier.isAllowed(in: place) else { throw .propertyNotAllowed(kind) }
+            let bit: UInt64 = 1 << UInt64(raw)
+            guard seen & bit == 0 || identifier.isRepeatable(in: place) else {
+                throw .propertyRepeated(kind)
+            }
+            seen |= bit
+            let value = try reader.propertyValue(of: identifier, kind)
+            properties.list.append(MQTTProperty(identifier: identifier, value: value))
+        }
+        return properties
+    }
+
+    private mutating func propertyValue(
+        of identifier: MQTTPropertyIdentifier,
+        _ kind: MQTTPacketKind
+    ) throws(MQTTViolation) -> MQTTProperty.Value {
+        let number: UInt32
+        switch identifier.shape {
+        case .byte: number = UInt32(try uint8(kind))
+        case .twoByte: number = UInt32(try uint16(kind))
+        case .fourByte: number = try uint32(kind)
+        case .variable: number = try variableByteInteger(kind)
+        case .string:
+            let string = try string(kind)
+            if identifier == .responseTopic { try Self.checkResponseTopic(string) }
+            return .string(string)
+        case .binary: return .binary(try binary(kind))
+        case .pair: return .pair(MQTTUserProperty(name: try string(kind), value: try string(kind)))
+        }
+        guard identifier.allows(number) else { throw .propertyOutOfRange(kind) }
+        return .integer(number)
+    }
+
+    private static func checkResponseTopic(_ topic: String) throws(MQTTViolation) {
+        do { try MQTTTopicName.validate(topic) } catch { throw .topicNameInvalid }
+    }
+}

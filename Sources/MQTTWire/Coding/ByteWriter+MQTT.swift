@@ -1,0 +1,125 @@
+import WireCore
+
+/// The data types of MQTT 5, 1.5, written after a check.
+extension ByteWriter {
+    /// The longest string or binary field, in bytes.
+    static var maximumFieldByteCount: Int { 65_535 }
+
+    mutating func append(
+        string: String,
+        _ field: String
+    ) throws(MQTTEncodingError) {
+        let count = string.utf8.count
+        guard count <= Self.maximumFieldByteCount else { throw .fieldTooLong(field) }
+        guard !string.utf8.contains(0) else { throw .nullCharacter(field) }
+        append(UInt16(count))
+        append(contentsOf: string.utf8)
+    }
+
+    mutating func append(
+        binary: [UInt8],
+        _ field: String
+    ) throws(MQTTEncodingError) {
+        guard binary.count <= Self.maximumFieldByteCount else { throw .fieldTooLong(field) }
+        append(UInt16(binary.count))
+        append(contentsOf: binary)
+    }
+
+    mutating func append(packetIdentifier: UInt16) throws(MQTTEncodingError) {
+        guard packetIdentifier != 0 else { throw .packetIdentifierMissing }
+        append(packetIdentifier)
+    }
+
+    /// Appends in the fewest bytes (MQTT 5, 1.5.5-1); the value is below 2^28.
+    mutating func append(variableByteInteger value: UInt32) {
+        var rest = value
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(UInt8(truncatingIfNeeded: rest))
+    }
+
+    /// How many bytes a variable byte integer takes.
+    static func byteCount(ofVariableByteInteger value: Int) -> Int {
+        value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : 4
+    }
+
+    /// Appends a fixed header and the body behind it, whose length is known only afterwards.
+    mutating func append(
+        packet kind: MQTTPacketKind,
+        flags: UInt8 = 0,
+        _ body: (inout ByteWriter) throws(MQTTEncodingError) -> Void
+    ) throws(MQTTEncodingError) {
+        var scratch = ByteWriter(capacity: 128)
+        try body(&scratch)
+        guard scratch.count <= MQTTPublish.maximumRemainingLength else {
+            throw .packetTooLarge(byteCount: scratch.count)
+        }
+        append(kind.rawValue << 4 | flags)
+        append(variableByteInteger: UInt32(scratch.count))
+        scratch.withUnsafeBytes { append($0) }
+    }
+
+    /// Appends the properties of a place: a length of zero for none (MQTT 5, 2.2.2-1), nothing at all
+    /// before version 5.
+    mutating func append(
+        _ properties: MQTTProperties,
+        _ place: MQTTPropertyPlace,
+        _ version: MQTTVersion
+    ) throws(MQTTEncodingError) {
+        guard version == .v5 else {
+            guard properties.isEmpty else { throw .needsVersion5 }
+            return
+        }
+        guard !properties.isEmpty else { return append(0 as UInt8) }
+        var scratch = ByteWriter(capacity: 128)
+        try scratch.append(list: properties, place)
+        guard scratch.count <= MQTTPublish.maximumRemainingLength else {
+            throw .packetTooLarge(byteCount: scratch.count)
+        }
+        append(variableByteInteger: UInt32(scratch.count))
+        scratch.withUnsafeBytes { append($0) }
+    }
+
+    private mutating func append(
+        list properties: MQTTProperties,
+        _ place: MQTTPropertyPlace
+    ) throws(MQTTEncodingError) {
+        var seen: UInt64 = 0
+        for property in properties.list {
+            let identifier = property.identifier
+            let bit: UInt64 = 1 << UInt64(identifier.rawValue)
+            guard identifier.isAllowed(in: place),
+                seen & bit == 0 || identifier.isRepeatable(in: place)
+            else { throw .propertyNotAllowed(identifier) }
+            seen |= bit
+            append(identifier.rawValue)
+            switch property.value {
+            case .integer(let number): try append(number, of: identifier)
+            case .string(let string):
+                if identifier == .responseTopic { try MQTTTopicName.validate(string) }
+                try append(string: string, "\(identifier)")
+            case .binary(let bytes): try append(binary: bytes, "\(identifier)")
+            case .pair(let pair):
+                try append(string: pair.name, "user property name")
+                try append(string: pair.value, "user property value")
+            }
+        }
+    }
+
+    private mutating func append(
+        _ number: UInt32,
+        of identifier: MQTTPropertyIdentifier
+    ) throws(MQTTEncodingError) {
+        guard identifier.allows(number) else { throw .propertyOutOfRange(identifier) }
+        switch identifier.shape {
+        case .byte: append(UInt8(truncatingIfNeeded: number))
+        case .twoByte: append(UInt16(truncatingIfNeeded: number))
+        case .variable:
+            guard number <= 268_435_455 else { throw .propertyOutOfRange(identifier) }
+            append(variableByteInteger: number)
+        default: append(number)
+        }
+    }
+}

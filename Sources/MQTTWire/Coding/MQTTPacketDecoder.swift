@@ -1,0 +1,190 @@
+package import WireCore
+
+/// Takes packets off the front of a receive buffer, whole or not at all.
+package struct MQTTPacketDecoder: Sendable {
+    /// The protocol version; a server learns it from the CONNECT that it decodes.
+    package private(set) var version: MQTTVersion
+    private let role: MQTTRole
+    private let maximumPacketSize: Int
+    private var failure: MQTTViolation?
+    /// The last topic name, which the next message often has, too.
+    private var lastTopic = ""
+
+    /// - Parameters:
+    ///   - version: The protocol version.
+    ///   - role: Which end decodes.
+    ///   - maximumPacketSize: The longest packet to accept, fixed header included, in bytes.
+    package init(version: MQTTVersion, role: MQTTRole, maximumPacketSize: Int) {
+        self.version = version
+        self.role = role
+        self.maximumPacketSize = maximumPacketSize
+    }
+
+    private struct Header {
+        var kind: MQTTPacketKind
+        var flags: UInt8
+        var byteCount: Int
+        var remainingLength: Int
+    }
+
+    /// Takes the next packet.
+    ///
+    /// - Returns: The packet, or nil when more bytes are needed.
+    /// - Throws: `MQTTViolation`, again at every call after the first.
+    package mutating func next(
+        _ buffer: inout ReceiveBuffer
+    ) throws(MQTTViolation) -> MQTTPacket? {
+        if let failure { throw failure }
+        do throws(MQTTViolation) {
+            guard let header = try header(of: buffer) else { return nil }
+            let total = header.byteCount + header.remainingLength
+            guard total <= maximumPacketSize else {
+                throw .packetTooLarge(byteCount: total, maximum: maximumPacketSize)
+            }
+            guard buffer.count >= total else {
+                buffer.reserve(total: total)
+                return nil
+            }
+            let packet = try body(of: buffer, header)
+            buffer.consume(total)
+            return packet
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// Reads the fixed header (MQTT 5, 2.1), refusing it as early as it shows a fault.
+    private func header(of buffer: ReceiveBuffer) throws(MQTTViolation) -> Header? {
+        try buffer.withUnsafeBytes { bytes throws(MQTTViolation) in
+            guard let first = bytes.first else { return nil }
+            guard let kind = MQTTPacketKind(rawValue: first >> 4) else { throw .reservedPacketKind }
+            let flags = first & 0x0F
+            guard kind.fixedFlags == nil || kind.fixedFlags == flags else {
+                throw .reservedFlags(kind)
+            }
+            guard role.accepts(kind, version: version) else { throw .unexpectedPacket(kind) }
+            var length = 0
+            for index in 1...4 {
+                guard bytes.count > index else { return nil }
+                let byte = bytes[index]
+                length |= Int(byte & 0x7F) << (7 * (index - 1))
+                guard byte & 0x80 == 0 else { continue }
+                guard index == 1 || byte != 0 else { throw .variableByteIntegerInvalid }
+                return Header(
+                    kind: kind,
+                    flags: flags,
+                    byteCount: index + 1,
+                    remainingLength: length
+                )
+            }
+            throw .variableByteIntegerInvalid
+        }
+    }
+
+    private mutating func body(
+        of buffer: ReceiveBuffer,
+        _ header: Header
+    ) throws(MQTTViolation) -> MQTTPacket {
+        try buffer.withUnsafeBytes { bytes throws(MQTTViolation) in
+            let end = header.byteCount + header.remainingLength
+            var reader = ByteReader(
+                UnsafeRawBufferPointer(rebasing: bytes[header.byteCount..<end])
+            )
+            if header.kind == .publish {
+                return .publish(try publish(header, from: &reader, of: buffer))
+            }
+            return try packet(header.kind, from: &reader)
+        }
+    }
+
+    private mutating func publish(
+        _ header: Header,
+        from reader: inout ByteReader,
+        of buffer: ReceiveBuffer
+    ) throws(MQTTViolation) -> MQTTPublish {
+        let qualityOfService = try reader.qualityOfService(header.flags >> 1 & 0x03)
+        let isDuplicate = header.flags & 0x08 != 0
+        guard !isDuplicate || qualityOfService != .atMostOnce else { throw .qualityOfServiceInvalid }
+        let topic = try topic(from: &reader)
+        var identifier: UInt16 = 0
+        if qualityOfService != .atMostOnce { identifier = try reader.packetIdentifier(.publish) }
+        let properties = try reader.properties(.publish, .publish, version)
+        guard !topic.isEmpty || properties.topicAlias != nil else { throw .topicNameInvalid }
+        return MQTTPublish(
+            topic: topic,
+            qualityOfService: qualityOfService,
+            isRetained: header.flags & 0x01 != 0,
+            isDuplicate: isDuplicate,
+            packetIdentifier: identifier,
+            properties: properties,
+            payload: buffer.slice(
+                at: header.byteCount + reader.position,
+                count: reader.remaining
+            )
+        )
+    }
+
+    private mutating func topic(
+        from reader: inout ByteReader
+    ) throws(MQTTViolation) -> String {
+        let bytes = try reader.bytes(Int(try reader.uint16(.publish)), .publish)
+        let isLast = lastTopic.utf8.withContiguousStorageIfAvailable { last in
+            last.count == bytes.count && last.elementsEqual(bytes)
+        }
+        if isLast == true { return lastTopic }
+        try ByteReader.checkString(bytes)
+        guard !bytes.contains(where: MQTTTopicName.isForbidden) else { throw .topicNameInvalid }
+        lastTopic = String(decoding: bytes, as: UTF8.self)
+        return lastTopic
+    }
+
+    private mutating func packet(
+        _ kind: MQTTPacketKind,
+        from reader: inout ByteReader
+    ) throws(MQTTViolation) -> MQTTPacket {
+        switch kind {
+        case .connect:
+            let packet = try MQTTConnect(from: &reader)
+            version = packet.version
+            return .connect(packet)
+        case .connack: return .connack(try MQTTConnack(from: &reader, version: version))
+        case .publish: throw .unexpectedPacket(.publish)
+        case .puback: return .puback(try acknowledgement(kind, .puback, &reader))
+        case .pubrec: return .pubrec(try acknowledgement(kind, .pubrec, &reader))
+        case .pubrel: return .pubrel(try acknowledgement(kind, .pubrel, &reader))
+        case .pubcomp: return .pubcomp(try acknowledgement(kind, .pubcomp, &reader))
+        case .subscribe: return .subscribe(try MQTTSubscribe(from: &reader, version: version))
+        case .suback: return .suback(try MQTTSuback(from: &reader, version: version))
+        case .unsubscribe: return .unsubscribe(try MQTTUnsubscribe(from: &reader, version: version))
+        case .unsuback: return .unsuback(try MQTTUnsuback(from: &reader, version: version))
+        case .pingreq, .pingresp:
+            try reader.expectEnd(kind)
+            return kind == .pingreq ? .pingreq : .pingresp
+        case .disconnect:
+            let (reasonCode, properties) = try MQTTReasonBody.decode(
+                kind,
+                .disconnect,
+                from: &reader,
+                version: version
+            )
+            return .disconnect(MQTTDisconnect(reasonCode: reasonCode, properties: properties))
+        case .auth:
+            let (reasonCode, properties) = try MQTTReasonBody.decode(
+                kind,
+                .auth,
+                from: &reader,
+                version: version
+            )
+            return .auth(MQTTAuth(reasonCode: reasonCode, properties: properties))
+        }
+    }
+
+    private func acknowledgement(
+        _ kind: MQTTPacketKind,
+        _ place: MQTTPropertyPlace,
+        _ reader: inout ByteReader
+    ) throws(MQTTViolation) -> MQTTAcknowledgement {
+        try MQTTAcknowledgement(kind, place, from: &reader, version: version)
+    }
+}

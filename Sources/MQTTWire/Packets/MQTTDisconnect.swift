@@ -1,0 +1,71 @@
+import WireCore
+
+/// DISCONNECT: the last packet of a connection (MQTT 5, 3.14).
+package struct MQTTDisconnect: Hashable, Sendable {
+    package var reasonCode: MQTTReasonCode
+    package var properties: MQTTProperties
+
+    package init(
+        reasonCode: MQTTReasonCode = .normalDisconnection,
+        properties: MQTTProperties = MQTTProperties()
+    ) {
+        self.reasonCode = reasonCode
+        self.properties = properties
+    }
+}
+
+/// AUTH: a step of enhanced authentication (MQTT 5, 3.15).
+package struct MQTTAuth: Hashable, Sendable {
+    package var reasonCode: MQTTReasonCode
+    package var properties: MQTTProperties
+
+    package init(
+        reasonCode: MQTTReasonCode = .success,
+        properties: MQTTProperties = MQTTProperties()
+    ) {
+        self.reasonCode = reasonCode
+        self.properties = properties
+    }
+}
+
+/// The two packets that are a reason and properties, either of which may be left out at the end.
+enum MQTTReasonBody {
+    static func encode(
+        _ kind: MQTTPacketKind,
+        _ place: MQTTPropertyPlace,
+        _ reasonCode: MQTTReasonCode,
+        _ properties: MQTTProperties,
+        into writer: inout ByteWriter,
+        version: MQTTVersion
+    ) throws(MQTTEncodingError) {
+        guard MQTTReasonCode.isAllowed(reasonCode, in: kind, version: version) else {
+            throw version == .v5 ? .reasonCodeNotAllowed(reasonCode) : .needsVersion5
+        }
+        try writer.append(packet: kind) { (body) throws(MQTTEncodingError) in
+            guard !properties.isEmpty || reasonCode != .success else { return }
+            guard version == .v5 else { throw .needsVersion5 }
+            body.append(reasonCode.rawValue)
+            if !properties.isEmpty { try body.append(properties, place, version) }
+        }
+    }
+
+    static func decode(
+        _ kind: MQTTPacketKind,
+        _ place: MQTTPropertyPlace,
+        from reader: inout ByteReader,
+        version: MQTTVersion
+    ) throws(MQTTViolation) -> (MQTTReasonCode, MQTTProperties) {
+        guard version == .v5, reader.remaining > 0 else {
+            try reader.expectEnd(kind)
+            return (.success, MQTTProperties())
+        }
+        let reasonCode = MQTTReasonCode(rawValue: try reader.uint8(kind))
+        guard MQTTReasonCode.isAllowed(reasonCode, in: kind, version: version) else {
+            throw .reasonCodeNotAllowed(kind)
+        }
+        guard reader.remaining > 0 else { return (reasonCode, MQTTProperties()) }
+        let properties = try reader.properties(place, kind, version)
+        try reader.expectEnd(kind)
+        return (reasonCode, properties)
+    }
+}

@@ -1,0 +1,49 @@
+/// Acknowledgements that are owed to the peer, sent in the order of its messages.
+///
+/// Consumers may take messages in any order; PUBACK and PUBREC must leave in the order in which the
+/// PUBLISH packets came (MQTT 5, 4.6.0-2 and 4.6.0-3). So one that is ready waits for those before it.
+package struct MQTTAcknowledgementQueue: Sendable {
+    private struct Entry {
+        let packetIdentifier: UInt16
+        var reasonCode: MQTTReasonCode?
+    }
+
+    private var entries: [Entry] = []
+    private var head = 0
+    private var firstSerial: UInt64 = 0
+
+    package init() {}
+
+    /// The number of acknowledgements that are owed.
+    package var count: Int { entries.count - head }
+
+    /// Notes a message.
+    /// - Returns: Its serial number, to name it by once it has been taken.
+    package mutating func append(_ packetIdentifier: UInt16) -> UInt64 {
+        entries.append(Entry(packetIdentifier: packetIdentifier))
+        return firstSerial + UInt64(entries.count - 1)
+    }
+
+    /// Notes that a message has been taken, or refused with a reason.
+    ///
+    /// Does nothing for a serial number that was settled before.
+    package mutating func settle(_ serial: UInt64, _ reasonCode: MQTTReasonCode) {
+        guard serial >= firstSerial, serial - firstSerial < UInt64(entries.count) else { return }
+        let index = Int(serial - firstSerial)
+        guard index >= head, entries[index].reasonCode == nil else { return }
+        entries[index].reasonCode = reasonCode
+    }
+
+    /// Takes the next acknowledgement that may be sent.
+    package mutating func next() -> (packetIdentifier: UInt16, reasonCode: MQTTReasonCode)? {
+        guard head < entries.count, let reasonCode = entries[head].reasonCode else { return nil }
+        let identifier = entries[head].packetIdentifier
+        head += 1
+        if head == entries.count || head >= 1024 {
+            firstSerial += UInt64(head)
+            entries.removeFirst(head)
+            head = 0
+        }
+        return (identifier, reasonCode)
+    }
+}

@@ -1,0 +1,170 @@
+package import WireCore
+
+extension MQTTClientConnection {
+    package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
+        keepAlive.noteReceived(at: now)
+        while !isFinished {
+            let waiting = buffer.count
+            do {
+                guard let packet = try decoder.next(&buffer) else { return }
+                if configuration.isTracing {
+                    let byteCount = waiting - buffer.count
+                    writer.noteTrace(of: packet, byteCount: byteCount, isOutbound: false)
+                    events.append(contentsOf: writer.takeTraces().map { .trace($0) })
+                }
+                try handle(packet, at: now)
+            } catch {
+                violate(error, at: now)
+            }
+        }
+        buffer.removeAll()
+    }
+
+    private mutating func handle(
+        _ packet: MQTTPacket,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
+        guard case .connected = state else { return try handleFirst(packet) }
+        switch packet {
+        case .publish(let publish): try handlePublish(publish, at: now)
+        case .puback(let puback): try handleAcknowledgement(puback, isComplete: false, at: now)
+        case .pubrec(let pubrec): try handlePubrec(pubrec, at: now)
+        case .pubrel(let pubrel): try handlePubrel(pubrel, at: now)
+        case .pubcomp(let pubcomp): try handleAcknowledgement(pubcomp, isComplete: true, at: now)
+        case .suback(let suback): try handleSuback(suback)
+        case .unsuback(let unsuback): try handleUnsuback(unsuback)
+        case .pingresp: keepAlive.notePingResponse()
+        case .disconnect(let disconnect):
+            // The interval is the client's to say (MQTT 5, 3.14.2-2).
+            guard disconnect.properties.sessionExpiryInterval == nil else {
+                throw .propertyNotAllowed(.disconnect)
+            }
+            close(.disconnectedByServer(disconnect.reasonCode, disconnect.properties))
+        case .connack: throw .secondConnack
+        case .auth: throw .unexpectedAuthentication
+        case .connect, .subscribe, .unsubscribe, .pingreq: throw .unexpectedPacket(packet.kind)
+        }
+    }
+
+    // MARK: CONNACK
+
+    private mutating func handleFirst(_ packet: MQTTPacket) throws(MQTTViolation) {
+        guard case .connack(let connack) = packet else {
+            // Enhanced authentication was not asked for (MQTT 5, 4.12.0-6).
+            if case .auth = packet { throw .unexpectedAuthentication }
+            throw .packetBeforeConnack(packet.kind)
+        }
+        try check(connack)
+        guard !connack.reasonCode.isFailure else {
+            return close(.refused(connack.reasonCode, connack.properties))
+        }
+        limits = MQTTServerLimits(connack, version: configuration.version)
+        writer.maximumPacketSize = limits.maximumPacketSize
+        publisher.window = min(configuration.inflightWindow, limits.receiveMaximum)
+        if let seconds = connack.properties.serverKeepAlive {
+            keepAlive.interval = .seconds(Int64(seconds))
+        }
+        state = .connected
+        events.append(.connected(connack))
+    }
+
+    private func check(_ connack: MQTTConnack) throws(MQTTViolation) {
+        // A session that nobody asked for, or a refusal that claims one (MQTT 5, 3.2.2-4, 3.2.2-6).
+        guard !connack.sessionPresent || (hasSessionState && !connack.reasonCode.isFailure) else {
+            throw .unexpectedSessionPresent
+        }
+        let asked = request?.properties
+        guard asked?.requestResponseInformation == true || connack.properties.responseInformation == nil
+        else { throw .unrequestedResponseInformation }
+        guard asked?.authenticationMethod != nil || connack.properties.authenticationMethod == nil
+        else { throw .unexpectedAuthentication }
+    }
+
+    /// With Request Problem Information 0 only PUBLISH, CONNACK and DISCONNECT may explain themselves
+    /// (MQTT 5, 3.1.2-29).
+    private func checkProblemInformation(_ properties: MQTTProperties) throws(MQTTViolation) {
+        guard !properties.isEmpty, request?.properties.requestProblemInformation == false else {
+            return
+        }
+        guard properties.reasonString == nil, properties.userProperties.isEmpty else {
+            throw .unrequestedProblemInformation
+        }
+    }
+
+    // MARK: Inbound messages
+
+    private mutating func handlePublish(
+        _ publish: MQTTPublish,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
+        // No alias was allowed: our CONNECT names no maximum (MQTT 5, 3.1.2-27).
+        if !publish.properties.isEmpty, publish.properties.topicAlias != nil {
+            throw .topicAliasInvalid
+        }
+        let arrival = try receiver.receive(publish, to: &writer)
+        noteSent(at: now)
+        guard case .deliver(let receipt) = arrival else { return }
+        events.append(.message(publish, receipt: receipt))
+    }
+
+    private mutating func handlePubrel(
+        _ pubrel: MQTTAcknowledgement,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
+        try checkProblemInformation(pubrel.properties)
+        receiver.receivePubrel(pubrel, to: &writer)
+        noteSent(at: now)
+    }
+
+    // MARK: Acknowledgements
+
+    private mutating func handleAcknowledgement(
+        _ acknowledgement: MQTTAcknowledgement,
+        isComplete: Bool,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
+        try checkProblemInformation(acknowledgement.properties)
+        report(
+            publisher.receive(acknowledgement, isComplete: isComplete, to: &writer),
+            at: now
+        )
+    }
+
+    private mutating func handlePubrec(
+        _ pubrec: MQTTAcknowledgement,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
+        try checkProblemInformation(pubrec.properties)
+        report(publisher.receivePubrec(pubrec, to: &writer), at: now)
+    }
+
+    private mutating func report(_ outcome: MQTTPublisher.Outcome?, at now: WireInstant) {
+        noteSent(at: now)
+        guard let outcome, let call = outcome.call else { return }
+        let acknowledgement = outcome.acknowledgement
+        events.append(.published(call, acknowledgement.reasonCode, acknowledgement.properties))
+    }
+
+    private mutating func handleSuback(_ suback: MQTTSuback) throws(MQTTViolation) {
+        try checkProblemInformation(suback.properties)
+        guard case .subscribe(let count) = publisher.inflight.entry(suback.packetIdentifier)?.exchange else {
+            return
+        }
+        guard suback.reasonCodes.count == count else { throw .reasonCodeCountWrong(.suback) }
+        if let call = publisher.inflight.end(suback.packetIdentifier)?.call {
+            events.append(.subscribed(call, suback))
+        }
+    }
+
+    private mutating func handleUnsuback(_ unsuback: MQTTUnsuback) throws(MQTTViolation) {
+        try checkProblemInformation(unsuback.properties)
+        guard case .unsubscribe(let count) = publisher.inflight.entry(unsuback.packetIdentifier)?.exchange
+        else { return }
+        guard configuration.version == .v3_1_1 || unsuback.reasonCodes.count == count else {
+            throw .reasonCodeCountWrong(.unsuback)
+        }
+        if let call = publisher.inflight.end(unsuback.packetIdentifier)?.call {
+            events.append(.unsubscribed(call, unsuback))
+        }
+    }
+}

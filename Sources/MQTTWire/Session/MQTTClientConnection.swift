@@ -1,0 +1,177 @@
+package import WireCore
+
+/// The client's end of an MQTT connection, 3.1.1 or 5: a value without socket and clock.
+///
+/// | state | what moves it on |
+/// | --- | --- |
+/// | idle | ``connect(_:hasSessionState:at:)`` → connecting |
+/// | connecting | CONNACK success → connected; refusal, violation, time → closed |
+/// | connected | DISCONNECT either way, violation, silence, end of stream → closed |
+/// | closed | nothing; what arrives is ignored |
+package struct MQTTClientConnection: ProtocolCore {
+    /// What holds for every connection of a client.
+    package struct Configuration: Sendable {
+        /// The protocol version.
+        package var version = MQTTVersion.v5
+        /// The longest packet to accept, in bytes; MQTT 5 servers are told.
+        package var maximumPacketSize = 1 << 20
+        /// How many inbound messages of QoS 1 and 2 may wait to be acknowledged; MQTT 5 servers are
+        /// told (Receive Maximum, 3.1.2.11.3).
+        package var receiveMaximum: UInt16 = 1024
+        /// How many outbound messages of QoS 1 and 2 may be under way; a server may lower it.
+        package var inflightWindow = 20
+        /// How long the server may take for CONNACK.
+        package var connectTimeout = Duration.seconds(10)
+        /// How long the server may take for any other acknowledgement.
+        package var acknowledgementTimeout = Duration.seconds(30)
+        /// Whether packets are reported as ``MQTTClientEvent/trace(_:)``.
+        package var isTracing = false
+
+        package init() {}
+    }
+
+    enum State: Sendable {
+        case idle
+        case connecting(deadline: WireInstant)
+        case connected
+        case closed
+    }
+
+    package let configuration: Configuration
+
+    var state = State.idle
+    var decoder: MQTTPacketDecoder
+    var writer: MQTTPacketWriter
+    var events: [MQTTClientEvent] = []
+
+    /// The request, to check the server's answer against.
+    var request: MQTTConnect?
+    var hasSessionState = false
+    /// What the server allows, from its CONNACK.
+    package internal(set) var limits = MQTTServerLimits()
+
+    var keepAlive = MQTTKeepAlive(interval: .zero, at: .zero)
+    var publisher: MQTTPublisher
+    var receiver: MQTTReceiver
+
+    package init(configuration: Configuration = Configuration()) {
+        self.configuration = configuration
+        decoder = MQTTPacketDecoder(
+            version: configuration.version,
+            role: .client,
+            maximumPacketSize: configuration.maximumPacketSize
+        )
+        writer = MQTTPacketWriter(
+            version: configuration.version,
+            isTracing: configuration.isTracing
+        )
+        publisher = MQTTPublisher(window: configuration.inflightWindow)
+        // A 3.1.1 server cannot be told a maximum; its identifiers are the limit.
+        let isTold = configuration.version == .v5
+        receiver = MQTTReceiver(maximum: isTold ? Int(configuration.receiveMaximum) : nil)
+    }
+
+    package var outbound: ByteWriter {
+        get { writer.outbound }
+        set { writer.outbound = newValue }
+        _modify { yield &writer.outbound }
+    }
+
+    /// Whether messages can be sent.
+    package var isConnected: Bool {
+        if case .connected = state { true } else { false }
+    }
+
+    package var isFinished: Bool {
+        if case .closed = state { true } else { false }
+    }
+
+    package var hasEvents: Bool { !events.isEmpty }
+
+    package mutating func takeEvents() -> [MQTTClientEvent] {
+        defer { events = [] }
+        return events
+    }
+
+    // MARK: Time
+
+    package var deadline: WireInstant? {
+        switch state {
+        case .connecting(let deadline): deadline
+        case .connected:
+            switch (keepAlive.deadline, publisher.earliestDeadline) {
+            case (let one?, let other?): min(one, other)
+            case (let one, let other): one ?? other
+            }
+        case .idle, .closed: nil
+        }
+    }
+
+    package mutating func advance(to now: WireInstant) {
+        switch state {
+        case .connecting(let deadline) where deadline <= now:
+            close(.connectTimedOut)
+        case .connected:
+            switch keepAlive.due(at: now) {
+            case .nothing: break
+            case .ping: write(.pingreq, at: now)
+            case .giveUp:
+                writeDisconnect(.keepAliveTimeout, at: now)
+                return close(.keepAliveTimedOut)
+            }
+            for call in publisher.takeExpired(at: now) { events.append(.timedOut(call)) }
+        default: break
+        }
+    }
+
+    // MARK: Writing
+
+    /// Writes a packet of our own making; one that is too long for the peer is left out.
+    mutating func write(_ packet: MQTTPacket, at now: WireInstant) {
+        try? writeChecked(packet, at: now)
+    }
+
+    mutating func writeChecked(
+        _ packet: MQTTPacket,
+        at now: WireInstant
+    ) throws(MQTTSendError) {
+        try writer.write(packet)
+        noteSent(at: now)
+    }
+
+    mutating func noteSent(at now: WireInstant) {
+        keepAlive.noteSent(at: now)
+        if configuration.isTracing {
+            events.append(contentsOf: writer.takeTraces().map { .trace($0) })
+        }
+    }
+
+    // MARK: The end
+
+    package mutating func receiveEndOfStream(at now: WireInstant) {
+        guard !isFinished else { return }
+        close(.endOfStream)
+    }
+
+    /// Ends the connection for good, and every call with it.
+    mutating func close(_ closure: MQTTClosure) {
+        guard !isFinished else { return }
+        state = .closed
+        events.append(contentsOf: publisher.calls.map { .abandoned($0) })
+        publisher = MQTTPublisher(window: configuration.inflightWindow)
+        events.append(.closed(closure))
+    }
+
+    /// The peer broke the protocol: tell it why where the version can, then close (MQTT 5, 4.13.1).
+    ///
+    /// In 3.1.1 a DISCONNECT would say that all is well and discard the will, so none is sent.
+    mutating func violate(_ violation: MQTTViolation, at now: WireInstant) {
+        writeDisconnect(violation.reasonCode, at: now)
+        close(.violation(violation))
+    }
+
+    private mutating func writeDisconnect(_ reasonCode: MQTTReasonCode, at now: WireInstant) {
+        guard configuration.version == .v5 else { return }
+        write(.disconnect(MQTTDisconnect(reasonCode: reasonCode)), at: now)
+    }
+}

@@ -1,0 +1,96 @@
+package import WireCore
+
+/// Writes packets into the outbound buffer, none longer than the peer takes, and traces them.
+package struct MQTTPacketWriter: Sendable {
+    /// The protocol version.
+    package var version: MQTTVersion
+    /// The longest packet the peer takes, in bytes.
+    package var maximumPacketSize = Int.max
+    /// The bytes for the peer.
+    package var outbound = ByteWriter()
+    /// Whether packets are remembered for ``takeTraces()``.
+    package let isTracing: Bool
+    private var traces: [MQTTTrace] = []
+
+    package init(version: MQTTVersion, isTracing: Bool) {
+        self.version = version
+        self.isTracing = isTracing
+    }
+
+    /// Writes a packet.
+    /// - Throws: `MQTTSendError.encoding` or `.packetTooLarge`; nothing was written then.
+    package mutating func write(_ packet: MQTTPacket) throws(MQTTSendError) {
+        let start = outbound.count
+        do {
+            try packet.encode(into: &outbound, version: version)
+        } catch {
+            throw .encoding(error)
+        }
+        let byteCount = outbound.count - start
+        guard byteCount <= maximumPacketSize else {
+            outbound.truncate(to: start)
+            throw .packetTooLarge(byteCount: byteCount, maximum: maximumPacketSize)
+        }
+        if isTracing { noteTrace(of: packet, byteCount: byteCount, isOutbound: true) }
+    }
+
+    /// Writes a message with its payload, which is copied once.
+    /// - Throws: As ``write(_:)``.
+    package mutating func write(
+        _ publish: MQTTPublish,
+        payload: some WireBytes
+    ) throws(MQTTSendError) {
+        if maximumPacketSize < .max { try checkSize(of: publish, payload: payload) }
+        let start = outbound.count
+        do {
+            try publish.encode(into: &outbound, version: version, payload: payload)
+        } catch {
+            throw .encoding(error)
+        }
+        guard isTracing else { return }
+        var shown = publish
+        payload.withWireBytes { shown.payload = ByteSlice(copying: $0) }
+        noteTrace(of: .publish(shown), byteCount: outbound.count - start, isOutbound: true)
+    }
+
+    /// Whether the message could be written now, without writing it.
+    /// - Throws: As ``write(_:)``.
+    package func check(_ message: MQTTOutgoingMessage) throws(MQTTSendError) {
+        var scratch = self
+        scratch.outbound = ByteWriter()
+        var publish = message.publish
+        publish.packetIdentifier = 1
+        try scratch.checkSize(of: publish, payload: message.payload)
+        try scratch.write(publish, payload: ByteSlice.empty)
+    }
+
+    private func checkSize(
+        of publish: MQTTPublish,
+        payload: some WireBytes
+    ) throws(MQTTSendError) {
+        let byteCount = publish.encodedSize(
+            version: version,
+            payloadByteCount: payload.wireByteCount
+        )
+        guard byteCount <= maximumPacketSize else {
+            throw .packetTooLarge(byteCount: byteCount, maximum: maximumPacketSize)
+        }
+        guard byteCount <= MQTTPublish.maximumPacketSize else {
+            throw .encoding(.packetTooLarge(byteCount: byteCount))
+        }
+    }
+
+    /// Remembers a packet for ``takeTraces()``, while tracing is on.
+    package mutating func noteTrace(of packet: MQTTPacket, byteCount: Int, isOutbound: Bool) {
+        guard isTracing else { return }
+        traces.append(
+            MQTTTrace(isOutbound: isOutbound, text: packet.description, byteCount: byteCount)
+        )
+    }
+
+    /// Takes what was remembered.
+    package mutating func takeTraces() -> [MQTTTrace] {
+        defer { traces = [] }
+        return traces
+    }
+}

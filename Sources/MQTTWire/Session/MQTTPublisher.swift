@@ -1,0 +1,170 @@
+package import WireCore
+
+/// The sender's side of QoS 1 and 2 (MQTT 5, 4.3 and 4.9): the same at a client and at a server.
+///
+/// | exchange | PUBACK | PUBREC | PUBCOMP |
+/// | --- | --- | --- | --- |
+/// | QoS 1 | ends it | not its answer | not its answer |
+/// | QoS 2, PUBLISH sent | not its answer | PUBREL, or ends it when refused | not its answer |
+/// | QoS 2, PUBREL sent | not its answer | PUBREL again | ends it |
+package struct MQTTPublisher: Sendable {
+    /// How an exchange ended.
+    package struct Outcome: Sendable {
+        package let call: (any MQTTCall)?
+        package let acknowledgement: MQTTAcknowledgement
+    }
+
+    /// What waits for an acknowledgement, SUBSCRIBE and UNSUBSCRIBE included.
+    package var inflight = MQTTInflight()
+    /// How many messages may be under way.
+    package var window: Int
+    /// Messages that wait for a place in the window.
+    package private(set) var queue = MQTTOutgoingQueue()
+    private var messagesUnderWay = 0
+    /// No caller's time is up before this; nil when none waits.
+    package private(set) var earliestDeadline: WireInstant?
+
+    package init(window: Int) {
+        self.window = window
+    }
+
+    /// Sends a message, or queues it when the window is full.
+    ///
+    /// - Throws: `MQTTSendError`; the message is forgotten then.
+    package mutating func submit(
+        _ message: MQTTOutgoingMessage,
+        call: (any MQTTCall)?,
+        deadline: WireInstant,
+        to writer: inout MQTTPacketWriter
+    ) throws(MQTTSendError) {
+        if queue.isEmpty, messagesUnderWay < window {
+            try start(message, call: call, deadline: deadline, to: &writer)
+        } else {
+            // Refused now rather than when its turn comes.
+            try writer.check(message)
+            queue.append(.init(message: message, call: call, deadline: deadline))
+        }
+        if call != nil { noteDeadline(deadline) }
+    }
+
+    private mutating func start(
+        _ message: MQTTOutgoingMessage,
+        call: (any MQTTCall)?,
+        deadline: WireInstant,
+        to writer: inout MQTTPacketWriter
+    ) throws(MQTTSendError) {
+        let exchange: MQTTInflight.Exchange =
+            message.publish.qualityOfService == .exactlyOnce
+            ? .publishExactlyOnce(message) : .publishAtLeastOnce(message)
+        guard let identifier = inflight.begin(exchange, call: call, deadline: deadline) else {
+            throw .noPacketIdentifierLeft
+        }
+        var publish = message.publish
+        publish.packetIdentifier = identifier
+        do {
+            try Self.write(publish, message.payload, to: &writer)
+        } catch {
+            inflight.end(identifier)
+            throw error
+        }
+        messagesUnderWay += 1
+    }
+
+    /// Opens the existential for the generic writer.
+    private static func write(
+        _ publish: MQTTPublish,
+        _ payload: some WireBytes,
+        to writer: inout MQTTPacketWriter
+    ) throws(MQTTSendError) {
+        try writer.write(publish, payload: payload)
+    }
+
+    /// Handles PUBACK and PUBCOMP.
+    /// - Returns: The exchange that this ended; nil for the answer to none, which is ignored.
+    package mutating func receive(
+        _ acknowledgement: MQTTAcknowledgement,
+        isComplete: Bool,
+        to writer: inout MQTTPacketWriter
+    ) -> Outcome? {
+        switch inflight.entry(acknowledgement.packetIdentifier)?.exchange {
+        case .publishAtLeastOnce where !isComplete: end(acknowledgement, to: &writer)
+        case .release where isComplete: end(acknowledgement, to: &writer)
+        default: nil
+        }
+    }
+
+    /// Handles PUBREC, by sending PUBREL unless the message was refused (MQTT 5, 4.3.3).
+    /// - Returns: The exchange, if this ended it.
+    package mutating func receivePubrec(
+        _ pubrec: MQTTAcknowledgement,
+        to writer: inout MQTTPacketWriter
+    ) -> Outcome? {
+        let identifier = pubrec.packetIdentifier
+        var reasonCode = MQTTReasonCode.success
+        switch inflight.entry(identifier)?.exchange {
+        case .publishExactlyOnce where pubrec.reasonCode.isFailure:
+            return end(pubrec, to: &writer)
+        case .publishExactlyOnce: inflight.release(identifier)
+        case .release: break
+        default: reasonCode = .packetIdentifierNotFound
+        }
+        try? writer.write(.pubrel(.answer(identifier, reasonCode, version: writer.version)))
+        return nil
+    }
+
+    private mutating func end(
+        _ acknowledgement: MQTTAcknowledgement,
+        to writer: inout MQTTPacketWriter
+    ) -> Outcome {
+        let entry = inflight.end(acknowledgement.packetIdentifier)
+        messagesUnderWay -= 1
+        while messagesUnderWay < window, let next = queue.popFirst() {
+            // It was checked when it was queued, and an identifier has just become free.
+            try? start(next.message, call: next.call, deadline: next.deadline, to: &writer)
+        }
+        return Outcome(call: entry?.call, acknowledgement: acknowledgement)
+    }
+
+    // MARK: Callers
+
+    /// Notes that somebody waits until a time.
+    package mutating func noteDeadline(_ deadline: WireInstant) {
+        guard let earliest = earliestDeadline, earliest <= deadline else {
+            earliestDeadline = deadline
+            return
+        }
+    }
+
+    /// Takes the callers whose time is up; messages not yet sent are withdrawn.
+    package mutating func takeExpired(at now: WireInstant) -> [any MQTTCall] {
+        guard let earliest = earliestDeadline, earliest <= now else { return [] }
+        let (expired, next) = inflight.takeExpired(at: now)
+        let (unsent, nextUnsent) = queue.takeExpired(at: now)
+        earliestDeadline = [next, nextUnsent].compactMap { $0 }.min()
+        return expired + unsent
+    }
+
+    /// Withdraws a call: a message that still waits is not sent; what was sent goes on without it.
+    package mutating func cancel(_ call: any MQTTCall) {
+        if !queue.withdraw(call) { inflight.forget(call) }
+    }
+
+    /// Everybody who waits, in the order of sending.
+    package var calls: [any MQTTCall] {
+        inflight.entries.compactMap(\.call) + queue.calls
+    }
+}
+
+extension MQTTAcknowledgement {
+    /// An answer as the version allows it: 3.1.1 knows no reasons.
+    package static func answer(
+        _ packetIdentifier: UInt16,
+        _ reasonCode: MQTTReasonCode,
+        version: MQTTVersion
+    ) -> MQTTAcknowledgement {
+        MQTTAcknowledgement(
+            packetIdentifier: packetIdentifier,
+            reasonCode: version == .v5 ? reasonCode : .success
+        )
+    }
+}

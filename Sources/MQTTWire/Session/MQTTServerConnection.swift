@@ -1,0 +1,273 @@
+package import WireCore
+
+/// The server's end of an MQTT connection: enough of a server for tests and demonstrations.
+///
+/// It keeps one connection in order; sessions, routing and retained messages are the broker's.
+///
+/// | state | what moves it on |
+/// | --- | --- |
+/// | waiting | CONNECT → asked; anything else, or time → closed |
+/// | asked | ``accept(_:at:)`` → connected; ``refuse(_:at:)`` → closed |
+/// | connected | DISCONNECT either way, violation, silence, end of stream → closed |
+package struct MQTTServerConnection: ProtocolCore {
+    /// What the core tells its driver.
+    package enum Event: Sendable {
+        /// A client asks to be connected.
+        case connect(MQTTConnect)
+        /// A message from the client, each once; it is acknowledged already.
+        case publish(MQTTPublish)
+        case subscribe(MQTTSubscribe)
+        case unsubscribe(MQTTUnsubscribe)
+        case trace(MQTTTrace)
+        /// The connection is over; unless the client took its leave, its will is to be published.
+        case closed(MQTTServerClosure)
+    }
+
+    enum State: Sendable {
+        case waiting(deadline: WireInstant)
+        case asked
+        case connected
+        case closed
+    }
+
+    private var state: State
+    private var decoder: MQTTPacketDecoder
+    private var writer: MQTTPacketWriter
+    private var publisher: MQTTPublisher
+    private var receiver: MQTTReceiver
+    private var events: [Event] = []
+    /// What the client sent before the broker has decided about its CONNECT.
+    private var held: [MQTTPacket] = []
+    private var keepAlive = Duration.zero
+    private var lastReceived: WireInstant
+
+    /// How many messages of QoS 1 and 2 may be under way to the client.
+    private static let window = 1_000
+
+    /// - Parameters:
+    ///   - maximumPacketSize: The longest packet to accept, in bytes.
+    ///   - isTracing: Whether packets are reported as ``Event/trace(_:)``.
+    ///   - now: The time; CONNECT must come within ten seconds of it.
+    package init(maximumPacketSize: Int, isTracing: Bool = false, at now: WireInstant) {
+        state = .waiting(deadline: now.advanced(by: .seconds(10)))
+        decoder = MQTTPacketDecoder(
+            version: .v5,
+            role: .server,
+            maximumPacketSize: maximumPacketSize
+        )
+        writer = MQTTPacketWriter(version: .v5, isTracing: isTracing)
+        publisher = MQTTPublisher(window: Self.window)
+        receiver = MQTTReceiver(maximum: nil)
+        lastReceived = now
+    }
+
+    package var outbound: ByteWriter {
+        get { writer.outbound }
+        set { writer.outbound = newValue }
+        _modify { yield &writer.outbound }
+    }
+
+    package var isFinished: Bool {
+        if case .closed = state { true } else { false }
+    }
+
+    package var hasEvents: Bool { !events.isEmpty }
+
+    package mutating func takeEvents() -> [Event] {
+        defer { events = [] }
+        return events
+    }
+
+    /// The version that the client chose.
+    package var version: MQTTVersion { writer.version }
+
+    // MARK: Time
+
+    package var deadline: WireInstant? {
+        switch state {
+        case .waiting(let deadline): deadline
+        // One and a half times the interval (MQTT 5, 3.1.2-22).
+        case .connected: keepAlive > .zero ? lastReceived.advanced(by: keepAlive * 3 / 2) : nil
+        case .asked, .closed: nil
+        }
+    }
+
+    package mutating func advance(to now: WireInstant) {
+        guard let deadline, deadline <= now else { return }
+        if case .connected = state {
+            disconnect(MQTTDisconnect(reasonCode: .keepAliveTimeout), closure: .timedOut)
+        } else {
+            close(.timedOut)
+        }
+    }
+
+    // MARK: What the broker decides
+
+    /// Accepts the client.
+    package mutating func accept(_ connack: MQTTConnack = MQTTConnack()) {
+        guard case .asked = state else { return }
+        state = .connected
+        write(.connack(connack))
+        let packets = held
+        held = []
+        for packet in packets where !isFinished {
+            do { try handle(packet) } catch { violate(error) }
+        }
+    }
+
+    /// Refuses the client and closes.
+    package mutating func refuse(
+        _ reasonCode: MQTTReasonCode,
+        properties: MQTTProperties = MQTTProperties()
+    ) {
+        guard case .asked = state else { return }
+        let hasProperties = version == .v5
+        write(
+            .connack(
+                MQTTConnack(
+                    sessionPresent: false,
+                    reasonCode: reasonCode,
+                    properties: hasProperties ? properties : MQTTProperties()
+                )
+            )
+        )
+        close(.disconnectedByServer)
+    }
+
+    /// Sends a message, in its turn.
+    package mutating func send(_ message: MQTTOutgoingMessage) {
+        guard case .connected = state else { return }
+        if message.publish.qualityOfService == .atMostOnce {
+            try? Self.write(message.publish, message.payload, to: &writer)
+        } else {
+            let never = WireInstant(nanoseconds: .max)
+            try? publisher.submit(message, call: nil, deadline: never, to: &writer)
+        }
+        collectTraces()
+    }
+
+    /// Opens the existential for the generic writer.
+    private static func write(
+        _ publish: MQTTPublish,
+        _ payload: some WireBytes,
+        to writer: inout MQTTPacketWriter
+    ) throws(MQTTSendError) {
+        try writer.write(publish, payload: payload)
+    }
+
+    /// Answers a SUBSCRIBE.
+    package mutating func answer(_ suback: MQTTSuback) {
+        guard case .connected = state else { return }
+        write(.suback(suback))
+    }
+
+    /// Answers an UNSUBSCRIBE.
+    package mutating func answer(_ unsuback: MQTTUnsuback) {
+        guard case .connected = state else { return }
+        write(.unsuback(unsuback))
+    }
+
+    /// Sends DISCONNECT, where the version has it, and closes.
+    package mutating func disconnect(_ packet: MQTTDisconnect) {
+        disconnect(packet, closure: .disconnectedByServer)
+    }
+
+    private mutating func disconnect(_ packet: MQTTDisconnect, closure: MQTTServerClosure) {
+        if case .connected = state, version == .v5 { write(.disconnect(packet)) }
+        close(closure)
+    }
+
+    // MARK: Receiving
+
+    package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
+        lastReceived = now
+        while !isFinished {
+            let waiting = buffer.count
+            do {
+                guard let packet = try decoder.next(&buffer) else { return }
+                let byteCount = waiting - buffer.count
+                writer.noteTrace(of: packet, byteCount: byteCount, isOutbound: false)
+                collectTraces()
+                if case .asked = state { held.append(packet) } else { try handle(packet) }
+            } catch {
+                violate(error)
+            }
+        }
+        buffer.removeAll()
+    }
+
+    private mutating func violate(_ violation: MQTTViolation) {
+        let disconnect = MQTTDisconnect(reasonCode: violation.reasonCode)
+        self.disconnect(disconnect, closure: .violation(violation))
+    }
+
+    package mutating func receiveEndOfStream(at now: WireInstant) {
+        close(.endOfStream)
+    }
+
+    private mutating func handle(_ packet: MQTTPacket) throws(MQTTViolation) {
+        guard case .connected = state else {
+            guard case .connect(let connect) = packet else { throw .unexpectedPacket(packet.kind) }
+            return handleConnect(connect)
+        }
+        switch packet {
+        case .publish(let publish): try handlePublish(publish)
+        case .puback(let puback): _ = publisher.receive(puback, isComplete: false, to: &writer)
+        case .pubrec(let pubrec): _ = publisher.receivePubrec(pubrec, to: &writer)
+        case .pubrel(let pubrel): receiver.receivePubrel(pubrel, to: &writer)
+        case .pubcomp(let pubcomp): _ = publisher.receive(pubcomp, isComplete: true, to: &writer)
+        case .subscribe(let subscribe): events.append(.subscribe(subscribe))
+        case .unsubscribe(let unsubscribe): events.append(.unsubscribe(unsubscribe))
+        case .pingreq: write(.pingresp)
+        case .disconnect(let disconnect): close(.disconnected(disconnect))
+        default: throw .unexpectedPacket(packet.kind)
+        }
+        collectTraces()
+    }
+
+    private mutating func handleConnect(_ connect: MQTTConnect) {
+        writer.version = connect.version
+        keepAlive = .seconds(Int64(connect.keepAlive))
+        let properties = connect.properties
+        writer.maximumPacketSize = properties.maximumPacketSize.map(Int.init) ?? .max
+        publisher.window = min(Self.window, properties.receiveMaximum.map(Int.init) ?? Self.window)
+        state = .asked
+        events.append(.connect(connect))
+    }
+
+    private mutating func handlePublish(_ publish: MQTTPublish) throws(MQTTViolation) {
+        guard publish.properties.topicAlias == nil else { throw .topicAliasInvalid }
+        guard case .deliver(let receipt) = try receiver.receive(publish, to: &writer) else { return }
+        events.append(.publish(publish))
+        if let receipt { receiver.acknowledge(receipt, .success, to: &writer) }
+    }
+
+    private mutating func write(_ packet: MQTTPacket) {
+        try? writer.write(packet)
+        collectTraces()
+    }
+
+    private mutating func collectTraces() {
+        events.append(contentsOf: writer.takeTraces().map { .trace($0) })
+    }
+
+    private mutating func close(_ closure: MQTTServerClosure) {
+        guard !isFinished else { return }
+        state = .closed
+        events.append(.closed(closure))
+    }
+}
+
+/// Why a server's connection is over.
+package enum MQTTServerClosure: Hashable, Sendable {
+    /// The client sent DISCONNECT.
+    case disconnected(MQTTDisconnect)
+    /// The server sent DISCONNECT or refused the connection.
+    case disconnectedByServer
+    /// The client broke the protocol.
+    case violation(MQTTViolation)
+    /// No CONNECT, or no sign of life, in time.
+    case timedOut
+    /// The client closed the stream.
+    case endOfStream
+}

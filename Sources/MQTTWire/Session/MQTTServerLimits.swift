@@ -1,0 +1,35 @@
+/// What a server allows, as its CONNACK says (MQTT 5, 3.2.2.3); a 3.1.1 server allows everything.
+package struct MQTTServerLimits: Hashable, Sendable {
+    /// How many messages of QoS 1 and 2 it takes at once.
+    package var receiveMaximum = 65_535
+    /// The best quality of service it takes.
+    package var maximumQoS = MQTTQualityOfService.exactlyOnce
+    /// Whether it keeps retained messages.
+    package var retainAvailable = true
+    /// The longest packet it takes, in bytes.
+    package var maximumPacketSize = Int.max
+    /// Whether it takes wildcards in filters.
+    package var wildcardSubscriptionAvailable = true
+    /// Whether it takes subscription identifiers; no 3.1.1 server does.
+    package var subscriptionIdentifiersAvailable = true
+    /// Whether it takes shared subscriptions.
+    package var sharedSubscriptionAvailable = true
+
+    /// What holds before a CONNACK.
+    package init() {}
+
+    /// Reads the properties of a CONNACK.
+    package init(_ connack: MQTTConnack, version: MQTTVersion) {
+        let properties = connack.properties
+        receiveMaximum = properties.receiveMaximum.map(Int.init) ?? receiveMaximum
+        maximumQoS = properties.maximumQoS ?? maximumQoS
+        retainAvailable = properties.retainAvailable ?? retainAvailable
+        maximumPacketSize = properties.maximumPacketSize.map(Int.init) ?? maximumPacketSize
+        wildcardSubscriptionAvailable =
+            properties.wildcardSubscriptionAvailable ?? wildcardSubscriptionAvailable
+        subscriptionIdentifiersAvailable =
+            version == .v5 && (properties.subscriptionIdentifiersAvailable ?? true)
+        sharedSubscriptionAvailable =
+            properties.sharedSubscriptionAvailable ?? sharedSubscriptionAvailable
+    }
+}

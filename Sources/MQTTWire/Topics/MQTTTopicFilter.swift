@@ -1,0 +1,99 @@
+/// A validated topic filter (MQTT 5, 4.7 and 4.8).
+package struct MQTTTopicFilter: Hashable, Sendable {
+    /// What is wrong with a filter.
+    package enum Fault: Hashable, Sendable {
+        /// Not one character (4.7.3-1).
+        case empty
+        /// More than 65,535 bytes (4.7.3-3).
+        case tooLong
+        /// U+0000 (4.7.3-2).
+        case nullCharacter
+        /// `#` that is not the whole of the last level (4.7.1-1).
+        case multiLevelWildcard
+        /// `+` that is not the whole of its level (4.7.1-2).
+        case singleLevelWildcard
+        /// `$share` without a name, with a wildcard in it, or without a filter behind it (4.8.2).
+        case shareName
+    }
+
+    /// The group of a shared subscription.
+    package let shareName: String?
+
+    /// What topics are matched against: all of it, or what follows the share name.
+    package let filter: String
+
+    /// Checks a filter.
+    /// - Throws: `topicFilterInvalid`.
+    package init(_ string: String) throws(MQTTEncodingError) {
+        guard string.utf8.count <= MQTTTopicName.maximumByteCount else {
+            throw .topicFilterInvalid(.tooLong)
+        }
+        let prefix = "$share/"
+        guard string.utf8.starts(with: prefix.utf8) else {
+            try Self.validate(string)
+            shareName = nil
+            filter = string
+            return
+        }
+        let rest = string.utf8.dropFirst(prefix.utf8.count)
+        guard let slash = rest.firstIndex(of: UInt8(ascii: "/")), slash > rest.startIndex else {
+            throw .topicFilterInvalid(.shareName)
+        }
+        let name = rest[..<slash]
+        guard !name.contains(where: MQTTTopicName.isForbidden) else {
+            throw .topicFilterInvalid(.shareName)
+        }
+        guard let tail = String(rest[rest.index(after: slash)...]), !tail.utf8.isEmpty,
+            let share = String(name)
+        else { throw .topicFilterInvalid(.shareName) }
+        try Self.validate(tail)
+        shareName = share
+        filter = tail
+    }
+
+    private static func validate(_ filter: String) throws(MQTTEncodingError) {
+        guard !filter.utf8.isEmpty else { throw .topicFilterInvalid(.empty) }
+        var levelLength = 0
+        var wildcard: UInt8 = 0
+        for byte in filter.utf8 {
+            switch byte {
+            case 0: throw .topicFilterInvalid(.nullCharacter)
+            case UInt8(ascii: "/"):
+                guard wildcard != UInt8(ascii: "#") else {
+                    throw .topicFilterInvalid(.multiLevelWildcard)
+                }
+                levelLength = 0
+                wildcard = 0
+                continue
+            case UInt8(ascii: "#"), UInt8(ascii: "+"):
+                guard levelLength == 0 else { throw fault(of: byte) }
+                wildcard = byte
+            default:
+                guard wildcard == 0 else { throw fault(of: wildcard) }
+            }
+            levelLength += 1
+        }
+    }
+
+    private static func fault(of wildcard: UInt8) -> MQTTEncodingError {
+        .topicFilterInvalid(
+            wildcard == UInt8(ascii: "#") ? .multiLevelWildcard : .singleLevelWildcard
+        )
+    }
+
+    /// Whether it has a wildcard.
+    package var hasWildcard: Bool {
+        filter.utf8.contains { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "+") }
+    }
+
+    /// Whether a message of that topic is meant.
+    ///
+    /// Topics that begin with `$` are not meant by a filter that begins with a wildcard (4.7.2-1).
+    package func matches(_ topic: String) -> Bool {
+        var trie = MQTTTopicTrie<Bool>()
+        trie[filter] = true
+        var isMatch = false
+        trie.forEachMatch(of: topic) { isMatch = isMatch || $0 }
+        return isMatch
+    }
+}

@@ -1,0 +1,113 @@
+/// The properties of MQTT 5 by their identifiers (2.2.2.2).
+package enum MQTTPropertyIdentifier: UInt8, CaseIterable, Hashable, Sendable {
+    case payloadFormatIndicator = 0x01
+    case messageExpiryInterval = 0x02
+    case contentType = 0x03
+    case responseTopic = 0x08
+    case correlationData = 0x09
+    case subscriptionIdentifier = 0x0B
+    case sessionExpiryInterval = 0x11
+    case assignedClientIdentifier = 0x12
+    case serverKeepAlive = 0x13
+    case authenticationMethod = 0x15
+    case authenticationData = 0x16
+    case requestProblemInformation = 0x17
+    case willDelayInterval = 0x18
+    case requestResponseInformation = 0x19
+    case responseInformation = 0x1A
+    case serverReference = 0x1C
+    case reasonString = 0x1F
+    case receiveMaximum = 0x21
+    case topicAliasMaximum = 0x22
+    case topicAlias = 0x23
+    case maximumQoS = 0x24
+    case retainAvailable = 0x25
+    case userProperty = 0x26
+    case maximumPacketSize = 0x27
+    case wildcardSubscriptionAvailable = 0x28
+    case subscriptionIdentifiersAvailable = 0x29
+    case sharedSubscriptionAvailable = 0x2A
+
+    /// The shape of a property's value.
+    enum Shape {
+        case byte, twoByte, fourByte, variable, string, binary, pair
+    }
+
+    var shape: Shape {
+        switch self {
+        case .payloadFormatIndicator, .requestProblemInformation, .requestResponseInformation, .maximumQoS, .retainAvailable, .wildcardSubscriptionAvailable, .subscriptionIdentifiersAvailable, .sharedSubscriptionAvailable: .byte
+        case .serverKeepAlive, .receiveMaximum, .topicAliasMaximum, .topicAlias: .twoByte
+        case .messageExpiryInterval, .sessionExpiryInterval, .willDelayInterval, .maximumPacketSize: .fourByte
+        case .subscriptionIdentifier: .variable
+        case .contentType, .responseTopic, .assignedClientIdentifier, .authenticationMethod, .responseInformation, .serverReference, .reasonString: .string
+        case .correlationData, .authenticationData: .binary
+        case .userProperty: .pair
+        }
+    }
+
+    /// Whether it may stand in a place (MQTT 5, table 2-4).
+    func isAllowed(in place: MQTTPropertyPlace) -> Bool {
+        switch self {
+        case .payloadFormatIndicator, .messageExpiryInterval, .contentType, .responseTopic, .correlationData: [.publish, .will].contains(place)
+        case .subscriptionIdentifier: [.publish, .subscribe].contains(place)
+        case .sessionExpiryInterval: [.connect, .connack, .disconnect].contains(place)
+        case .assignedClientIdentifier, .serverKeepAlive, .responseInformation, .maximumQoS, .retainAvailable, .wildcardSubscriptionAvailable, .subscriptionIdentifiersAvailable, .sharedSubscriptionAvailable: place == .connack
+        case .authenticationMethod, .authenticationData: [.connect, .connack, .auth].contains(place)
+        case .requestProblemInformation, .requestResponseInformation: place == .connect
+        case .willDelayInterval: place == .will
+        case .serverReference: [.connack, .disconnect].contains(place)
+        case .reasonString: [.connack, .puback, .pubrec, .pubrel, .pubcomp, .suback, .unsuback, .disconnect, .auth].contains(place)
+        case .receiveMaximum, .topicAliasMaximum, .maximumPacketSize: [.connect, .connack].contains(place)
+        case .topicAlias: place == .publish
+        case .userProperty: true
+        }
+    }
+
+    /// Whether it may stand there more than once.
+    func isRepeatable(in place: MQTTPropertyPlace) -> Bool {
+        self == .userProperty || (self == .subscriptionIdentifier && place == .publish)
+    }
+
+    /// Whether a number is in its range.
+    func allows(_ number: UInt32) -> Bool {
+        switch self {
+        case .receiveMaximum, .maximumPacketSize, .topicAlias, .subscriptionIdentifier: number > 0
+        case .sessionExpiryInterval, .messageExpiryInterval, .willDelayInterval, .serverKeepAlive,
+            .topicAliasMaximum:
+            true
+        default: number <= 1
+        }
+    }
+}
+
+/// Where properties stand: in a packet, or with the will inside CONNECT.
+package enum MQTTPropertyPlace: CaseIterable, Hashable, Sendable {
+    case connect, will, connack, publish, puback, pubrec, pubrel, pubcomp, subscribe, suback
+    case unsubscribe, unsuback, disconnect, auth
+}
+
+/// A name and a value of the application's own.
+package struct MQTTUserProperty: Hashable, Sendable {
+    package var name: String
+    package var value: String
+
+    package init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
+}
+
+/// One property.
+struct MQTTProperty: Hashable, Sendable {
+    /// A property's value.
+    enum Value: Hashable, Sendable {
+        /// Byte, two-byte, four-byte and variable byte integers.
+        case integer(UInt32)
+        case string(String)
+        case binary([UInt8])
+        case pair(MQTTUserProperty)
+    }
+
+    var identifier: MQTTPropertyIdentifier
+    var value: Value
+}

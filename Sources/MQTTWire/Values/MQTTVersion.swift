@@ -1,0 +1,50 @@
+/// The protocol versions, by the level that CONNECT carries.
+package enum MQTTVersion: UInt8, CaseIterable, Hashable, Sendable {
+    /// MQTT 3.1.1 (OASIS, 2014).
+    case v3_1_1 = 4
+    /// MQTT 5.0 (OASIS, 2019).
+    case v5 = 5
+}
+
+/// How surely a message is delivered (MQTT 5, 4.3).
+package enum MQTTQualityOfService: UInt8, CaseIterable, Comparable, Hashable, Sendable {
+    case atMostOnce = 0
+    case atLeastOnce = 1
+    case exactlyOnce = 2
+
+    package static func < (left: MQTTQualityOfService, right: MQTTQualityOfService) -> Bool {
+        left.rawValue < right.rawValue
+    }
+}
+
+/// The kinds of control packet, by their number in the fixed header (MQTT 5, 2.1.2).
+package enum MQTTPacketKind: UInt8, CaseIterable, Hashable, Sendable {
+    case connect = 1
+    case connack, publish, puback, pubrec, pubrel, pubcomp, subscribe, suback, unsubscribe
+    case unsuback, pingreq, pingresp, disconnect, auth
+
+    /// The flags that the fixed header must carry; PUBLISH uses them and has none fixed.
+    var fixedFlags: UInt8? {
+        switch self {
+        case .publish: nil
+        case .pubrel, .subscribe, .unsubscribe: 0b0010
+        default: 0
+        }
+    }
+}
+
+/// Which end of a connection decodes.
+package enum MQTTRole: Hashable, Sendable {
+    case client, server
+
+    /// Whether the other end may send such a packet.
+    func accepts(_ kind: MQTTPacketKind, version: MQTTVersion) -> Bool {
+        switch kind {
+        case .connect, .subscribe, .unsubscribe, .pingreq: self == .server
+        case .connack, .suback, .unsuback, .pingresp: self == .client
+        case .disconnect: self == .server || version == .v5
+        case .auth: version == .v5
+        case .publish, .puback, .pubrec, .pubrel, .pubcomp: true
+        }
+    }
+}

@@ -1,0 +1,95 @@
+/// How a peer breaks the protocol; the connection ends with it (MQTT 5, 4.13).
+package enum MQTTViolation: Error, Hashable, Sendable {
+    // What cannot be parsed.
+
+    /// A packet kind of zero.
+    case reservedPacketKind
+    /// Flags in the fixed header other than this kind's (2.1.3).
+    case reservedFlags(MQTTPacketKind)
+    /// A remaining length, or another variable byte integer, of more than four bytes or with
+    /// more bytes than it needs (1.5.5).
+    case variableByteIntegerInvalid
+    /// A field that goes on past the end of its packet.
+    case fieldTruncated(MQTTPacketKind)
+    /// Bytes after the last field.
+    case trailingBytes(MQTTPacketKind)
+    /// A string that is not well-formed UTF-8 (1.5.4-1).
+    case invalidUTF8
+    /// A string with U+0000 (1.5.4-2).
+    case nullCharacter
+    /// QoS 3, or DUP at QoS 0 (3.3.1-2 and 3.3.1-4).
+    case qualityOfServiceInvalid
+    /// A packet identifier of zero (2.2.1).
+    case packetIdentifierZero(MQTTPacketKind)
+    /// Bits that must be zero, in CONNECT, CONNACK or subscription options.
+    case reservedBits(MQTTPacketKind)
+    /// A protocol name other than MQTT.
+    case protocolNameInvalid
+    /// A property identifier that the specification does not know.
+    case propertyUnknown
+
+    // What can be parsed and may not be said.
+
+    /// A protocol level other than 4 and 5.
+    case protocolVersionUnsupported
+    /// A packet longer than this side takes.
+    case packetTooLarge(byteCount: Int, maximum: Int)
+    /// A packet that only the other role sends, or one that is not due.
+    case unexpectedPacket(MQTTPacketKind)
+    /// A topic name with a wildcard, or none and no alias.
+    case topicNameInvalid
+    /// A topic filter that breaks the rules of 4.7 and 4.8.
+    case topicFilterInvalid
+    /// A SUBSCRIBE, UNSUBSCRIBE or SUBACK about nothing.
+    case listEmpty(MQTTPacketKind)
+    /// A property that may not stand in this packet.
+    case propertyNotAllowed(MQTTPacketKind)
+    /// A property that stands there twice.
+    case propertyRepeated(MQTTPacketKind)
+    /// A property's value out of its range.
+    case propertyOutOfRange(MQTTPacketKind)
+    /// A reason code that this packet may not carry.
+    case reasonCodeNotAllowed(MQTTPacketKind)
+    /// A password without a user name in 3.1.1.
+    case passwordWithoutUserName
+
+    // What breaks the order of things.
+
+    /// A packet before CONNACK (3.2.0-1).
+    case packetBeforeConnack(MQTTPacketKind)
+    /// A second CONNACK (3.2.0-2).
+    case secondConnack
+    /// A session that nobody asked for, or with a refusal (3.2.2-4 and 3.2.2-6).
+    case unexpectedSessionPresent
+    /// More messages waiting than this side allows (3.3.4-9).
+    case receiveMaximumExceeded
+    /// A topic alias beyond what this side allows (3.1.2-26 and 3.1.2-27).
+    case topicAliasInvalid
+    /// More or fewer reason codes than filters (3.8.4-6).
+    case reasonCodeCountWrong(MQTTPacketKind)
+    /// Authentication that nobody asked for (4.12.0-6).
+    case unexpectedAuthentication
+    /// A Reason String or User Property where none was asked for (3.1.2-29).
+    case unrequestedProblemInformation
+    /// Response Information that nobody asked for (3.1.2-28).
+    case unrequestedResponseInformation
+}
+
+extension MQTTViolation {
+    /// What a DISCONNECT of MQTT 5 says about it.
+    package var reasonCode: MQTTReasonCode {
+        switch self {
+        case .reservedPacketKind, .reservedFlags, .variableByteIntegerInvalid, .fieldTruncated,
+            .trailingBytes, .invalidUTF8, .nullCharacter, .qualityOfServiceInvalid,
+            .packetIdentifierZero, .reservedBits, .protocolNameInvalid, .propertyUnknown:
+            .malformedPacket
+        case .protocolVersionUnsupported: .unsupportedProtocolVersion
+        case .packetTooLarge: .packetTooLarge
+        case .topicNameInvalid: .topicNameInvalid
+        case .topicFilterInvalid: .topicFilterInvalid
+        case .receiveMaximumExceeded: .receiveMaximumExceeded
+        case .topicAliasInvalid: .topicAliasInvalid
+        default: .protocolError
+        }
+    }
+}

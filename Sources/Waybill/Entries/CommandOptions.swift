@@ -1,0 +1,203 @@
+/// How to open a connection; what is nil is left to the transport's configuration.
+public struct ConnectOptions: Sendable {
+    /// Who the client is; a server that keeps sessions keeps them under this name.
+    public var clientIdentifier: String?
+    /// The user's name.
+    public var userName: String?
+    /// The password; never logged.
+    public var password: String?
+    /// What the server publishes should the connection be lost.
+    public var will: Will?
+    /// Whether an earlier session is discarded.
+    public var cleanStart: Bool?
+    /// How long the connection may be silent, in whole seconds up to 65,535; zero turns it off.
+    public var keepAlive: Duration?
+    /// How long connecting may take.
+    public var timeout: Duration?
+
+    /// Collects options.
+    public init(
+        clientIdentifier: String? = nil,
+        userName: String? = nil,
+        password: String? = nil,
+        will: Will? = nil,
+        cleanStart: Bool? = nil,
+        keepAlive: Duration? = nil,
+        timeout: Duration? = nil
+    ) {
+        self.clientIdentifier = clientIdentifier
+        self.userName = userName
+        self.password = password
+        self.will = will
+        self.cleanStart = cleanStart
+        self.keepAlive = keepAlive
+        self.timeout = timeout
+    }
+}
+
+/// What the server publishes in the client's name when the connection is lost.
+public struct Will: Sendable {
+    /// Where it is published.
+    public var topic: String
+    /// What is published.
+    public var body: Payload
+    /// How surely it is delivered.
+    public var qos: QualityOfService
+    /// Whether the server keeps it for those who subscribe later.
+    public var retain: Bool
+    /// How long the server waits for the client to come back before it publishes (MQTT 5).
+    public var delay: Duration?
+
+    /// Describes a will.
+    public init(
+        topic: String,
+        body: Payload,
+        qos: QualityOfService = .atMostOnce,
+        retain: Bool = false,
+        delay: Duration? = nil
+    ) {
+        self.topic = topic
+        self.body = body
+        self.qos = qos
+        self.retain = retain
+        self.delay = delay
+    }
+}
+
+/// How to send.
+public struct SendOptions: Sendable {
+    /// How surely it is delivered.
+    public var qos: QualityOfService
+    /// Whether the server keeps it for those who subscribe later.
+    public var retain: Bool
+    /// Whether sending twice does no harm, so that a send which may have arrived is retried.
+    ///
+    /// Messages of QoS 1 and 2 are retried in any case.
+    public var isIdempotent: Bool
+    // Rarely set: out of line, since these options travel with every message.
+    private var rare: Rare?
+
+    private final class Rare: Sendable {
+        let timeout: Duration?
+        let expiry: Duration?
+
+        init(timeout: Duration?, expiry: Duration?) {
+            self.timeout = timeout
+            self.expiry = expiry
+        }
+    }
+
+    /// Collects options.
+    public init(
+        qos: QualityOfService = .atMostOnce,
+        retain: Bool = false,
+        isIdempotent: Bool = false
+    ) {
+        self.qos = qos
+        self.retain = retain
+        self.isIdempotent = isIdempotent
+    }
+
+    /// How long the peer's acknowledgement may take; nil for the transport's own limit.
+    public var timeout: Duration? {
+        get { rare?.timeout }
+        set { rare = newValue == nil && rare == nil ? nil : Rare(timeout: newValue, expiry: expiry) }
+    }
+
+    /// After what time the server discards a message that it could not deliver (MQTT 5), in whole
+    /// seconds; nil for never.
+    public var expiry: Duration? {
+        get { rare?.expiry }
+        set { rare = newValue == nil && rare == nil ? nil : Rare(timeout: timeout, expiry: newValue) }
+    }
+}
+
+/// How to subscribe.
+public struct SubscribeOptions: Sendable {
+    /// When retained messages are sent (MQTT 5, 3.8.3.1).
+    public enum RetainHandling: Sendable {
+        /// At each subscription.
+        case send
+        /// At a subscription that did not exist before.
+        case sendIfNew
+        /// Never.
+        case doNotSend
+    }
+
+    /// The best quality of service wanted; the server may grant less.
+    public var qos: QualityOfService
+    /// Whether one's own messages are left out (MQTT 5).
+    public var noLocal: Bool
+    /// Whether messages keep the retain flag they were sent with (MQTT 5).
+    public var retainAsPublished: Bool
+    /// When retained messages are sent (MQTT 5).
+    public var retainHandling: RetainHandling
+    /// What happens when messages come faster than they are taken; nil for the transport's default.
+    public var buffering: BufferPolicy?
+    /// When messages are acknowledged.
+    public var acknowledgement: AcknowledgementMode
+    /// How long the peer's acknowledgement may take; nil for the transport's own limit.
+    public var timeout: Duration?
+
+    /// Collects options.
+    public init(
+        qos: QualityOfService = .atMostOnce,
+        noLocal: Bool = false,
+        retainAsPublished: Bool = false,
+        retainHandling: RetainHandling = .send,
+        buffering: BufferPolicy? = nil,
+        acknowledgement: AcknowledgementMode = .whenTaken,
+        timeout: Duration? = nil
+    ) {
+        self.qos = qos
+        self.noLocal = noLocal
+        self.retainAsPublished = retainAsPublished
+        self.retainHandling = retainHandling
+        self.buffering = buffering
+        self.acknowledgement = acknowledgement
+        self.timeout = timeout
+    }
+}
+
+/// When a message that the peer wants acknowledged is.
+public enum AcknowledgementMode: Sendable {
+    /// As soon as the consumer has taken it from the stream.
+    case whenTaken
+    /// When the app says so, by an entry with the command `ack` or `nack`.
+    case manual
+}
+
+/// What happens to messages that come faster than they are taken.
+///
+/// What the protocol itself holds back (MQTT at QoS 1 and 2) is never dropped, whatever the policy.
+public struct BufferPolicy: Hashable, Sendable {
+    /// What to do with what does not fit.
+    public enum Overflow: Hashable, Sendable {
+        /// The message that has waited longest makes room.
+        case dropOldest
+        /// The new message is dropped.
+        case dropNewest
+        /// The subscription ends with `slowConsumer`.
+        case fail
+        /// The peer is held back: everything else on the connection with it.
+        case holdBack
+    }
+
+    /// What to do with what does not fit.
+    public var overflow: Overflow
+    /// How many messages may wait; at least one.
+    public var messageLimit: Int
+    /// How many bytes of body may wait; one message may pass it.
+    public var byteLimit: Int
+
+    /// Sets bounds; by default 16,384 messages and 16 MiB.
+    public init(
+        _ overflow: Overflow,
+        messageLimit: Int = 16_384,
+        byteLimit: Int = 16 << 20
+    ) {
+        self.overflow = overflow
+        self.messageLimit = max(messageLimit, 1)
+        self.byteLimit = max(byteLimit, 1)
+    }
+}

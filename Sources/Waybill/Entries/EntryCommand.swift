@@ -1,0 +1,95 @@
+/// What an entry does, with its own options.
+public enum EntryCommand: Sendable {
+    /// Opens the connection.
+    indirect case connect(ConnectOptions)
+    /// Sends the body to the topic.
+    case send(SendOptions)
+    /// Receives what is sent to the topic, or to every topic that a filter matches.
+    indirect case subscribe(SubscribeOptions)
+    /// Ends a subscription.
+    case unsubscribe
+    /// Takes a message that was subscribed to with manual acknowledgement.
+    indirect case ack(Message.ID, transaction: String? = nil)
+    /// Refuses such a message.
+    indirect case nack(Message.ID, transaction: String? = nil)
+    /// Begins a transaction.
+    indirect case begin(transaction: String)
+    /// Makes a transaction take effect.
+    indirect case commit(transaction: String)
+    /// Discards a transaction.
+    indirect case abort(transaction: String)
+    /// Closes the connection, letting the peer know.
+    case disconnect
+}
+
+extension EntryCommand {
+    /// Opens the connection with the transport's own settings.
+    public static var connect: EntryCommand { .connect(ConnectOptions()) }
+
+    /// Opens the connection with credentials.
+    public static func connect(
+        userName: String?,
+        password: String? = nil,
+        clientIdentifier: String? = nil
+    ) -> EntryCommand {
+        .connect(
+            ConnectOptions(
+                clientIdentifier: clientIdentifier,
+                userName: userName,
+                password: password
+            )
+        )
+    }
+
+    /// Sends at most once, not retained.
+    public static var send: EntryCommand { .send(SendOptions()) }
+
+    /// Sends with a quality of service.
+    public static func send(
+        qos: QualityOfService = .atMostOnce,
+        retain: Bool = false,
+        timeout: Duration? = nil
+    ) -> EntryCommand {
+        var options = SendOptions(qos: qos, retain: retain)
+        options.timeout = timeout
+        return .send(options)
+    }
+
+    /// Subscribes at most once.
+    public static var subscribe: EntryCommand { .subscribe(SubscribeOptions()) }
+
+    /// Subscribes with a quality of service.
+    public static func subscribe(
+        qos: QualityOfService,
+        buffering: BufferPolicy? = nil,
+        acknowledgement: AcknowledgementMode = .whenTaken
+    ) -> EntryCommand {
+        .subscribe(
+            SubscribeOptions(qos: qos, buffering: buffering, acknowledgement: acknowledgement)
+        )
+    }
+
+    /// The command's name, for logs and errors.
+    public var name: String {
+        switch self {
+        case .connect: "connect"
+        case .send: "send"
+        case .subscribe: "subscribe"
+        case .unsubscribe: "unsubscribe"
+        case .ack: "ack"
+        case .nack: "nack"
+        case .begin: "begin"
+        case .commit: "commit"
+        case .abort: "abort"
+        case .disconnect: "disconnect"
+        }
+    }
+
+    /// Whether the command means nothing without a topic.
+    var needsTopic: Bool {
+        switch self {
+        case .send, .subscribe, .unsubscribe: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,56 @@
+/// The endpoints of a messaging service, one case each.
+///
+/// Conform an enum and answer each requirement with a `switch`; the compiler then lists what was
+/// forgotten. The URL is not the entry's: it belongs to the transport, so one enum serves staging,
+/// production and tests.
+///
+/// ```swift
+/// enum ChatEntry: EntryType {
+///     case connect
+///     case join(room: String)
+///     case say(ChatMessage, room: String)
+///
+///     var topic: String? {
+///         switch self {
+///         case .connect: nil
+///         case .join(let room), .say(_, let room): "chat/\(room)"
+///         }
+///     }
+///
+///     var command: EntryCommand {
+///         switch self {
+///         case .connect: .connect
+///         case .join: .subscribe(qos: .atLeastOnce)
+///         case .say: .send(qos: .atLeastOnce)
+///         }
+///     }
+///
+///     var body: EntryBody {
+///         switch self {
+///         case .connect, .join: .none
+///         case .say(let message, _): .json(message)
+///         }
+///     }
+/// }
+/// ```
+public protocol EntryType: Sendable {
+    /// MQTT topic name or filter, STOMP destination, path of an event stream; nil where none applies.
+    var topic: String? { get }
+
+    /// What is to be done.
+    var command: EntryCommand { get }
+
+    /// What goes with it; nothing by default.
+    var body: EntryBody { get }
+
+    /// What is said beside it, none by default. These win over what the command or the body set.
+    var headers: Headers { get }
+}
+
+extension EntryType {
+    /// Nothing.
+    public var body: EntryBody { .none }
+
+    /// None.
+    public var headers: Headers { [:] }
+}

@@ -1,0 +1,14 @@
+package import WireCore
+
+extension Payload: WireBytes {
+    package var wireByteCount: Int { count }
+
+    package func withWireBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
+        withUnsafeBytes(body)
+    }
+
+    /// The bytes of a slice, copied once out of the memory they were received in.
+    package init(_ slice: ByteSlice) {
+        self.init(slice.bytes)
+    }
+}

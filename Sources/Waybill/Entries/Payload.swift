@@ -1,0 +1,111 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// The bytes of a body, kept in the shape in which they were given.
+///
+/// Text, data and arrays travel to the wire without being turned into each other first. The description
+/// tells the length and never the content.
+public struct Payload: Sendable {
+    enum Storage: Sendable {
+        case bytes([UInt8])
+        case data(Data)
+        case text(String)
+    }
+
+    let storage: Storage
+
+    /// No bytes.
+    public init() { storage = .bytes([]) }
+
+    /// The bytes of an array.
+    public init(_ bytes: [UInt8]) { storage = .bytes(bytes) }
+
+    /// The bytes of data.
+    public init(_ data: Data) { storage = .data(data) }
+
+    /// The UTF-8 of a text.
+    public init(_ text: String) { storage = .text(text) }
+
+    /// The number of bytes.
+    public var count: Int {
+        switch storage {
+        case .bytes(let bytes): bytes.count
+        case .data(let data): data.count
+        case .text(let text): text.utf8.count
+        }
+    }
+
+    /// Whether there are none.
+    public var isEmpty: Bool { count == 0 }
+
+    /// The bytes as data.
+    public var data: Data {
+        switch storage {
+        case .bytes(let bytes): Data(bytes)
+        case .data(let data): data
+        case .text(let text): Data(text.utf8)
+        }
+    }
+
+    /// The bytes as an array.
+    public var bytes: [UInt8] {
+        switch storage {
+        case .bytes(let bytes): bytes
+        case .data(let data): [UInt8](data)
+        case .text(let text): [UInt8](text.utf8)
+        }
+    }
+
+    /// The bytes as text; nil when they are not well-formed UTF-8.
+    public var text: String? {
+        switch storage {
+        case .text(let text): text
+        case .bytes(let bytes): Self.text(of: bytes)
+        case .data(let data): Self.text(of: data)
+        }
+    }
+
+    private static func text(of bytes: some Collection<UInt8>) -> String? {
+        // Decoding repairs; text that needed repair is told apart by its bytes.
+        let text = String(decoding: bytes, as: UTF8.self)
+        return text.utf8.elementsEqual(bytes) ? text : nil
+    }
+
+    /// Calls `body` with the bytes, which must not be used after it returns.
+    public func withUnsafeBytes<Result>(
+        _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        switch storage {
+        case .bytes(let bytes): return try bytes.withUnsafeBytes(body)
+        case .data(let data): return try data.withUnsafeBytes(body)
+        case .text(var text):
+            return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+        }
+    }
+}
+
+extension Payload: Hashable {
+    /// Compares the bytes, whatever shape they have.
+    public static func == (left: Payload, right: Payload) -> Bool {
+        left.count == right.count
+            && left.withUnsafeBytes { one in right.withUnsafeBytes { one.elementsEqual($0) } }
+    }
+
+    /// Feeds the bytes.
+    public func hash(into hasher: inout Hasher) {
+        withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+}
+
+extension Payload: ExpressibleByStringLiteral {
+    /// The UTF-8 of a literal.
+    public init(stringLiteral value: String) { self.init(value) }
+}
+
+extension Payload: CustomStringConvertible {
+    /// The number of bytes.
+    public var description: String { count == 1 ? "1 byte" : "\(count) bytes" }
+}

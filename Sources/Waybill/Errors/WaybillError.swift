@@ -1,0 +1,103 @@
+/// What went wrong, and what the caller can do about it.
+///
+/// Every asynchronous call of the package throws this, or `CancellationError` when its task was
+/// cancelled, and nothing else. Descriptions name topic and command and never print bodies, tokens or
+/// the values of headers.
+public struct WaybillError: Error, Sendable {
+    /// The kind of error. More may come: a `switch` needs a `default`.
+    public struct Code: Hashable, Sendable {
+        /// The name of the kind.
+        public let name: String
+
+        /// There is no connection, and none was to be made. Connect first, then retry.
+        public static let notConnected = Code(name: "notConnected")
+        /// The connection was lost while the call was under way. A retry can help; a send of QoS 0 may
+        /// have arrived.
+        public static let connectionLost = Code(name: "connectionLost")
+        /// No connection could be made. A retry can help once the network or the server is back.
+        public static let connectionRefused = Code(name: "connectionRefused")
+        /// The server does not accept the credentials. A retry helps only with others.
+        public static let unauthorized = Code(name: "unauthorized")
+        /// The server refused this request; `peerReason` says why. A retry rarely helps.
+        public static let rejected = Code(name: "rejected")
+        /// The peer did not answer in time. A retry can help; a send may have arrived.
+        public static let timedOut = Code(name: "timedOut")
+        /// Messages came faster than they were taken. Subscribe again, and take them faster.
+        public static let slowConsumer = Code(name: "slowConsumer")
+        /// The transport or the server cannot do this. A retry cannot help.
+        public static let unsupported = Code(name: "unsupported")
+        /// The entry is not one that can be sent. Mend it; a retry cannot help.
+        public static let invalidEntry = Code(name: "invalidEntry")
+        /// The body could not be encoded. Mend it; a retry cannot help.
+        public static let encodingFailed = Code(name: "encodingFailed")
+        /// A message is not of the type asked for. Others may be.
+        public static let decodingFailed = Code(name: "decodingFailed")
+        /// The peer broke the protocol, and the connection was closed. A retry can help.
+        public static let protocolViolation = Code(name: "protocolViolation")
+        /// Something is larger than a limit of this side or of the peer. A retry cannot help.
+        public static let limitExceeded = Code(name: "limitExceeded")
+        /// An interceptor failed; `underlying` is its error.
+        public static let interceptorFailed = Code(name: "interceptorFailed")
+        /// No secure connection could be made. A retry rarely helps.
+        public static let tls = Code(name: "tls")
+        /// The transport was shut down. Make a new one.
+        public static let shutDown = Code(name: "shutDown")
+    }
+
+    /// The kind of error.
+    public var code: Code
+    /// What happened, in a sentence for developers.
+    public var message: String
+    /// The topic of the request or message, where there is one.
+    public var topic: String?
+    /// The command of the request, where there is one.
+    public var command: String?
+    /// Which attempt failed, from 1.
+    public var attempt: Int
+    /// What the peer said: its reason code, status or words.
+    public var peerReason: String?
+    /// The error behind this one.
+    public var underlying: (any Error)?
+
+    /// Describes an error.
+    public init(
+        _ code: Code,
+        _ message: String,
+        topic: String? = nil,
+        command: String? = nil,
+        attempt: Int = 1,
+        peerReason: String? = nil,
+        underlying: (any Error)? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.topic = topic
+        self.command = command
+        self.attempt = attempt
+        self.peerReason = peerReason
+        self.underlying = underlying
+    }
+
+    /// Whether the same request can succeed later without being changed.
+    public var isRetryable: Bool {
+        [.notConnected, .connectionLost, .connectionRefused, .timedOut, .protocolViolation]
+            .contains(code)
+    }
+
+    /// Whether the request may have reached the peer all the same.
+    var mayHaveArrived: Bool {
+        [.connectionLost, .timedOut, .protocolViolation].contains(code)
+    }
+}
+
+extension WaybillError: CustomStringConvertible {
+    /// Code and message, with topic, command, attempt and the peer's reason where they are known.
+    public var description: String {
+        var text = "\(code.name): \(message)"
+        if let peerReason { text += " (the peer said: \(peerReason))" }
+        if let command { text += ", command \(command)" }
+        if let topic { text += ", topic \(topic)" }
+        if attempt > 1 { text += ", attempt \(attempt)" }
+        return text
+    }
+}

@@ -1,0 +1,126 @@
+import WireCore
+
+/// What waits for one consumer of a subscription, within bounds.
+final class MessageBuffer: Sendable {
+    /// What follows from adding messages.
+    struct Outcome: Sendable {
+        enum Pressure: Sendable {
+            case none, holdBack, fail
+        }
+
+        var dropped = 0
+        var pressure = Pressure.none
+    }
+
+    private struct Counts: Sendable {
+        var bytes = 0
+        var messages = 0
+        var dropped = 0
+    }
+
+    private let mailbox = Mailbox<Message>()
+    /// Of those messages that the policy counts: the protocol itself bounds the others.
+    private let counts = Locked(Counts())
+    private let policy: BufferPolicy
+
+    init(policy: BufferPolicy) {
+        self.policy = policy
+    }
+
+    var droppedCount: Int { counts.withLock { $0.dropped } }
+
+    /// Adds a batch, dropping what the policy says.
+    func append(_ batch: [Message]) -> Outcome {
+        var victims: [Message] = []
+        let outcome = mailbox.append { waiting in
+            counts.withLock { counts in
+                var outcome = Outcome()
+                if waiting.isEmpty { counts = Counts(dropped: counts.dropped) }
+                // Nearly always all fit.
+                let bytes = batch.reduce(0) { $0 + ($1.delivery == nil ? $1.body.count : 0) }
+                if counts.messages + batch.count <= policy.messageLimit,
+                    counts.bytes + bytes <= policy.byteLimit
+                {
+                    counts.bytes += bytes
+                    counts.messages += batch.count
+                    if waiting.isEmpty { waiting = batch } else { waiting += batch }
+                    return outcome
+                }
+                for message in batch {
+                    add(message, &waiting, &counts, &outcome, &victims)
+                }
+                counts.dropped += outcome.dropped
+                return outcome
+            }
+        }
+        for victim in victims { victim.delivery?.messageWasDropped() }
+        return outcome
+    }
+
+    private func add(
+        _ message: Message,
+        _ waiting: inout [Message],
+        _ counts: inout Counts,
+        _ outcome: inout Outcome,
+        _ victims: inout [Message]
+    ) {
+        if message.delivery != nil { return waiting.append(message) }
+        let size = message.body.count
+        while isFull(counts, adding: size) {
+            switch policy.overflow {
+            case .dropOldest:
+                let index = waiting.firstIndex { $0.delivery == nil }
+                guard let index else { break }
+                let oldest = waiting.remove(at: index)
+                counts.bytes -= oldest.body.count
+                counts.messages -= 1
+                outcome.dropped += 1
+                victims.append(oldest)
+                continue
+            case .dropNewest:
+                outcome.dropped += 1
+                victims.append(message)
+                return
+            case .fail:
+                outcome.pressure = .fail
+                outcome.dropped += 1
+                victims.append(message)
+                return
+            case .holdBack:
+                // What was read already is kept; the peer sends no more.
+                outcome.pressure = .holdBack
+            }
+            break
+        }
+        counts.bytes += size
+        counts.messages += 1
+        waiting.append(message)
+    }
+
+    /// A message larger than the limit may wait alone.
+    private func isFull(_ counts: Counts, adding size: Int) -> Bool {
+        counts.messages > 0
+            && (counts.messages >= policy.messageLimit || counts.bytes + size > policy.byteLimit)
+    }
+
+    func take() async throws -> [Message]? {
+        try await mailbox.take()
+    }
+
+    func putBack(_ messages: ArraySlice<Message>) {
+        mailbox.putBack(messages)
+    }
+
+    func finish(_ end: Mailbox<Message>.Ending) {
+        mailbox.finish(end)
+    }
+
+    /// Drops what waits.
+    func discard() {
+        let dropped = mailbox.append { waiting in
+            defer { waiting = [] }
+            return waiting
+        }
+        for message in dropped { message.delivery?.messageWasDropped() }
+    }
+}

@@ -1,0 +1,195 @@
+import WireCore
+
+/// A subscription as its transport sees it: takes messages in batches, hands each consumer every one.
+package final class MessageSource: Sendable {
+    /// What a transport wants to hear.
+    package struct Callbacks: Sendable {
+        /// Nobody listens any longer; called once.
+        package var onTermination: @Sendable () -> Void
+        /// So many messages were dropped by the policy.
+        package var onDrop: @Sendable (Int) -> Void
+        /// Whether the peer should be held back.
+        package var onPressure: @Sendable (Bool) -> Void
+
+        package init(
+            onTermination: @escaping @Sendable () -> Void = {},
+            onDrop: @escaping @Sendable (Int) -> Void = { _ in },
+            onPressure: @escaping @Sendable (Bool) -> Void = { _ in }
+        ) {
+            self.onTermination = onTermination
+            self.onDrop = onDrop
+            self.onPressure = onPressure
+        }
+    }
+
+    private struct State: Sendable {
+        var buffers: [MessageBuffer]
+        var primaryIsTaken = false
+        var isTerminated = false
+        var end: Mailbox<Message>.Ending?
+    }
+
+    private let state: Locked<State>
+    private let primary: MessageBuffer
+    private let policy: BufferPolicy
+    private let callbacks: Callbacks
+
+    package init(policy: BufferPolicy, callbacks: Callbacks = Callbacks()) {
+        self.policy = policy
+        self.callbacks = callbacks
+        primary = MessageBuffer(policy: policy)
+        state = Locked(State(buffers: [primary]))
+    }
+
+    /// What users hold; when the last copy is gone, so is the subscription.
+    package var messages: Messages<Message> {
+        Messages(handle: MessageHandle(self), intercept: nil) { message throws(WaybillError) in
+            message
+        }
+    }
+
+    /// How many messages the policy has dropped.
+    package var droppedCount: Int {
+        state.withLock { $0.buffers }.reduce(0) { $0 + $1.droppedCount }
+    }
+
+    /// Whether nobody listens any longer.
+    package var isTerminated: Bool { state.withLock { $0.isTerminated } }
+
+    /// Hands a batch to every consumer.
+    package func deliver(_ batch: [Message]) {
+        let buffers = state.withLock { $0.isTerminated || $0.end != nil ? [] : $0.buffers }
+        guard let first = buffers.first else { return batch.forEach { $0.delivery?.messageWasDropped() } }
+        if buffers.count == 1 { return deliver(batch, to: first) }
+        // Each consumer counts: the peer hears of a message when all have taken it.
+        let shared = batch.map { message in
+            var copy = message
+            copy.delivery = message.delivery.map {
+                SharedDelivery($0, consumers: buffers.count)
+            }
+            return copy
+        }
+        for buffer in buffers { deliver(shared, to: buffer) }
+    }
+
+    private func deliver(_ batch: [Message], to buffer: MessageBuffer) {
+        let outcome = buffer.append(batch)
+        if outcome.dropped > 0 { callbacks.onDrop(outcome.dropped) }
+        switch outcome.pressure {
+        case .none: break
+        case .holdBack: callbacks.onPressure(true)
+        case .fail:
+            finish(
+                throwing: WaybillError(
+                    .slowConsumer,
+                    "more than \(policy.messageLimit) messages or \(policy.byteLimit) bytes waited",
+                    topic: batch.last?.topic
+                )
+            )
+        }
+    }
+
+    /// Ends the streams: consumers finish what waits, and then see the end.
+    package func finish(throwing error: WaybillError? = nil) {
+        let end: Mailbox<Message>.Ending = error.map { .failed($0) } ?? .finished
+        let buffers: [MessageBuffer] = state.withLock { state in
+            guard state.end == nil else { return [] }
+            state.end = end
+            return state.buffers
+        }
+        for buffer in buffers { buffer.finish(end) }
+    }
+
+    /// Ends the subscription from the consumers' side: what waits is dropped.
+    package func terminate() {
+        let buffers: [MessageBuffer]? = state.withLock { state in
+            guard !state.isTerminated else { return nil }
+            state.isTerminated = true
+            defer { state.buffers = [] }
+            return state.buffers
+        }
+        guard let buffers else { return }
+        for buffer in buffers {
+            buffer.finish(.finished)
+            buffer.discard()
+        }
+        callbacks.onTermination()
+    }
+
+    // MARK: Consumers
+
+    /// The buffer for a new iterator: the first one, unless somebody iterates over it now.
+    func attach() -> MessageBuffer {
+        state.withLock { state in
+            guard state.primaryIsTaken, !state.isTerminated else {
+                state.primaryIsTaken = true
+                return primary
+            }
+            let buffer = MessageBuffer(policy: policy)
+            if let end = state.end { buffer.finish(end) } else { state.buffers.append(buffer) }
+            return buffer
+        }
+    }
+
+    /// Takes back the buffer of an iterator that is gone, and what it had not used.
+    func detach(_ buffer: MessageBuffer, unused: ArraySlice<Message>) {
+        let isTerminated = state.withLock { state in
+            if buffer === primary {
+                state.primaryIsTaken = false
+            } else {
+                state.buffers.removeAll { $0 === buffer }
+            }
+            return state.isTerminated
+        }
+        buffer.putBack(unused)
+        if buffer !== primary || isTerminated { buffer.discard() }
+    }
+
+    /// Hears that a consumer has taken what waited.
+    func drained() {
+        if policy.overflow == .holdBack { callbacks.onPressure(false) }
+    }
+}
+
+/// One message, several consumers: passes on once that all have taken it.
+private final class SharedDelivery: MessageDelivery {
+    private struct State: Sendable {
+        var left: Int
+        var wasTaken = false
+    }
+
+    private let delivery: any MessageDelivery
+    private let state: Locked<State>
+
+    init(_ delivery: any MessageDelivery, consumers: Int) {
+        self.delivery = delivery
+        state = Locked(State(left: consumers))
+    }
+
+    func messageWasTaken() { settle(taken: true) }
+
+    func messageWasDropped() { settle(taken: false) }
+
+    private func settle(taken: Bool) {
+        let (isLast, wasTaken) = state.withLock { state in
+            state.left -= 1
+            state.wasTaken = state.wasTaken || taken
+            return (state.left == 0, state.wasTaken)
+        }
+        guard isLast else { return }
+        if wasTaken { delivery.messageWasTaken() } else { delivery.messageWasDropped() }
+    }
+}
+
+/// Kept by every copy of a ``Messages`` value and its iterators.
+final class MessageHandle: Sendable {
+    let source: MessageSource
+
+    init(_ source: MessageSource) {
+        self.source = source
+    }
+
+    deinit {
+        source.terminate()
+    }
+}

@@ -1,0 +1,173 @@
+/// The messages of a subscription, as an asynchronous sequence.
+///
+/// - Every iteration that runs at the same time gets every message once. The first gets all from the
+///   subscription on; one that begins while another runs, all from then on. One that begins when none
+///   runs goes on where the last one stopped.
+/// - A message of QoS 1 or 2 is acknowledged when the consumer takes it, not before.
+/// - What waits is bounded, by the ``BufferPolicy`` of the entry or the transport.
+/// - An element that cannot be decoded, or that an interceptor refuses, is thrown in its turn and ends
+///   nothing: the next call of `next()`, or a new loop, goes on with the next element. A loop that
+///   must not stop runs over ``results``.
+/// - When the task is cancelled, `next()` throws `CancellationError`. When the last copy of the
+///   sequence and its iterators is gone, or after ``cancel()``, the subscription ends.
+public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
+    let handle: MessageHandle
+    let intercept: (@Sendable (Message) async throws -> Message)?
+    let decode: @Sendable (Message) throws(WaybillError) -> Element
+
+    init(
+        handle: MessageHandle,
+        intercept: (@Sendable (Message) async throws -> Message)?,
+        decode: @escaping @Sendable (Message) throws(WaybillError) -> Element
+    ) {
+        self.handle = handle
+        self.intercept = intercept
+        self.decode = decode
+    }
+
+    /// How many messages were dropped because they were not taken in time.
+    public var droppedCount: Int { handle.source.droppedCount }
+
+    /// Ends the subscription: iterations finish, and the peer is told.
+    public func cancel() {
+        handle.source.terminate()
+    }
+
+    /// The same messages, each with its own success or failure, so that a loop never stops at one.
+    public var results: Results { Results(base: self) }
+
+    /// Begins to iterate.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(base: self)
+    }
+
+    /// One iteration.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private let base: Messages
+        private let consumer: MessageConsumer
+
+        init(base: Messages) {
+            self.base = base
+            consumer = MessageConsumer(base.handle)
+        }
+
+        /// The next element; nil when the subscription has ended.
+        ///
+        /// - Throws: `WaybillError` for an element that cannot be delivered, and once at the end if the
+        ///   subscription failed; `CancellationError`.
+        public mutating func next() async throws -> Element? {
+            if consumer.isEmpty {
+                guard try await consumer.refill() else { return nil }
+            }
+            guard let message = consumer.takeNext() else { return nil }
+            guard let intercept = base.intercept else { return try base.decode(message) }
+            return try base.decode(try await intercept(message))
+        }
+
+        /// The next element or its failure; nil when the subscription has ended well.
+        mutating func nextResult() async throws -> Result<Element, WaybillError>? {
+            if consumer.isEmpty {
+                guard try await consumer.refill() else { return nil }
+            }
+            do {
+                return try await next().map { .success($0) }
+            } catch let error as WaybillError {
+                return .failure(error)
+            }
+        }
+    }
+
+    /// The messages of a subscription, each with its own success or failure.
+    public struct Results: AsyncSequence, Sendable {
+        let base: Messages
+
+        /// Begins to iterate.
+        public func makeAsyncIterator() -> AsyncIterator {
+            AsyncIterator(iterator: base.makeAsyncIterator())
+        }
+
+        /// One iteration.
+        public struct AsyncIterator: AsyncIteratorProtocol {
+            var iterator: Messages.AsyncIterator
+
+            /// The next element or why there is none in its place; nil when the subscription has ended.
+            ///
+            /// - Throws: `WaybillError` if the subscription itself failed; `CancellationError`.
+            public mutating func next() async throws -> Result<Element, WaybillError>? {
+                try await iterator.nextResult()
+            }
+        }
+    }
+}
+
+extension Messages where Element == Message {
+    /// Makes a sequence and what feeds it, for transports of one's own.
+    ///
+    /// - Parameters:
+    ///   - policy: What happens to messages that come faster than they are taken.
+    ///   - onTermination: Called once when nobody listens any longer.
+    /// - Returns: The sequence to give out, and the feed to keep.
+    public static func makeStream(
+        policy: BufferPolicy = BufferPolicy(.dropOldest),
+        onTermination: @escaping @Sendable () -> Void = {}
+    ) -> (messages: Messages<Message>, feed: MessageFeed) {
+        let callbacks = MessageSource.Callbacks(onTermination: onTermination)
+        let source = MessageSource(policy: policy, callbacks: callbacks)
+        return (source.messages, MessageFeed(source: source))
+    }
+}
+
+/// Feeds a sequence of messages.
+public struct MessageFeed: Sendable {
+    let source: MessageSource
+
+    /// Hands messages to every consumer.
+    public func deliver(_ messages: [Message]) {
+        source.deliver(messages)
+    }
+
+    /// Ends the sequence after what waits; with an error, the consumer sees it once.
+    public func finish(throwing error: WaybillError? = nil) {
+        source.finish(throwing: error)
+    }
+}
+
+/// One iterator's place in a subscription: what it took and has not used goes back when it is gone.
+///
+/// Used by one iterator alone, so nothing here is locked.
+final class MessageConsumer {
+    private let handle: MessageHandle
+    private let buffer: MessageBuffer
+    private var batch: [Message] = []
+    private var position = 0
+
+    init(_ handle: MessageHandle) {
+        self.handle = handle
+        buffer = handle.source.attach()
+    }
+
+    deinit {
+        handle.source.detach(buffer, unused: batch[position...])
+    }
+
+    var isEmpty: Bool { position == batch.count }
+
+    /// Takes all that waits; false at the end.
+    func refill() async throws -> Bool {
+        batch = []
+        position = 0
+        guard let more = try await buffer.take() else { return false }
+        batch = more
+        handle.source.drained()
+        return true
+    }
+
+    /// The next message, which thereby is taken.
+    func takeNext() -> Message? {
+        guard position < batch.count else { return nil }
+        let message = batch[position]
+        position += 1
+        message.delivery?.messageWasTaken()
+        return message
+    }
+}

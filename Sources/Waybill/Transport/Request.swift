@@ -1,0 +1,79 @@
+/// What is asked of a transport: an entry, put into words.
+///
+/// A value: interceptors pass on changed copies, and nobody can change what another one holds.
+public struct Request: Sendable {
+    /// Where to; never nil for `send`, `subscribe` and `unsubscribe`.
+    public var topic: String?
+    /// What to do.
+    public var command: EntryCommand
+    /// What to send.
+    public var body: Payload
+    /// What kind of body it is; a header of the entry that says so has been taken into account.
+    public var contentType: String?
+    /// What to say beside it.
+    public var headers: Headers
+    /// Whether the caller wants the peer's answer, in ``Receipt/reply``.
+    public var expectsReply: Bool
+
+    /// Makes a request.
+    public init(
+        topic: String?,
+        command: EntryCommand,
+        body: Payload = Payload(),
+        contentType: String? = nil,
+        headers: Headers = [:],
+        expectsReply: Bool = false
+    ) {
+        self.topic = topic
+        self.command = command
+        self.body = body
+        self.contentType = contentType
+        self.headers = headers
+        self.expectsReply = expectsReply
+    }
+
+    /// Puts an entry into words.
+    /// - Throws: `invalidEntry` without a topic where one is needed; `encodingFailed`.
+    init(_ entry: some EntryType, expectsReply: Bool = false) throws(WaybillError) {
+        command = entry.command
+        topic = entry.topic
+        headers = entry.headers
+        self.expectsReply = expectsReply
+        if command.needsTopic, topic == nil {
+            throw WaybillError(
+                .invalidEntry,
+                "this command needs a topic",
+                command: command.name
+            )
+        }
+        do {
+            (body, contentType) = try entry.body.encode()
+        } catch {
+            throw WaybillError(
+                .encodingFailed,
+                "the body could not be encoded",
+                topic: topic,
+                command: command.name,
+                underlying: error
+            )
+        }
+        guard !headers.isEmpty, let stated = Self.contentType(in: headers) else { return }
+        contentType = stated.value
+        headers.removeAll(named: stated.name)
+    }
+
+    private static func contentType(in headers: Headers) -> Headers.Header? {
+        headers.first { $0.name.lowercased() == "content-type" }
+    }
+}
+
+extension Request: CustomStringConvertible {
+    /// Command, topic and length; never content, header values or credentials.
+    public var description: String {
+        var text = command.name
+        if let topic { text += " \(topic)" }
+        if !body.isEmpty { text += " (\(body))" }
+        if !headers.isEmpty { text += " headers \(headers)" }
+        return text
+    }
+}

@@ -1,0 +1,32 @@
+/// Carries requests to a service and messages back: MQTT, STOMP, server-sent events, or a mock.
+///
+/// Every call ends just once: answered, failed, timed out or cancelled. A transport throws
+/// ``WaybillError``, or `CancellationError` when the calling task was cancelled, and nothing else.
+/// What it cannot do it refuses with `unsupported` before any input or output; what is not a request it
+/// could send, with `invalidEntry`.
+public protocol Transport: Sendable {
+    /// Does what a request says: every command but `subscribe`.
+    ///
+    /// - Parameter request: The request, as the last interceptor left it.
+    /// - Returns: When the peer has confirmed it, as far as the protocol confirms such a command.
+    /// - Throws: `WaybillError`: `notConnected`, `connectionLost`, `connectionRefused`,
+    ///   `unauthorized`, `rejected`, `timedOut`, `unsupported`, `invalidEntry`, `limitExceeded`,
+    ///   `tls`, `shutDown`, `protocolViolation`; or `CancellationError`.
+    func perform(_ request: Request) async throws -> Receipt
+
+    /// Subscribes.
+    ///
+    /// - Parameter request: A request with the command `subscribe`.
+    /// - Returns: The messages, from the moment the peer has confirmed the subscription. It ends when
+    ///   the last copy of the sequence is gone, or is cancelled.
+    /// - Throws: As ``perform(_:)``.
+    func subscribe(_ request: Request) async throws -> Messages<Message>
+
+    /// The state of the connection: the present one first, then each change once.
+    var states: ConnectionStates { get }
+
+    /// Ends everything: calls under way fail with `shutDown`, streams end, nothing stays behind.
+    ///
+    /// Returns when that is so. Calling it twice does nothing more.
+    func shutdown() async
+}
