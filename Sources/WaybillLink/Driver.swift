@@ -42,23 +42,19 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     private let received = Locked(ReceiveBuffer())
     private let stream: any ByteStream
     private let timers: any TimerSource
-    private let handler: Handler
 
-    /// Joins the three; ``start()`` sets them going.
-    package init(
-        core: Core,
-        stream: any ByteStream,
-        timers: any TimerSource,
-        handler: Handler
-    ) {
+    /// Joins the three; ``start(_:)`` sets them going.
+    package init(core: Core, stream: any ByteStream, timers: any TimerSource) {
         state = Locked(DriverState(core: core))
         self.stream = stream
         self.timers = timers
-        self.handler = handler
     }
 
-    /// Begins to read, and sends what the core has to say from the start.
-    package func start() {
+    /// Begins to read, and sends what the core has to say from the start. To be called once.
+    ///
+    /// - Parameter handler: Kept until it has been told the end.
+    package func start(_ handler: Handler) {
+        state.withLock { $0.handler = handler }
         stream.start(self)
         withCore(.immediate) { _, _ in }
     }
@@ -224,8 +220,8 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         guard var delivery = state.withLock({ $0.beginDelivery() }) else { return }
         while true {
             switch delivery {
-            case .events(let events): handler.receive(events)
-            case .end(let error): handler.end(error)
+            case .events(let events, let handler): handler.receive(events)
+            case .end(let error, let handler): handler.end(error)
             }
             guard let next = state.withLock({ $0.nextDelivery() }) else { return }
             delivery = next

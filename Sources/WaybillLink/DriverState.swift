@@ -14,11 +14,13 @@ struct DriverSteps: OptionSet, Sendable {
 struct DriverState<Core: ProtocolCore>: Sendable {
     /// What is handed to the handler next.
     enum Delivery: Sendable {
-        case events([Core.Event])
-        case end(LinkError?)
+        case events([Core.Event], Driver<Core>.Handler)
+        case end(LinkError?, Driver<Core>.Handler)
     }
 
     var core: Core
+    /// Who hears of it; nil before the start and after the end.
+    var handler: Driver<Core>.Handler?
     var pacer = FlushPacer()
     /// What the flusher is writing; the core's outbound buffer fills meanwhile.
     private var writing = ByteWriter()
@@ -144,14 +146,17 @@ struct DriverState<Core: ProtocolCore>: Sendable {
 
     /// What the deliverer hands out next; with nil it is the deliverer no longer.
     mutating func nextDelivery() -> Delivery? {
-        isDelivering = true
-        if core.hasEvents { return .events(core.takeEvents()) }
-        if case .some(let error) = pendingEnd {
-            pendingEnd = nil
-            return .end(error)
-        }
         isDelivering = false
-        return nil
+        guard let handler else { return nil }
+        if core.hasEvents {
+            isDelivering = true
+            return .events(core.takeEvents(), handler)
+        }
+        guard case .some(let error) = pendingEnd else { return nil }
+        isDelivering = true
+        pendingEnd = nil
+        self.handler = nil
+        return .end(error, handler)
     }
 
     // MARK: Timers

@@ -16,4 +16,11 @@ package protocol TimerSource: AnyObject, Sendable {
 
     /// Forgets a timer. One that is firing at this moment may still be heard.
     func cancelTimer(_ token: UInt64)
+
+    /// Lets go of what keeps the clock running, when whoever made it is done with it.
+    func invalidate()
+}
+
+extension TimerSource {
+    package func invalidate() {}
 }

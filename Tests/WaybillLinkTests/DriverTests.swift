@@ -16,17 +16,15 @@ import WireCore
             left = Driver(
                 core: LineCore(),
                 stream: pair.first,
-                timers: timers,
-                handler: heardLeft.handler
+                timers: timers
             )
             right = Driver(
                 core: LineCore(echoes: rightEchoes),
                 stream: pair.second,
-                timers: timers,
-                handler: heardRight.handler
+                timers: timers
             )
-            left.start()
-            right.start()
+            left.start(heardLeft.handler)
+            right.start(heardRight.handler)
         }
     }
 

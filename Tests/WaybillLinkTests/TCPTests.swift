@@ -17,11 +17,10 @@ import WireCore
                 let driver = Driver(
                     core: LineCore(echoes: true),
                     stream: stream,
-                    timers: timers,
-                    handler: heard.handler
+                    timers: timers
                 )
                 streams.withLock { $0.append(driver) }
-                driver.start()
+                driver.start(heard.handler)
             }
         }
     }
@@ -37,10 +36,9 @@ import WireCore
         let driver = Driver(
             core: LineCore(),
             stream: stream,
-            timers: timers,
-            handler: recorder.handler
+            timers: timers
         )
-        driver.start()
+        driver.start(recorder.handler)
         return driver
     }
 

@@ -1,0 +1,56 @@
+import WireCore
+
+/// Everything that a transport takes from the world: connections, time and randomness.
+///
+/// The only seam that tests need: with a pair or a script for the dialer, a manual clock and fixed
+/// numbers, a transport runs as it does in production and repeats itself to the bit.
+package struct LinkEnvironment: Sendable {
+    /// Opens streams.
+    package var dialer: any Dialer
+    /// Gives a clock for one connection; the caller invalidates it.
+    package var makeTimers: @Sendable () throws(LinkError) -> any TimerSource
+    /// Gives random bits.
+    package var random: @Sendable () -> UInt64
+
+    package init(
+        dialer: any Dialer,
+        makeTimers: @escaping @Sendable () throws(LinkError) -> any TimerSource,
+        random: @escaping @Sendable () -> UInt64
+    ) {
+        self.dialer = dialer
+        self.makeTimers = makeTimers
+        self.random = random
+    }
+
+    /// The system's own.
+    package static let system = LinkEnvironment(
+        dialer: systemDialer,
+        makeTimers: systemTimers,
+        random: { UInt64.random(in: .min ... .max) }
+    )
+
+    #if os(Linux)
+    private static let systemDialer = TCPDialer()
+    private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
+        () throws(LinkError) in try SharedTimers()
+    }
+    #else
+    private static let systemDialer = UnavailableDialer()
+    private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
+        () throws(LinkError) in throw .unsupported("the link")
+    }
+    #endif
+}
+
+#if !os(Linux)
+/// Stands where Network.framework's dialer will.
+private struct UnavailableDialer: Dialer {
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        throw .unsupported("TCP")
+    }
+}
+#endif

@@ -1,0 +1,253 @@
+import MQTTWire
+import Waybill
+import WaybillLink
+import WireCore
+
+/// Requests into packets, and what comes back into receipts, messages and errors.
+///
+/// The table in `Documentation/Mapping.md` says the same in words.
+enum MQTTMapping {
+    // MARK: Requests
+
+    static func publish(
+        _ request: Request,
+        _ options: SendOptions,
+        version: MQTTVersion
+    ) throws(WaybillError) -> MQTTPublish {
+        guard !request.expectsReply else {
+            throw unsupported("a typed reply to a send", request)
+        }
+        var publish = MQTTPublish(
+            topic: request.topic ?? "",
+            qualityOfService: quality(options.qos),
+            isRetained: options.retain
+        )
+        if !request.headers.isEmpty || request.contentType != nil || options.expiry != nil {
+            publish.properties = try properties(request, options, version: version)
+        }
+        return publish
+    }
+
+    private static func properties(
+        _ request: Request,
+        _ options: SendOptions,
+        version: MQTTVersion
+    ) throws(WaybillError) -> MQTTProperties {
+        var properties = MQTTProperties()
+        guard version == .v5 else {
+            guard request.headers.isEmpty else { throw unsupported("headers in 3.1.1", request) }
+            guard options.expiry == nil else { throw unsupported("an expiry in 3.1.1", request) }
+            return properties
+        }
+        properties.contentType = request.contentType
+        if let expiry = options.expiry {
+            properties.messageExpiryInterval = seconds(expiry)
+        }
+        properties.userProperties = userProperties(request.headers)
+        return properties
+    }
+
+    static func userProperties(_ headers: Headers) -> [MQTTUserProperty] {
+        headers.map { MQTTUserProperty(name: $0.name, value: $0.value) }
+    }
+
+    static func subscription(
+        _ request: Request,
+        _ options: SubscribeOptions,
+        version: MQTTVersion
+    ) throws(WaybillError) -> MQTTSubscription {
+        guard request.headers.isEmpty else { throw unsupported("headers of a subscription", request) }
+        let isPlain = !options.noLocal && !options.retainAsPublished && options.retainHandling == .send
+        guard isPlain || version == .v5 else {
+            throw unsupported("noLocal, retainAsPublished or retainHandling in 3.1.1", request)
+        }
+        let subscription = MQTTSubscription(
+            filter: request.topic ?? "",
+            qualityOfService: quality(options.qos),
+            noLocal: options.noLocal,
+            retainAsPublished: options.retainAsPublished,
+            retainHandling: retainHandling(options.retainHandling)
+        )
+        do throws(MQTTEncodingError) {
+            let filter = try MQTTTopicFilter(subscription.filter)
+            if filter.shareName != nil, options.noLocal {
+                throw MQTTEncodingError.noLocalOnSharedSubscription
+            }
+        } catch {
+            throw self.error(.encoding(error), request)
+        }
+        return subscription
+    }
+
+    private static func retainHandling(
+        _ handling: SubscribeOptions.RetainHandling
+    ) -> MQTTRetainHandling {
+        switch handling {
+        case .send: .send
+        case .sendIfNew: .sendIfNew
+        case .doNotSend: .doNotSend
+        }
+    }
+
+    static func unsupported(_ what: String, _ request: Request) -> WaybillError {
+        WaybillError(
+            .unsupported,
+            "MQTT has no \(what)",
+            topic: request.topic,
+            command: request.command.name
+        )
+    }
+
+    static func quality(_ qos: QualityOfService) -> MQTTQualityOfService {
+        switch qos {
+        case .atMostOnce: .atMostOnce
+        case .atLeastOnce: .atLeastOnce
+        case .exactlyOnce: .exactlyOnce
+        }
+    }
+
+    static func quality(_ qos: MQTTQualityOfService) -> QualityOfService {
+        switch qos {
+        case .atMostOnce: .atMostOnce
+        case .atLeastOnce: .atLeastOnce
+        case .exactlyOnce: .exactlyOnce
+        }
+    }
+
+    /// Whole seconds, clamped to what four bytes hold.
+    static func seconds(_ duration: Duration) -> UInt32 {
+        UInt32(clamping: max(0, duration.components.seconds))
+    }
+
+    // MARK: Messages
+
+    static func message(_ publish: MQTTPublish) -> Message {
+        var message = Message(
+            topic: publish.topic,
+            body: Payload(publish.payload),
+            qualityOfService: quality(publish.qualityOfService),
+            isRetained: publish.isRetained,
+            isDuplicate: publish.isDuplicate
+        )
+        guard !publish.properties.isEmpty else { return message }
+        let properties = publish.properties
+        message.contentType = properties.contentType
+        for property in properties.userProperties {
+            message.headers.append(name: property.name, value: property.value)
+        }
+        var details = Message.Details()
+        details.responseTopic = properties.responseTopic
+        details.correlationData = properties.correlationData
+        details.expiry = properties.messageExpiryInterval.map { .seconds(Int64($0)) }
+        details.isText = properties.payloadFormatIndicator.map { $0 == 1 }
+        if details != Message.Details() { message.details = details }
+        return message
+    }
+
+    // MARK: Receipts
+
+    static func receipt(
+        _ request: Request,
+        _ reasonCode: MQTTReasonCode,
+        _ properties: MQTTProperties
+    ) throws(WaybillError) -> Receipt {
+        guard !reasonCode.isFailure else { throw refusal(reasonCode, properties, request) }
+        var receipt = Receipt(topic: request.topic)
+        if reasonCode != .success { receipt.reason = reason(reasonCode, properties) }
+        for property in properties.userProperties {
+            receipt.headers.append(name: property.name, value: property.value)
+        }
+        return receipt
+    }
+
+    static func reason(_ code: MQTTReasonCode, _ properties: MQTTProperties) -> String {
+        guard let words = properties.reasonString else { return code.description }
+        return "\(code): \(words)"
+    }
+
+    // MARK: Errors
+
+    static func refusal(
+        _ code: MQTTReasonCode,
+        _ properties: MQTTProperties,
+        _ request: Request?
+    ) -> WaybillError {
+        let kind: WaybillError.Code =
+            switch code {
+            case .badUserNameOrPassword, .notAuthorized, .badAuthenticationMethod, .banned:
+                .unauthorized
+            case .packetTooLarge: .limitExceeded
+            default: .rejected
+            }
+        return WaybillError(
+            kind,
+            "the server refused",
+            topic: request?.topic,
+            command: request?.command.name,
+            peerReason: reason(code, properties)
+        )
+    }
+
+    static func error(_ error: MQTTSendError, _ request: Request) -> WaybillError {
+        let (code, message): (WaybillError.Code, String) =
+            switch error {
+            case .notConnected: (.notConnected, "there is no connection")
+            case .encoding(.packetTooLarge(let count)):
+                (.limitExceeded, "\(count) bytes are more than a packet can hold")
+            case .encoding(.needsVersion5): (.unsupported, "this needs MQTT 5")
+            case .encoding(let fault): (.invalidEntry, "this cannot be sent: \(fault)")
+            case .packetTooLarge(let count, let maximum):
+                (.limitExceeded, "\(count) bytes are more than the server takes, \(maximum)")
+            case .qualityOfServiceNotSupported(let maximum):
+                (.unsupported, "the server takes QoS \(maximum.rawValue) at the most")
+            case .retainNotSupported: (.unsupported, "the server keeps no retained messages")
+            case .wildcardSubscriptionsNotSupported: (.unsupported, "the server takes no wildcards")
+            case .sharedSubscriptionsNotSupported:
+                (.unsupported, "the server takes no shared subscriptions")
+            case .subscriptionIdentifierNotAllowed:
+                (.invalidEntry, "a send carries no subscription identifier")
+            case .noPacketIdentifierLeft: (.limitExceeded, "65,535 requests wait for the server")
+            }
+        return WaybillError(code, message, topic: request.topic, command: request.command.name)
+    }
+
+    static func error(_ error: LinkError) -> WaybillError {
+        let code: WaybillError.Code =
+            switch error {
+            case .timedOut: .timedOut
+            case .reset, .endOfStream, .closed: .connectionLost
+            case .unsupported: .unsupported
+            case .nameNotResolved, .refused, .unreachable, .cancelled, .system: .connectionRefused
+            }
+        return WaybillError(code, error.description, underlying: error)
+    }
+
+    /// Why a connection is over; nil when this side ended it.
+    static func error(_ closure: MQTTClosure) -> WaybillError? {
+        switch closure {
+        case .disconnected: nil
+        case .refused(let code, let properties): refusal(code, properties, nil)
+        case .disconnectedByServer(let code, let properties):
+            WaybillError(
+                .connectionLost,
+                "the server closed the connection",
+                peerReason: reason(code, properties)
+            )
+        case .violation(.packetTooLarge(let count, let maximum)):
+            WaybillError(
+                .limitExceeded,
+                "the server sent \(count) bytes in a packet, more than \(maximum)"
+            )
+        case .violation(let violation):
+            WaybillError(
+                .protocolViolation,
+                "the server broke the protocol: \(violation)",
+                underlying: violation
+            )
+        case .connectTimedOut: WaybillError(.timedOut, "no CONNACK within the time allowed")
+        case .keepAliveTimedOut:
+            WaybillError(.connectionLost, "no sign of life after a PINGREQ")
+        case .endOfStream: WaybillError(.connectionLost, "the server closed the connection")
+        }
+    }
+}

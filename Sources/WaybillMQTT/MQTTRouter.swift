@@ -1,0 +1,124 @@
+import MQTTWire
+import Waybill
+
+/// One filter with its options and everybody who listens to it.
+struct MQTTSubscriptionEntry: Sendable {
+    /// Someone who listens.
+    struct Listener: Sendable {
+        let source: MessageSource
+        let isManual: Bool
+    }
+
+    var subscription: MQTTSubscription
+    let identifier: UInt32
+    var listeners: [Listener]
+    /// Resolves with the granted quality of service once the server has answered.
+    var answer: Promise<QualityOfService>
+}
+
+/// Who gets a message: filters, and their listeners.
+struct MQTTRouter: Sendable {
+    private var entries: [String: MQTTSubscriptionEntry] = [:]
+    /// By what topics are matched against; a shared subscription and a plain one may have the same.
+    private var trie = MQTTTopicTrie<[String]>()
+    private var identifiers: [UInt32: String] = [:]
+    private var lastIdentifier: UInt32 = 0
+
+    // Messages come in runs of the same topic.
+    private var lastTopic: String?
+    private var lastListeners: [MQTTSubscriptionEntry.Listener] = []
+
+    subscript(filter: String) -> MQTTSubscriptionEntry? { entries[filter] }
+
+    /// Everybody, for the end.
+    var sources: [MessageSource] { entries.values.flatMap { $0.listeners.map(\.source) } }
+
+    /// An identifier that is not in use, 1 to 268,435,455 (MQTT 5, 3.8.2.1.2).
+    private mutating func makeIdentifier() -> UInt32 {
+        repeat {
+            lastIdentifier = lastIdentifier % 268_435_455 + 1
+        } while identifiers[lastIdentifier] != nil
+        return lastIdentifier
+    }
+
+    /// Adds a filter with its first listener.
+    mutating func add(
+        _ subscription: MQTTSubscription,
+        matching filter: String,
+        listener: MQTTSubscriptionEntry.Listener
+    ) -> MQTTSubscriptionEntry {
+        let entry = MQTTSubscriptionEntry(
+            subscription: subscription,
+            identifier: makeIdentifier(),
+            listeners: [listener],
+            answer: Promise()
+        )
+        entries[subscription.filter] = entry
+        identifiers[entry.identifier] = subscription.filter
+        trie[filter] = (trie[filter] ?? []) + [subscription.filter]
+        lastTopic = nil
+        return entry
+    }
+
+    /// Adds a listener to a filter that is there.
+    mutating func add(_ listener: MQTTSubscriptionEntry.Listener, to filter: String) {
+        entries[filter]?.listeners.append(listener)
+        lastTopic = nil
+    }
+
+    /// Asks for more than before, with an answer of its own.
+    mutating func raise(_ filter: String, to subscription: MQTTSubscription) -> Promise<QualityOfService> {
+        let answer = Promise<QualityOfService>()
+        entries[filter]?.subscription = subscription
+        entries[filter]?.answer = answer
+        return answer
+    }
+
+    /// Removes a listener.
+    /// - Returns: Whether it was there and the filter went with it, as it was the last.
+    mutating func remove(_ source: MessageSource, from filter: String) -> Bool {
+        guard let entry = entries[filter],
+            entry.listeners.contains(where: { $0.source === source })
+        else { return false }
+        lastTopic = nil
+        entries[filter]?.listeners.removeAll { $0.source === source }
+        guard entry.listeners.count == 1 else { return false }
+        _ = remove(filter)
+        return true
+    }
+
+    /// Removes a filter.
+    /// - Returns: Who listened.
+    mutating func remove(_ filter: String) -> [MessageSource] {
+        guard let entry = entries.removeValue(forKey: filter) else { return [] }
+        lastTopic = nil
+        identifiers[entry.identifier] = nil
+        let matched = (try? MQTTTopicFilter(filter))?.filter ?? filter
+        let rest = (trie[matched] ?? []).filter { $0 != filter }
+        trie[matched] = rest.isEmpty ? nil : rest
+        return entry.listeners.map(\.source)
+    }
+
+    /// Who gets a message.
+    ///
+    /// Where the server names the subscriptions that matched, those alone: it may send a copy for each.
+    /// Otherwise every filter that matches the topic.
+    mutating func listeners(for publish: MQTTPublish) -> [MQTTSubscriptionEntry.Listener] {
+        if !publish.properties.isEmpty {
+            let named = publish.properties.subscriptionIdentifiers
+            if !named.isEmpty {
+                return named.flatMap { identifier in
+                    identifiers[identifier].flatMap { entries[$0]?.listeners } ?? []
+                }
+            }
+        }
+        if lastTopic == publish.topic { return lastListeners }
+        var found: [MQTTSubscriptionEntry.Listener] = []
+        trie.forEachMatch(of: publish.topic) { filters in
+            for filter in filters { found += entries[filter]?.listeners ?? [] }
+        }
+        lastTopic = publish.topic
+        lastListeners = found
+        return found
+    }
+}

@@ -1,0 +1,90 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+import MQTTWire
+public import Waybill
+package import WaybillLink
+import WireCore
+
+/// MQTT 3.1.1 and 5 over TCP, as a ``Waybill/Transport``.
+///
+/// One transport keeps one connection, which all its providers share. It connects when it is asked to,
+/// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
+/// waits for that.
+public final class MQTTTransport: Transport {
+    private let engine: MQTTEngine
+
+    /// Makes a transport; nothing is connected yet.
+    ///
+    /// - Parameters:
+    ///   - url: `mqtt://host`, with the port 1883 unless it names another; user name and password in it
+    ///     count where the configuration has none.
+    ///   - configuration: How the transport behaves.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    public convenience init(
+        url: URL,
+        configuration: MQTTConfiguration = MQTTConfiguration()
+    ) throws(WaybillError) {
+        try self.init(url: url, configuration: configuration, environment: .system)
+    }
+
+    /// Makes a transport; nothing is connected yet.
+    ///
+    /// - Parameters:
+    ///   - url: As text; see ``init(url:configuration:)-(URL,_)``.
+    ///   - configuration: How the transport behaves.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    public convenience init(
+        url: String,
+        configuration: MQTTConfiguration = MQTTConfiguration()
+    ) throws(WaybillError) {
+        guard let url = URL(string: url) else {
+            throw WaybillError(.invalidEntry, "this is not a URL")
+        }
+        try self.init(url: url, configuration: configuration, environment: .system)
+    }
+
+    /// Makes a transport over links, a clock and randomness of one's own.
+    package init(
+        url: URL,
+        configuration: MQTTConfiguration,
+        environment: LinkEnvironment
+    ) throws(WaybillError) {
+        var configuration = configuration
+        let address = try MQTTAddress(url)
+        configuration.userName = configuration.userName ?? address.userName
+        configuration.password = configuration.password ?? address.password
+        engine = MQTTEngine(
+            endpoint: address.endpoint,
+            configuration: configuration,
+            environment: environment
+        )
+    }
+
+    deinit {
+        engine.abandon()
+    }
+
+    /// The state of the connection: the present one first, then each change once.
+    public var states: ConnectionStates { engine.states.states }
+
+    /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
+    public func perform(_ request: Request) async throws -> Receipt {
+        try await engine.perform(request)
+    }
+
+    /// Subscribes; see ``Waybill/Transport/subscribe(_:)``.
+    ///
+    /// A filter that is subscribed to already is not sent again: the new listener gets what arrives from
+    /// now on. Retained messages come only with the first subscription.
+    public func subscribe(_ request: Request) async throws -> Messages<Message> {
+        try await engine.subscribe(request)
+    }
+
+    /// Disconnects and waits until the connection is closed; calls under way fail with `shutDown`.
+    public func shutdown() async {
+        await engine.shutdown()
+    }
+}
