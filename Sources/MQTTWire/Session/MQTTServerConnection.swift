@@ -137,6 +137,9 @@ package struct MQTTServerConnection: ProtocolCore {
     /// Sends a message, in its turn.
     package mutating func send(_ message: MQTTOutgoingMessage) {
         guard case .connected = state else { return }
+        var message = message
+        // What 3.1.1 cannot carry is left out, as brokers do.
+        if version == .v3_1_1 { message.publish.properties = MQTTProperties() }
         if message.publish.qualityOfService == .atMostOnce {
             try? Self.write(message.publish, message.payload, to: &writer)
         } else {

@@ -1,0 +1,102 @@
+import ChatService
+import Testing
+import Waybill
+import WaybillTesting
+
+/// A service layer under unit test, as an app would write it: no server, no network, no waiting.
+@Suite("Chat service") struct ChatServiceTests {
+    let mock = MockTransport()
+
+    var service: ChatService { ChatService(provider: Provider(transport: mock)) }
+
+    @Test("Saying something sends JSON to the room's topic")
+    func say() async throws {
+        mock.expect(.send, topic: "chat/lobby")
+        try await service.say("hello", as: "ada", in: "lobby")
+
+        let request = try #require(mock.requests.first)
+        #expect(request.topic == "chat/lobby")
+        #expect(request.contentType == "application/json")
+        #expect(request.body.text == #"{"sender":"ada","text":"hello"}"#)
+    }
+
+    @Test("Joining a room gives what is said there, as values")
+    func join() async throws {
+        mock.expect(.subscribe, topic: "chat/lobby")
+        let messages = try await service.join("lobby")
+        mock.push(#"{"sender":"bob","text":"hi"}"#, to: "chat/lobby")
+        mock.push(#"{"sender":"bob","text":"elsewhere"}"#, to: "chat/kitchen")
+
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == ChatMessage(sender: "bob", text: "hi"))
+    }
+
+    @Test("Rubbish in a room does not end the conversation")
+    func rubbish() async throws {
+        mock.expect(.subscribe)
+        let messages = try await service.join("lobby")
+        mock.push("not JSON", to: "chat/lobby")
+        mock.push(#"{"sender":"bob","text":"still here"}"#, to: "chat/lobby")
+
+        var heard: [ChatMessage] = []
+        var failures = 0
+        for try await result in messages.results {
+            switch result {
+            case .success(let message): heard.append(message)
+            case .failure(let error):
+                #expect(error.code == .decodingFailed)
+                failures += 1
+            }
+            if !heard.isEmpty { break }
+        }
+        #expect(heard == [ChatMessage(sender: "bob", text: "still here")])
+        #expect(failures == 1)
+    }
+
+    @Test("A refused token is replaced once, and the new one is used")
+    func token() async throws {
+        let refusal = WaybillError(.unauthorized, "token expired")
+        mock.expect(.connect, .failure(refusal), .success)
+        let tokens = TokenSource(["old", "new"])
+        let provider = Provider<ChatEntry>(transport: mock)
+            .intercepted(TokenInterceptor(userName: "ada") { await tokens.next() })
+
+        try await ChatService(provider: provider).connect()
+
+        let passwords = mock.requests.map { request in
+            guard case .connect(let options) = request.command else { return "" }
+            return options.password ?? ""
+        }
+        #expect(passwords == ["old", "new"])
+    }
+
+    @Test("A lost connection ends the stream with its cause")
+    func dropped() async throws {
+        mock.expect(.subscribe)
+        let messages = try await service.join("lobby")
+        mock.dropConnection()
+        var iterator = messages.makeAsyncIterator()
+        await #expect { try await iterator.next() } throws: { error in
+            (error as? WaybillError)?.code == .connectionLost
+        }
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test("What the test did not foresee fails")
+    func unexpected() async throws {
+        await #expect(throws: WaybillError.self) { try await service.leave("lobby") }
+        #expect(mock.unexpectedRequests.map(\.topic) == ["chat/lobby"])
+    }
+}
+
+private actor TokenSource {
+    private var tokens: [String]
+
+    init(_ tokens: [String]) {
+        self.tokens = tokens
+    }
+
+    func next() -> String {
+        tokens.isEmpty ? "" : tokens.removeFirst()
+    }
+}

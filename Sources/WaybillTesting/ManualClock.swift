@@ -1,0 +1,160 @@
+package import WaybillLink
+import WireCore
+
+/// A clock that moves only when a test says so.
+///
+/// Give it to a provider for the delays before retries, to a mock for its own, and to a transport under
+/// test for keep alive and timeouts: a wait of a minute is then a line of code.
+public final class ManualClock: Clock {
+    /// A point on the clock's time line.
+    public struct Instant: InstantProtocol {
+        /// The time since the clock was made.
+        public var offset: Duration
+
+        /// A point so long after the clock was made.
+        public init(offset: Duration) {
+            self.offset = offset
+        }
+
+        /// This point moved by a duration.
+        public func advanced(by duration: Duration) -> Instant {
+            Instant(offset: offset + duration)
+        }
+
+        /// The time from this point to another.
+        public func duration(to other: Instant) -> Duration {
+            other.offset - offset
+        }
+
+        /// Orders by time.
+        public static func < (left: Instant, right: Instant) -> Bool {
+            left.offset < right.offset
+        }
+    }
+
+    private struct State: Sendable {
+        var now = WireInstant.zero
+        var timers = TimerQueue()
+        var sleepers: [UInt64: (token: UInt64, continuation: CheckedContinuation<Void, Never>)] = [:]
+        var lastSleeper: UInt64 = 0
+        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state = Locked(State())
+
+    /// A clock that stands at zero.
+    public init() {}
+
+    /// The present.
+    public var now: Instant {
+        Instant(offset: .nanoseconds(state.withLock { $0.now.nanoseconds }))
+    }
+
+    /// One nanosecond.
+    public var minimumResolution: Duration { .nanoseconds(1) }
+
+    /// How many tasks sleep by this clock.
+    public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
+
+    /// Moves the clock on; whoever's time has come is woken, in the order of their times.
+    public func advance(by duration: Duration) {
+        let target = state.withLock { $0.now.advanced(by: max(duration, .zero)) }
+        while true {
+            let action = state.withLock { state -> (@Sendable () -> Void)? in
+                guard let deadline = state.timers.nextDeadline, deadline <= target else {
+                    state.now = target
+                    return nil
+                }
+                state.now = max(state.now, deadline)
+                return state.timers.takeDue(at: state.now)
+            }
+            guard let action else { return }
+            action()
+        }
+    }
+
+    /// Sleeps until the clock has been moved that far.
+    /// - Throws: `CancellationError`.
+    public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
+        let identifier = state.withLock { state in
+            state.lastSleeper += 1
+            return state.lastSleeper
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let watchers = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
+                    let due = WireInstant(nanoseconds: deadline.offset.wireNanoseconds)
+                    guard due > state.now, !Task.isCancelled else { return nil }
+                    let token = state.timers.add(at: due) { [self] in wake(identifier) }
+                    state.sleepers[identifier] = (token, continuation)
+                    let count = state.sleepers.count
+                    defer { state.watchers.removeAll { $0.count <= count } }
+                    return state.watchers.filter { $0.count <= count }.map(\.continuation)
+                }
+                guard let watchers else { return continuation.resume() }
+                for watcher in watchers { watcher.resume() }
+            }
+        } onCancel: {
+            wake(identifier)
+        }
+        try Task.checkCancellation()
+    }
+
+    private func wake(_ identifier: UInt64) {
+        let sleeper = state.withLock { state in
+            let sleeper = state.sleepers.removeValue(forKey: identifier)
+            if let sleeper { state.timers.cancel(sleeper.token) }
+            return sleeper
+        }
+        sleeper?.continuation.resume()
+    }
+
+    /// Waits until so many tasks sleep by this clock.
+    public func waitForSleepers(_ count: Int = 1) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.sleepers.count >= count { return true }
+                state.watchers.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    // MARK: Timers of a link
+
+    private func scheduleLinkTimer(
+        at deadline: WireInstant,
+        _ action: @escaping @Sendable () -> Void
+    ) -> UInt64 {
+        state.withLock { $0.timers.add(at: deadline, action) }
+    }
+
+    private func cancelLinkTimer(_ token: UInt64) {
+        state.withLock { $0.timers.cancel(token) }
+    }
+
+    /// The clock as a link sees it.
+    package var linkTimers: any TimerSource { LinkTimers(clock: self) }
+
+    private final class LinkTimers: TimerSource {
+        let clock: ManualClock
+
+        init(clock: ManualClock) {
+            self.clock = clock
+        }
+
+        var now: WireInstant { clock.state.withLock { $0.now } }
+
+        func scheduleTimer(
+            at deadline: WireInstant,
+            _ action: @escaping @Sendable () -> Void
+        ) -> UInt64 {
+            clock.scheduleLinkTimer(at: deadline, action)
+        }
+
+        func cancelTimer(_ token: UInt64) {
+            clock.cancelLinkTimer(token)
+        }
+    }
+}

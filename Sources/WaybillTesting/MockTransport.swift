@@ -1,0 +1,294 @@
+public import Waybill
+import WireCore
+
+/// A transport for unit tests: answers as it was told, and remembers what it was asked.
+///
+/// It is strict: a request that nothing was said about fails, and is listed in ``unexpectedRequests``.
+/// Requests arrive as the last interceptor left them.
+///
+/// ```swift
+/// let mock = MockTransport()
+/// mock.expect(.connect)
+/// mock.expect(.send, topic: "chat/lobby", .failure(WaybillError(.timedOut, "slow")), .success)
+/// let provider = Provider<ChatEntry>(transport: mock)
+/// ```
+public final class MockTransport: Transport {
+    /// A command, without its options.
+    public enum Command: String, Hashable, Sendable {
+        /// One of each of ``Waybill/EntryCommand``'s cases.
+        case connect, send, subscribe, unsubscribe, ack, nack, begin, commit, abort, disconnect
+    }
+
+    /// What happens to a request.
+    public indirect enum Outcome: Sendable {
+        /// It is confirmed.
+        case receipt(Receipt)
+        /// It fails.
+        case failure(WaybillError)
+        /// It has its outcome after a time, measured by the mock's clock.
+        case after(Duration, Outcome)
+        /// It is never answered: until it is cancelled, or the connection drops.
+        case silence
+
+        /// It is confirmed.
+        public static let success = Outcome.receipt(Receipt())
+
+        /// It is confirmed with a reply.
+        public static func reply(_ body: Payload, contentType: String? = nil) -> Outcome {
+            let message = Message(topic: "reply", body: body, contentType: contentType)
+            return .receipt(Receipt(reply: message))
+        }
+    }
+
+    private struct Rule: Sendable {
+        let command: Command
+        let topic: String?
+        var outcomes: [Outcome]
+
+        func covers(_ request: Request) -> Bool {
+            command.rawValue == request.command.name && (topic == nil || topic == request.topic)
+        }
+
+        /// The next outcome; the last one stays.
+        mutating func next() -> Outcome {
+            outcomes.count > 1 ? outcomes.removeFirst() : outcomes.first ?? .success
+        }
+    }
+
+    private struct State: Sendable {
+        var rules: [Rule] = []
+        var requests: [Request] = []
+        var unexpected: [Request] = []
+        var streams: [UInt64: (filter: String, feed: MessageFeed)] = [:]
+        var silent: [UInt64: CheckedContinuation<Void, any Error>] = [:]
+        var lastIdentifier: UInt64 = 0
+        var isShutDown = false
+    }
+
+    private let state = Locked(State())
+    private let source = ConnectionStateSource()
+    private let clock: any Clock<Duration>
+
+    /// Makes a mock that expects nothing.
+    /// - Parameter clock: What delays are measured by.
+    public init(clock: any Clock<Duration> = ContinuousClock()) {
+        self.clock = clock
+    }
+
+    // MARK: Before
+
+    /// Says what becomes of requests.
+    ///
+    /// - Parameters:
+    ///   - command: The command.
+    ///   - topic: The topic; nil covers all.
+    ///   - outcomes: What happens at the first request, at the second, and so on; the last one goes on for
+    ///     ever. None means success. Of several rules that cover a request, the one added last counts.
+    /// - Returns: The mock itself.
+    @discardableResult
+    public func expect(
+        _ command: Command,
+        topic: String? = nil,
+        _ outcomes: Outcome...
+    ) -> MockTransport {
+        let rule = Rule(
+            command: command,
+            topic: topic,
+            outcomes: outcomes.isEmpty ? [.success] : outcomes
+        )
+        state.withLock { $0.rules.append(rule) }
+        return self
+    }
+
+    // MARK: Meanwhile
+
+    /// Delivers a message to every subscription whose topic is the message's, or a filter (`+`, `#`) that
+    /// matches it.
+    /// - Returns: How many subscriptions it reached.
+    @discardableResult
+    public func push(_ message: Message) -> Int {
+        let feeds = state.withLock { state in
+            state.streams.sorted { $0.key < $1.key }.map(\.value)
+                .filter { TopicMatching.matches($0.filter, message.topic) }
+                .map(\.feed)
+        }
+        for feed in feeds { feed.deliver([message]) }
+        return feeds.count
+    }
+
+    /// Delivers a body; see ``push(_:)``.
+    /// - Returns: How many subscriptions it reached.
+    @discardableResult
+    public func push(_ body: Payload, to topic: String, contentType: String? = nil) -> Int {
+        push(Message(topic: topic, body: body, contentType: contentType))
+    }
+
+    /// Loses the connection: unanswered requests fail and streams end with the error.
+    public func dropConnection(
+        _ error: WaybillError = WaybillError(.connectionLost, "the mock dropped the connection")
+    ) {
+        let (streams, silent) = state.withLock { state in
+            defer {
+                state.streams = [:]
+                state.silent = [:]
+            }
+            return (state.streams, state.silent)
+        }
+        source.report(.disconnected(cause: error))
+        for continuation in silent.values { continuation.resume(throwing: error) }
+        for (_, feed) in streams.values { feed.finish(throwing: error) }
+    }
+
+    // MARK: After
+
+    /// Every request, in order, as it left the interceptors.
+    public var requests: [Request] { state.withLock { $0.requests } }
+
+    /// The requests that nothing was said about.
+    public var unexpectedRequests: [Request] { state.withLock { $0.unexpected } }
+
+    /// How many subscriptions are alive.
+    public var subscriptionCount: Int { state.withLock { $0.streams.count } }
+
+    // MARK: Transport
+
+    /// The states: `connected` after a successful `connect`, and what ``dropConnection(_:)`` makes of it.
+    public var states: ConnectionStates { source.states }
+
+    /// Does what the rules say.
+    public func perform(_ request: Request) async throws -> Receipt {
+        let outcome = try note(request)
+        if case .connect = request.command { source.report(.connecting(attempt: 1)) }
+        do {
+            let receipt = try await carryOut(outcome, request)
+            switch request.command {
+            case .connect: source.report(.connected)
+            case .disconnect: source.report(.disconnected(cause: nil))
+            case .unsubscribe: endStreams(of: request.topic)
+            default: break
+            }
+            return receipt
+        } catch {
+            if case .connect = request.command {
+                source.report(.disconnected(cause: error as? WaybillError))
+            }
+            throw error
+        }
+    }
+
+    /// Does what the rules say, and gives a stream that ``push(_:)`` feeds.
+    public func subscribe(_ request: Request) async throws -> Messages<Message> {
+        let outcome = try note(request)
+        _ = try await carryOut(outcome, request)
+        let identifier = makeIdentifier()
+        var policy = BufferPolicy(.dropOldest)
+        if case .subscribe(let options) = request.command { policy = options.buffering ?? policy }
+        let (messages, feed) = Messages.makeStream(policy: policy) { [weak self] in
+            _ = self?.state.withLock { $0.streams.removeValue(forKey: identifier) }
+        }
+        state.withLock { $0.streams[identifier] = (request.topic ?? "", feed) }
+        return messages
+    }
+
+    /// Ends everything.
+    public func shutdown() async {
+        let isFirst = state.withLock { state in
+            defer { state.isShutDown = true }
+            return !state.isShutDown
+        }
+        guard isFirst else { return }
+        let (streams, silent) = state.withLock { state in
+            defer {
+                state.streams = [:]
+                state.silent = [:]
+            }
+            return (state.streams, state.silent)
+        }
+        source.report(.disconnected(cause: nil))
+        for continuation in silent.values { continuation.resume(throwing: Self.shutDown) }
+        for (_, feed) in streams.values { feed.finish() }
+    }
+
+    // MARK: Carrying out
+
+    private static let shutDown = WaybillError(.shutDown, "the transport was shut down")
+
+    /// Remembers a request and finds what becomes of it.
+    private func note(_ request: Request) throws(WaybillError) -> Outcome {
+        if case .send = request.command, TopicMatching.hasWildcard(request.topic ?? "") {
+            throw WaybillError(
+                .invalidEntry,
+                "a send goes to one topic, without wildcards",
+                topic: request.topic,
+                command: request.command.name
+            )
+        }
+        let outcome: Outcome? = try state.withLock { state throws(WaybillError) in
+            if state.isShutDown { throw Self.shutDown }
+            state.requests.append(request)
+            let index = state.rules.lastIndex { $0.covers(request) }
+            if let index { return state.rules[index].next() }
+            state.unexpected.append(request)
+            return nil
+        }
+        if let outcome { return outcome }
+        throw WaybillError(
+            .rejected,
+            "the mock was not told to expect this request",
+            topic: request.topic,
+            command: request.command.name
+        )
+    }
+
+    private func carryOut(_ outcome: Outcome, _ request: Request) async throws -> Receipt {
+        switch outcome {
+        case .receipt(var receipt):
+            receipt.topic = receipt.topic ?? request.topic
+            return receipt
+        case .failure(let error): throw error
+        case .after(let delay, let outcome):
+            do {
+                try await clock.sleep(for: delay)
+            } catch {
+                throw CancellationError()
+            }
+            return try await carryOut(outcome, request)
+        case .silence:
+            try await waitForEver()
+            throw CancellationError()
+        }
+    }
+
+    private func waitForEver() async throws {
+        let identifier = makeIdentifier()
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let isOver = state.withLock { state in
+                    if Task.isCancelled || state.isShutDown { return true }
+                    state.silent[identifier] = continuation
+                    return false
+                }
+                if isOver { continuation.resume(throwing: CancellationError()) }
+            }
+        } onCancel: {
+            let waiting = state.withLock { $0.silent.removeValue(forKey: identifier) }
+            waiting?.resume(throwing: CancellationError())
+        }
+    }
+
+    private func endStreams(of topic: String?) {
+        let feeds = state.withLock { state in
+            let ended = state.streams.filter { $0.value.filter == topic }
+            for key in ended.keys { state.streams[key] = nil }
+            return ended.values.map(\.feed)
+        }
+        for feed in feeds { feed.finish() }
+    }
+
+    private func makeIdentifier() -> UInt64 {
+        state.withLock { state in
+            state.lastIdentifier += 1
+            return state.lastIdentifier
+        }
+    }
+}

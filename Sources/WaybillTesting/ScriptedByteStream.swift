@@ -1,0 +1,181 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+public import Waybill
+package import WaybillLink
+public import WaybillMQTT
+import WireCore
+
+/// The other end of a connection, byte by byte: expects these, answers those, breaks off there.
+///
+/// Steps run one after another without threads or waiting; what differs is told in ``failures``, with the
+/// step's number and the bytes in hexadecimal.
+public final class ScriptedByteStream: Sendable {
+    /// One step.
+    public enum Step: Sendable {
+        /// These bytes must come next.
+        case expect([UInt8])
+        /// So many bytes must come next, whatever they are.
+        case skip(Int)
+        /// These bytes are sent.
+        case reply([UInt8])
+        /// This end finishes writing.
+        case finish
+        /// The connection breaks.
+        case reset
+    }
+
+    private struct State: Sendable {
+        var steps: ArraySlice<Step>
+        var number = 1
+        var received: [UInt8] = []
+        var failures: [String] = []
+        var isOver = false
+
+        /// Takes the next step that can be made with what has been received.
+        mutating func nextStep() -> Step? {
+            guard !isOver, let step = steps.first else { return nil }
+            switch step {
+            case .expect(let bytes):
+                let common = min(bytes.count, received.count)
+                guard received.prefix(common) == bytes.prefix(common) else {
+                    failures.append(
+                        "step \(number): expected \(hex(bytes)), received \(hex(received))"
+                    )
+                    isOver = true
+                    return nil
+                }
+                guard received.count >= bytes.count else { return nil }
+                received.removeFirst(bytes.count)
+            case .skip(let count):
+                guard received.count >= count else { return nil }
+                received.removeFirst(count)
+            case .reply, .finish, .reset: break
+            }
+            steps.removeFirst()
+            number += 1
+            return step
+        }
+
+        private func hex(_ bytes: [UInt8]) -> String {
+            bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }
+                .joined(separator: " ")
+        }
+    }
+
+    private let state: Locked<State>
+    private let pair = ByteStreamPair()
+
+    /// Writes the script.
+    public init(_ steps: Step...) {
+        state = Locked(State(steps: steps[...]))
+    }
+
+    /// What went otherwise than the script says.
+    public var failures: [String] { state.withLock { $0.failures } }
+
+    /// Whether every step has been made, and nothing came beyond.
+    public var isComplete: Bool {
+        state.withLock { $0.steps.isEmpty && $0.failures.isEmpty && $0.received.isEmpty }
+    }
+
+    /// The end that a link is given.
+    package func open() -> any ByteStream {
+        pair.second.start(Peer(script: self, stream: pair.second))
+        return pair.first
+    }
+
+    private final class Peer: ByteStreamReceiver {
+        private let script: ScriptedByteStream
+        private let stream: any ByteStream
+
+        init(script: ScriptedByteStream, stream: any ByteStream) {
+            self.script = script
+            self.stream = stream
+        }
+
+        func streamIsReadable() {
+            var buffer = ReceiveBuffer()
+            while true {
+                let outcome = Locked(ReadOutcome.nothing)
+                _ = buffer.fill { space in
+                    guard case .bytes(let count) = (try? stream.read(into: space)) ?? .nothing else {
+                        return nil
+                    }
+                    outcome.withLock { $0 = .bytes(count) }
+                    return count
+                }
+                guard case .bytes = outcome.withLock({ $0 }) else { break }
+            }
+            let bytes = buffer.withUnsafeBytes { Array($0) }
+            script.state.withLock { $0.received += bytes }
+            script.play(on: stream)
+        }
+
+        func streamIsWritable() {}
+        func streamShouldFlush() {}
+        func streamDidEnd(_ error: LinkError?) {}
+    }
+
+    private func play(on stream: any ByteStream) {
+        while let step = state.withLock({ $0.nextStep() }) {
+            switch step {
+            case .expect, .skip: break
+            case .reply(let bytes):
+                _ = bytes.withUnsafeBytes { try? stream.write($0) }
+            case .finish: stream.finishWriting()
+            case .reset: pair.reset()
+            }
+        }
+    }
+}
+
+/// Gives out scripted streams, one for each connection, and refuses when there is none left.
+private final class ScriptedDialer: Dialer {
+    private let scripts: Locked<[ScriptedByteStream]>
+
+    init(_ scripts: [ScriptedByteStream]) {
+        self.scripts = Locked(scripts)
+    }
+
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        let script = scripts.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        guard let script else { throw .refused }
+        return script.open()
+    }
+}
+
+extension MQTTTransport {
+    /// A transport whose connections follow scripts, and whose time is a manual clock's.
+    ///
+    /// - Parameters:
+    ///   - scripts: One for each connection; further ones are refused.
+    ///   - clock: What keep alive and timeouts are measured by.
+    ///   - configuration: How the transport behaves.
+    /// - Throws: Nothing that this use can bring about.
+    public convenience init(
+        scripts: ScriptedByteStream...,
+        clock: ManualClock = ManualClock(),
+        configuration: MQTTConfiguration = MQTTConfiguration()
+    ) throws(WaybillError) {
+        guard let url = URL(string: "mqtt://script") else {
+            throw WaybillError(.invalidEntry, "this is not a URL")
+        }
+        let timers = clock.linkTimers
+        try self.init(
+            url: url,
+            configuration: configuration,
+            environment: LinkEnvironment(
+                dialer: ScriptedDialer(scripts),
+                makeTimers: { () throws(LinkError) in timers },
+                random: { 0 }
+            )
+        )
+    }
+}
