@@ -168,6 +168,9 @@ package struct MQTTPacketDecoder: Sendable {
                 from: &reader,
                 version: version
             )
+            guard MQTTReasonCode.mayDisconnect(reasonCode, heardBy: role) else {
+                throw .reasonCodeNotAllowed(kind)
+            }
             return .disconnect(MQTTDisconnect(reasonCode: reasonCode, properties: properties))
         case .auth:
             let (reasonCode, properties) = try MQTTReasonBody.decode(

@@ -116,7 +116,8 @@ package struct MQTTClientConnection: ProtocolCore {
             case .nothing: break
             case .ping: write(.pingreq, at: now)
             case .giveUp:
-                writeDisconnect(.keepAliveTimeout, at: now)
+                // The code for this is the server's to give (3.14.2.1).
+                writeDisconnect(.unspecifiedError, at: now)
                 return close(.keepAliveTimedOut)
             }
             for call in publisher.takeExpired(at: now) { events.append(.timedOut(call)) }

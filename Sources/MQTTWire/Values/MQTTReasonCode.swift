@@ -137,6 +137,18 @@ extension MQTTReasonCode {
         }
     }
 
+    /// Whether the peer of a role may disconnect with a code (MQTT 5, table 3-10).
+    static func mayDisconnect(_ code: MQTTReasonCode, heardBy role: MQTTRole) -> Bool {
+        switch role {
+        case .client: code != .disconnectWithWillMessage
+        case .server: clientDisconnectTable.contains(code.rawValue)
+        }
+    }
+
+    private static let clientDisconnectTable: [UInt8] = [
+        0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99,
+    ]
+
     /// The return codes of CONNACK in 3.1.1 (3.2.2.3) and what they are in MQTT 5.
     package static let connectReturnCodes: [(returnCode: UInt8, code: MQTTReasonCode)] = [
         (1, .unsupportedProtocolVersion),

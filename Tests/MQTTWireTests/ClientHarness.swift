@@ -1,0 +1,173 @@
+import MQTTWire
+import Testing
+import WireCore
+import WireTestSupport
+
+/// Somebody who waits, told apart by number.
+final class Call: MQTTCall {
+    let number: Int
+
+    init(_ number: Int) {
+        self.number = number
+    }
+}
+
+/// A client core under test: packets in, packets out, and what it told.
+struct ClientHarness {
+    var client: MQTTClientConnection
+    var now = WireInstant.zero
+    private var buffer = ReceiveBuffer(capacity: 64)
+    private var outbound = ReceiveBuffer(capacity: 64)
+    private var decoder: MQTTPacketDecoder
+
+    /// What was told since the last look, in words.
+    var log: [String] = []
+    /// Receipts of delivered messages, in order.
+    var receipts: [MQTTDeliveryReceipt] = []
+
+    let version: MQTTVersion
+
+    init(
+        _ version: MQTTVersion = .v5,
+        connect packet: MQTTConnect? = nil,
+        connack: MQTTConnack? = MQTTConnack(),
+        _ change: (inout MQTTClientConnection.Configuration) -> Void = { _ in }
+    ) throws {
+        self.version = version
+        var configuration = MQTTClientConnection.Configuration()
+        configuration.version = version
+        change(&configuration)
+        client = MQTTClientConnection(configuration: configuration)
+        decoder = MQTTPacketDecoder(version: version, role: .server, maximumPacketSize: 1 << 24)
+        guard let connack else { return }
+        let request = packet ?? MQTTConnect(version: version, clientIdentifier: "c")
+        try client.connect(request, hasSessionState: !request.cleanStart, at: now)
+        _ = sent
+        receive(.connack(connack))
+        log = []
+    }
+
+    /// Packets that the core wants sent, taken.
+    var sent: [MQTTPacket] {
+        mutating get {
+            outbound.append(client.outbound.takeBytes())
+            var packets: [MQTTPacket] = []
+            while let packet = try? decoder.next(&outbound) { packets.append(packet) }
+            return packets
+        }
+    }
+
+    mutating func receive(_ packets: MQTTPacket...) {
+        var writer = ByteWriter()
+        for packet in packets {
+            do {
+                try packet.encode(into: &writer, version: version)
+            } catch {
+                Issue.record("\(error) for \(packet)")
+            }
+        }
+        receive(writer.bytes)
+    }
+
+    mutating func receive(_ bytes: [UInt8]) {
+        buffer.append(bytes)
+        client.receive(&buffer, at: now)
+        note()
+    }
+
+    mutating func advance(_ duration: Duration) {
+        now = now.advanced(by: duration)
+        client.advance(to: now)
+        note()
+    }
+
+    mutating func endOfStream() {
+        client.receiveEndOfStream(at: now)
+        note()
+    }
+
+    mutating func publish(
+        _ qualityOfService: MQTTQualityOfService,
+        _ number: Int = 0,
+        topic: String = "t",
+        timeout: Duration? = nil
+    ) throws {
+        let publish = MQTTPublish(topic: topic, qualityOfService: qualityOfService)
+        if qualityOfService == .atMostOnce {
+            try client.publishAtMostOnce(publish, payload: Array("\(number)".utf8), at: now)
+        } else {
+            let message = MQTTOutgoingMessage(publish: publish, payload: Array("\(number)".utf8))
+            try client.publish(message, call: Call(number), timeout: timeout, at: now)
+        }
+    }
+
+    mutating func take(_ index: Int, _ reason: MQTTReasonCode = .success) {
+        client.acknowledge(receipts[index], reason, at: now)
+        note()
+    }
+
+    mutating func note() {
+        for event in client.takeEvents() {
+            switch event {
+            case .connected: log.append("connected")
+            case .message(let publish, let receipt):
+                log.append("message \(String(decoding: publish.payload.bytes, as: UTF8.self))")
+                if let receipt { receipts.append(receipt) }
+            case .published(let call, let code, _): log.append("published \(number(call)) \(code)")
+            case .subscribed(let call, let suback):
+                log.append("subscribed \(number(call)) \(suback.reasonCodes)")
+            case .unsubscribed(let call, _): log.append("unsubscribed \(number(call))")
+            case .timedOut(let call): log.append("timed out \(number(call))")
+            case .abandoned(let call): log.append("abandoned \(number(call))")
+            case .trace(let trace): log.append("trace \(trace.isOutbound) \(trace.text)")
+            case .closed(let closure): log.append("closed \(Self.name(closure))")
+            }
+        }
+    }
+
+    private func number(_ call: any MQTTCall) -> Int {
+        (call as? Call)?.number ?? -1
+    }
+
+    static func name(_ closure: MQTTClosure) -> String {
+        switch closure {
+        case .violation(let violation): "\(violation)".replacing(/MQTTWire\.\w+\./, with: ".")
+        case .refused(let code, _): "refused \(code)"
+        case .disconnectedByServer(let code, _): "by server \(code)"
+        default: "\(closure)"
+        }
+    }
+
+    /// Takes the log.
+    mutating func told() -> [String] {
+        defer { log = [] }
+        return log
+    }
+}
+
+extension MQTTPacket {
+    /// A message for tests.
+    static func message(
+        _ text: String,
+        _ qualityOfService: MQTTQualityOfService = .atMostOnce,
+        id: UInt16 = 0,
+        dup: Bool = false
+    ) -> MQTTPacket {
+        .publish(
+            MQTTPublish(
+                topic: "t",
+                qualityOfService: qualityOfService,
+                isDuplicate: dup,
+                packetIdentifier: id,
+                payload: ByteSlice(copying: text.utf8)
+            )
+        )
+    }
+}
+
+extension MQTTAcknowledgement {
+    /// An acknowledgement for tests.
+    static func ack(_ id: UInt16, _ code: MQTTReasonCode = .success) -> MQTTAcknowledgement {
+        MQTTAcknowledgement(packetIdentifier: id, reasonCode: code)
+    }
+}
