@@ -43,7 +43,8 @@ int waybill_accept(int listener) {
     return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
-void waybill_set_timer_slack(uint64_t nanoseconds) {
-    prctl(PR_SET_TIMERSLACK, nanoseconds, 0, 0, 0);
+void waybill_prepare_thread(const char *name, uint64_t timer_slack) {
+    prctl(PR_SET_NAME, name, 0, 0, 0);
+    prctl(PR_SET_TIMERSLACK, timer_slack, 0, 0, 0);
 }
 #endif

@@ -248,7 +248,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     private func end(_ error: LinkError?) {
-        let (waiters, token) = state.withLock { $0.end(error) }
+        let (waiters, token) = state.withLock { $0.end(error, at: timers.now) }
         stream.close()
         if let token { timers.cancelTimer(token) }
         for waiter in waiters { waiter.resume() }

@@ -187,8 +187,13 @@ struct DriverState<Core: ProtocolCore>: Sendable {
 
     /// Notes that the stream is over.
     /// - Returns: The senders to wake, and the timer to cancel.
-    mutating func end(_ error: LinkError?) -> ([CheckedContinuation<Void, Never>], UInt64?) {
+    mutating func end(
+        _ error: LinkError?,
+        at now: WireInstant
+    ) -> ([CheckedContinuation<Void, Never>], UInt64?) {
         guard !isOver else { return ([], nil) }
+        // However the stream broke, the core has its last word: nobody may wait for ever.
+        if !core.isFinished { core.receiveEndOfStream(at: now) }
         isOver = true
         // Whoever has decided to close does not care how the peer takes it.
         let isOurs = hasClosed || error == .closed

@@ -22,6 +22,9 @@ package final class EventLoop: TimerSource, Sendable {
         func flushGathered()
     }
 
+    /// How the thread shows itself to the system.
+    package static let threadName = "waybill-loop"
+
     private struct State {
         var handlers: [UInt64: any Handler] = [:]
         var lastHandler: UInt64 = 0
@@ -190,7 +193,7 @@ package final class EventLoop: TimerSource, Sendable {
     }
 
     private func run() {
-        waybill_set_timer_slack(5_000)
+        waybill_prepare_thread(Self.threadName, 5_000)
         var events = [epoll_event](repeating: epoll_event(), count: 256)
         var staysAlert = false
         while let sleep = prepareToSleep(staysAlert: staysAlert) {

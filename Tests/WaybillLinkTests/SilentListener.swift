@@ -78,40 +78,4 @@ final class SilentListener: Sendable {
         Glibc.close(descriptor)
     }
 }
-
-/// What the process holds.
-struct ProcessCounts {
-    let descriptors: Int
-    /// Threads that wait in epoll: loops of ours.
-    let loopThreads: Int
-
-    init() throws {
-        descriptors = try Self.entries(of: "/proc/self/fd").count
-        var loops = 0
-        for task in try Self.entries(of: "/proc/self/task") {
-            guard let file = fopen("/proc/self/task/\(task)/wchan", "r") else { continue }
-            defer { fclose(file) }
-            var name = [CChar](repeating: 0, count: 64)
-            let count = fread(&name, 1, 63, file)
-            let text = String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            if text.contains("ep_poll") { loops += 1 }
-        }
-        loopThreads = loops
-    }
-
-    private static func entries(of folder: String) throws -> [String] {
-        guard let directory = opendir(folder) else {
-            throw SilentListener.Failure(call: "opendir", number: errno)
-        }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if !name.hasPrefix(".") { names.append(name) }
-        }
-        return names
-    }
-}
 #endif

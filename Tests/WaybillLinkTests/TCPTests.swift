@@ -4,8 +4,7 @@ import Testing
 import WaybillLink
 import WireCore
 
-/// Serialized, because one of them counts the threads and descriptors of the process.
-@Suite("TCP on the event loop", .serialized, .timeLimit(.minutes(1))) struct TCPTests {
+@Suite("TCP on the event loop", .timeLimit(.minutes(1))) struct TCPTests {
     /// A listener whose connections echo lines, and who they are.
     private final class EchoServer: Sendable {
         let streams = Locked([Driver<LineCore>]())
@@ -156,35 +155,6 @@ import WireCore
         #expect(recorder.ends == [.endOfStream])
         driver.close()
         abrupt.close()
-    }
-
-    @Test("When all is closed, no thread and no descriptor is left")
-    func nothingLeft() async throws {
-        SharedEventLoop.reap()
-        let before = try ProcessCounts()
-        for _ in 0..<20 {
-            let server = EchoServer()
-            let listener = try server.listen()
-            let recorder = Recorder()
-            let driver = try await connect(to: listener.port, recorder)
-            driver.withCore { core, _ in core.send("x") }
-            await recorder.wait(events: 1)
-            driver.close()
-            await recorder.wait(ends: 1)
-            await server.heard.wait(ends: 1)
-            listener.close()
-            await #expect(throws: LinkError.refused) {
-                _ = try await TCPDialer().dial(
-                    Endpoint(host: "127.0.0.1", port: listener.port),
-                    timeout: .seconds(1),
-                    timers: ManualTimers()
-                )
-            }
-        }
-        SharedEventLoop.reap()
-        let after = try ProcessCounts()
-        #expect(after.descriptors == before.descriptors)
-        #expect(after.loopThreads == 0)
     }
 }
 #endif

@@ -17,8 +17,9 @@ int waybill_epoll_wait(int epfd, struct epoll_event *events, int capacity, int64
 /// Returns it, or -1 with errno set.
 int waybill_accept(int listener);
 
-/// Sets how much later than asked the calling thread's timers may fire, in nanoseconds.
-void waybill_set_timer_slack(uint64_t nanoseconds);
+/// Names the calling thread (15 characters at the most) and sets how much later than asked its timers may
+/// fire, in nanoseconds.
+void waybill_prepare_thread(const char *name, uint64_t timer_slack);
 #endif
 
 #endif

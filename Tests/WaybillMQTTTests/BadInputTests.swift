@@ -1,0 +1,150 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillTesting
+
+/// What cannot be sent is a typed error before any byte is written, and nothing else is disturbed.
+@Suite("MQTT transport: bad input", .timeLimit(.minutes(1))) struct BadInputTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        let name: String
+        let entry: MQTTEntry
+        let code: WaybillError.Code
+        var version = MQTTConfiguration.Version.v5
+
+        var testDescription: String { name }
+    }
+
+    private static let long = String(repeating: "x", count: 65_536)
+
+    static let rows: [Row] = [
+        Row(name: "wildcard in a send", entry: .send("x", to: "a/+"), code: .invalidEntry),
+        Row(name: "wildcard at QoS 2", entry: .send("x", to: "#", qos: .exactlyOnce), code: .invalidEntry),
+        Row(name: "NUL in a topic", entry: .send("x", to: "a\0"), code: .invalidEntry),
+        Row(name: "empty topic", entry: .send("x", to: ""), code: .invalidEntry),
+        Row(name: "over-long topic", entry: .send("x", to: long), code: .invalidEntry),
+        Row(name: "no topic", entry: .command(.send), code: .invalidEntry),
+        Row(
+            name: "over-long header", entry: .command(.send, topic: "t", headers: [long: "v"]),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "NUL in a header", entry: .command(.send, topic: "t", headers: ["n": "\0"]),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "headers in 3.1.1", entry: .command(.send, topic: "t", headers: ["n": "v"]),
+            code: .unsupported, version: .v3_1_1
+        ),
+        Row(name: "begin", entry: .command(.begin(transaction: "x")), code: .unsupported),
+        Row(name: "commit", entry: .command(.commit(transaction: "x")), code: .unsupported),
+        Row(name: "abort", entry: .command(.abort(transaction: "x")), code: .unsupported),
+        Row(
+            name: "nack in 3.1.1", entry: .command(.nack(.init(.number(1)))), code: .unsupported,
+            version: .v3_1_1
+        ),
+        Row(
+            name: "transaction of an ack",
+            entry: .command(.ack(.init(.number(1)), transaction: "x")),
+            code: .unsupported
+        ),
+        Row(name: "body of a connect", entry: .command(.connect, body: .text("x")), code: .unsupported),
+        Row(
+            name: "NUL in a user name", entry: .command(.connect(userName: "\0")), code: .invalidEntry
+        ),
+        Row(
+            name: "password alone in 3.1.1", entry: .command(.connect(userName: nil, password: "x")),
+            code: .invalidEntry, version: .v3_1_1
+        ),
+        Row(
+            name: "wildcard in a will",
+            entry: .command(.connect(ConnectOptions(will: Will(topic: "#", body: "x")))),
+            code: .invalidEntry
+        ),
+        Row(name: "faulty filter to leave", entry: .command(.unsubscribe, topic: "a#"), code: .invalidEntry),
+    ]
+
+    @Test("Each is refused before a connection is made", arguments: rows)
+    func unconnected(row: Row) async throws {
+        let transport = try MQTTTransport(
+            clock: ManualClock(),
+            configuration: MQTTConfiguration(version: row.version)
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        // With no script, a connection would be refused: another code.
+        await expectError(row.code) { try await provider.request(row.entry) }
+        guard case .idle = transport.states.current else {
+            Issue.record("\(transport.states.current)")
+            return
+        }
+    }
+
+    @Test("Each is refused while connected, and nothing is written", arguments: versions)
+    func connected(version: MQTTConfiguration.Version) async throws {
+        let lines = LineLog()
+        let fixture = try Fixture { $0.log = { lines.append($0) } }
+        let transport = try fixture.transport(version)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        for row in Self.rows where row.version == version {
+            if case .connect = row.entry.command { continue }
+            await expectError(row.code) { try await provider.request(row.entry) }
+        }
+        for filter in ["", "a#", "a/#/b", "\0", Self.long, "$share/g"] {
+            await expectError(.invalidEntry) { try await provider.messages(.subscribe(filter)) }
+        }
+        await expectError(.unsupported) {
+            try await provider.request(.send("x"), as: String.self)
+        }
+        let messages = try await provider.messages(.subscribe())
+        try await provider.request(.send("fine", qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "fine")
+        #expect(lines.count("← PUBLISH") == 1)
+        #expect(lines.count("← SUBSCRIBE") == 1)
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("A payload over the server's maximum packet size is refused; the next one goes")
+    func tooLarge() async throws {
+        let fixture = try Fixture { $0.maximumPacketSize = 1_000 }
+        let transport = try fixture.transport()
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        for qos in QualityOfService.allCases {
+            let large = String(repeating: "x", count: 1_000)
+            await expectError(.limitExceeded) { try await provider.request(.send(large, qos: qos)) }
+            try await provider.request(.send("small", qos: qos))
+        }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("A packet larger than our own limit ends the connection with a typed error")
+    func tooLargeInbound() async throws {
+        let fixture = try Fixture()
+        // 3.1.1 cannot tell the server, so it sends what it has.
+        let transport = try fixture.transport(.v3_1_1) { $0.maximumPacketSize = 100 }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe())
+        try await provider.request(.send(String(repeating: "x", count: 200), qos: .atMostOnce))
+        var iterator = messages.makeAsyncIterator()
+        await expectError(.limitExceeded) { try await iterator.next() }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("URLs that cannot be spoken or read are refused when the transport is made")
+    func urls() throws {
+        for (url, code) in [
+            ("mqtts://h", WaybillError.Code.unsupported), ("ws://h", .unsupported), ("h", .invalidEntry),
+            ("mqtt://", .invalidEntry), ("mqtt://h:0", .invalidEntry), ("mqtt://h:70000", .invalidEntry),
+            ("mqtt://h/path", .invalidEntry), ("", .invalidEntry),
+        ] {
+            #expect { try MQTTTransport(url: url) } throws: { ($0 as? WaybillError)?.code == code }
+        }
+        for url in ["mqtt://h", "mqtt://[::1]:1883/", "MQTT://127.0.0.1", "mqtt://u:p@h:1"] {
+            _ = try MQTTTransport(url: url)
+        }
+    }
+}

@@ -1,0 +1,231 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+/// Connections that follow a script, with time at a standstill.
+@Suite("MQTT transport: lifecycle", .timeLimit(.minutes(1))) struct LifecycleTests {
+    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, clean session.
+    private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
+    private static let connack = ("20 02 00 00" as Hex).bytes
+
+    private func configuration(
+        _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) -> MQTTConfiguration {
+        var configuration = MQTTConfiguration(version: .v3_1_1)
+        configuration.clientIdentifier = "c"
+        change(&configuration)
+        return configuration
+    }
+
+    @Test("The bytes of a session, from CONNECT to DISCONNECT")
+    func bytes() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect), .reply(Self.connack),
+            .expect(("82 06 0001 0001 74 01" as Hex).bytes), .reply(("90 03 0001 01" as Hex).bytes),
+            .expect(("32 06 0001 74 0002 78" as Hex).bytes),
+            .reply(("32 06 0001 74 0009 79 40 02 0002" as Hex).bytes),
+            .expect(("40 02 0009" as Hex).bytes), .expect(("E0 00" as Hex).bytes)
+        )
+        let transport = try MQTTTransport(scripts: script, configuration: configuration())
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        try await provider.request(.send("x", qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "y")
+        try await provider.request(.disconnect)
+        #expect(script.failures == [])
+        #expect(script.isComplete)
+    }
+
+    @Test("Dropped with calls pending: every one fails once, one state change")
+    func droppedWithCallsPending() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect), .reply(Self.connack), .skip(20 * 8), .reset
+        )
+        let transport = try MQTTTransport(scripts: script, configuration: configuration())
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        var states = transport.states.makeAsyncIterator()
+        let failures = await withTaskGroup { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    do {
+                        try await provider.request(.send("x", qos: .exactlyOnce))
+                        return "none"
+                    } catch {
+                        return (error as? WaybillError)?.code.name ?? "\(error)"
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(failures == Array(repeating: "connectionLost", count: 20))
+        #expect("\(await states.next()!)" == "connected")
+        #expect("\(await states.next()!)".hasPrefix("disconnected (connectionLost"))
+        await expectError(.connectionRefused) { try await provider.request(.send("x")) }
+    }
+
+    @Test("A half-open peer is found within keep alive and the ping's deadline")
+    func halfOpen() async throws {
+        let clock = ManualClock()
+        let script = ScriptedByteStream(
+            .expect(Self.connect), .reply(Self.connack), .skip(8), .reply(("90 03 0001 00" as Hex).bytes),
+            .expect(("C0 00" as Hex).bytes), .reply(("D0 00" as Hex).bytes),
+            .expect(("C0 00" as Hex).bytes)
+        )
+        let transport = try MQTTTransport(
+            scripts: script,
+            clock: clock,
+            configuration: configuration()
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atMostOnce))
+        clock.advance(by: .seconds(60))
+        clock.advance(by: .seconds(60))
+        guard case .connected = transport.states.current else {
+            Issue.record("\(transport.states.current)")
+            return
+        }
+        clock.advance(by: .seconds(20))
+        var iterator = messages.makeAsyncIterator()
+        await expectError(.connectionLost) { try await iterator.next() }
+        #expect(script.failures == [])
+    }
+
+    @Test("Timeouts of connect and acknowledgement, by the clock")
+    func timeouts() async throws {
+        let clock = ManualClock()
+        let silent = ScriptedByteStream(.expect(Self.connect))
+        let mute = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(8))
+        let transport = try MQTTTransport(
+            scripts: silent, mute,
+            clock: clock,
+            configuration: configuration()
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let connecting = Task { try await provider.request(.connect) }
+        while !silent.isComplete { await Task.yield() }
+        clock.advance(by: .seconds(10))
+        await expectError(.timedOut) { try await connecting.value }
+
+        let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
+        while !mute.isComplete { await Task.yield() }
+        clock.advance(by: .seconds(30))
+        let error = await expectError(.timedOut) { try await sending.value }
+        #expect(error?.topic == "t" && error?.command == "send")
+        await transport.shutdown()
+    }
+
+    @Test("A second connect is refused with its reason; disconnecting cancels a connect under way")
+    func connectTwice() async throws {
+        let silent = ScriptedByteStream(.expect(Self.connect))
+        let transport = try MQTTTransport(scripts: silent, configuration: configuration())
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let connecting = Task { try await provider.request(.connect) }
+        while !silent.isComplete { await Task.yield() }
+        await expectError(.rejected) { try await provider.request(.connect) }
+        try await provider.request(.disconnect)
+        await expectError(.notConnected) { try await connecting.value }
+        guard case .disconnected = transport.states.current else {
+            Issue.record("\(transport.states.current)")
+            return
+        }
+        await transport.shutdown()
+        await expectError(.shutDown) { try await provider.request(.send("x")) }
+        await expectError(.shutDown) { try await provider.request(.connect) }
+    }
+
+    @Test("Cancelling the only request that waits for a connection cancels the attempt")
+    func cancelledConnect() async throws {
+        let silent = ScriptedByteStream(.expect(Self.connect), .expect(("E0 00" as Hex).bytes))
+        let transport = try MQTTTransport(scripts: silent, configuration: configuration())
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let sending = Task { try await provider.request(.send("x")) }
+        while true {
+            if case .connecting = transport.states.current { break }
+            await Task.yield()
+        }
+        for _ in 0..<50 { await Task.yield() }
+        sending.cancel()
+        await #expect(throws: CancellationError.self) { try await sending.value }
+        while true {
+            if case .disconnected = transport.states.current { break }
+            await Task.yield()
+        }
+    }
+
+    @Test("Without connecting on demand, a request fails until somebody connects")
+    func noDemand() async throws {
+        let transport = try MQTTTransport(
+            configuration: configuration { $0.connectsOnDemand = false }
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        await expectError(.notConnected) { try await provider.request(.send("x")) }
+        await expectError(.notConnected) { try await provider.messages(.subscribe()) }
+        await expectError(.connectionRefused) { try await provider.request(.connect) }
+    }
+
+    @Test("A server that breaks the protocol: typed error, streams end, the next request connects anew")
+    func violation() async throws {
+        let broken = ScriptedByteStream(
+            .expect(Self.connect), .reply(Self.connack), .skip(8),
+            .reply(("90 03 0001 00 36 05 0001 61 0001" as Hex).bytes)
+        )
+        let fine = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(6))
+        let transport = try MQTTTransport(scripts: broken, fine, configuration: configuration())
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atMostOnce))
+        var iterator = messages.makeAsyncIterator()
+        await expectError(.protocolViolation) { try await iterator.next() }
+        try await provider.request(.send("x"))
+        #expect(fine.isComplete)
+        await transport.shutdown()
+    }
+
+    @Test("Cancelling a request that waits frees it, and its identifier later")
+    func cancelledRequest() async throws {
+        let fixture = try Fixture()
+        fixture.broker.faults.delay = .milliseconds(5)
+        let transport = try fixture.transport { $0.inflightWindow = 2 }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        let tasks = (0..<50).map { _ in Task { try await provider.request(.send("x", qos: .exactlyOnce)) } }
+        for _ in 0..<20 { await Task.yield() }
+        for task in tasks { task.cancel() }
+        for task in tasks {
+            switch await task.result {
+            case .success: break  // It was answered before it was cancelled.
+            case .failure(let error): #expect(error is CancellationError)
+            }
+        }
+        // The window is free again for what comes next.
+        for _ in 0..<5 { try await provider.request(.send("y", qos: .exactlyOnce)) }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("Several providers with different entries share one transport and its connection")
+    func sharedTransport() async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport()
+        let one = Provider<MQTTEntry>(transport: transport)
+        let two = Provider<OtherEntry>(transport: transport)
+        let messages: Messages<String> = try await two.messages(.hear)
+        try await one.request(.send("x", to: "other"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == "x")
+        #expect(fixture.broker.connectionCount == 1)
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    private enum OtherEntry: EntryType {
+        case hear
+
+        var topic: String? { "other" }
+        var command: EntryCommand { .subscribe }
+    }
+}

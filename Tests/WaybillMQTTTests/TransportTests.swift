@@ -1,0 +1,265 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillTesting
+
+@Suite("MQTT transport over the loopback broker", .timeLimit(.minutes(1)))
+struct TransportTests {
+    private func texts(_ count: Int, _ messages: Messages<Message>) async throws -> [String] {
+        var texts: [String] = []
+        for try await message in messages {
+            texts.append(message.text ?? "")
+            if texts.count == count { break }
+        }
+        return texts
+    }
+
+    @Test("Every quality both ways, connecting on demand", arguments: versions, QualityOfService.allCases)
+    func qualities(version: MQTTConfiguration.Version, qos: QualityOfService) async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport(version)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: qos))
+        for number in 0..<50 { try await provider.request(.send("\(number)", qos: qos)) }
+        #expect(try await texts(50, messages) == (0..<50).map { "\($0)" })
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("All that MQTT 5 carries beside the body goes there and back")
+    func properties() async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport()
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe())
+        var options = SendOptions(qos: .atLeastOnce)
+        options.expiry = .seconds(90)
+        let entry = MQTTEntry.command(
+            .send(options),
+            topic: "t",
+            body: .json(["a": 1]),
+            headers: ["b": "1", "a": "2", "b": "3"]
+        )
+        try await provider.request(entry)
+        var iterator = messages.makeAsyncIterator()
+        let message = try #require(try await iterator.next())
+        #expect(message.contentType == "application/json")
+        #expect(message.headers == ["b": "1", "a": "2", "b": "3"])
+        #expect(message.details?.expiry == .seconds(90))
+        #expect(message.text == #"{"a":1}"#)
+        #expect(message.qualityOfService == .atLeastOnce && !message.isRetained && message.id == nil)
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("Two subscribers of a filter share one SUBSCRIBE; the last to leave sends UNSUBSCRIBE")
+    func sharing() async throws {
+        let lines = LineLog()
+        let fixture = try Fixture { $0.log = { lines.append($0) } }
+        let transport = try fixture.transport()
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let first = try await provider.messages(.subscribe("a/+", qos: .atLeastOnce))
+        let second = try await provider.messages(.subscribe("a/+", qos: .atLeastOnce))
+        try await provider.request(.send("x", to: "a/b", qos: .atLeastOnce))
+        #expect(try await texts(1, first) == ["x"])
+        #expect(try await texts(1, second) == ["x"])
+        first.cancel()
+        try await provider.request(.send("y", to: "a/b", qos: .atLeastOnce))
+        #expect(try await texts(1, second) == ["y"])
+        second.cancel()
+        try await provider.request(.send("z", to: "a/b", qos: .atLeastOnce))
+        #expect(lines.count("← SUBSCRIBE") == 1)
+        #expect(lines.count("← UNSUBSCRIBE") == 1)
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("A better quality is asked for again, for all who listen")
+    func raising() async throws {
+        let lines = LineLog()
+        let fixture = try Fixture { $0.log = { lines.append($0) } }
+        let transport = try fixture.transport()
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let low = try await provider.messages(.subscribe(qos: .atMostOnce))
+        let high = try await provider.messages(.subscribe(qos: .exactlyOnce))
+        try await provider.request(.send("x", qos: .exactlyOnce))
+        for messages in [low, high] {
+            var iterator = messages.makeAsyncIterator()
+            #expect(try await iterator.next()?.qualityOfService == .exactlyOnce)
+        }
+        #expect(lines.count("← SUBSCRIBE") == 2)
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("Overlapping filters each get a message once", arguments: versions)
+    func overlapping(version: MQTTConfiguration.Version) async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport(version)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        var streams: [Messages<Message>] = []
+        for filter in ["a/#", "a/+", "a/b", "+/b"] {
+            streams.append(try await provider.messages(.subscribe(filter)))
+        }
+        for text in ["1", "2", "end"] {
+            try await provider.request(.send(text, to: "a/b", qos: .exactlyOnce))
+        }
+        for stream in streams { #expect(try await texts(3, stream) == ["1", "2", "end"]) }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("Unsubscribing ends every stream of the filter", arguments: versions)
+    func unsubscribe(version: MQTTConfiguration.Version) async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport(version)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe())
+        try await provider.request(.command(.unsubscribe, topic: "t"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == nil)
+        let again = try await provider.request(.command(.unsubscribe, topic: "t"))
+        if version == .v5 { #expect(again.reason == "No subscription existed (0x11)") }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("A refused subscription and a refused connection are typed errors", arguments: versions)
+    func refusals(version: MQTTConfiguration.Version) async throws {
+        let fixture = try Fixture()
+        fixture.broker.faults.refusesSubscriptions = ["secret/#"]
+        let transport = try fixture.transport(version)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let error = await expectError(version == .v5 ? .unauthorized : .rejected) {
+            try await provider.messages(.subscribe("secret/#"))
+        }
+        #expect(error?.topic == "secret/#")
+        #expect(error?.peerReason?.isEmpty == false)
+        fixture.broker.faults.refusesSubscriptions = []
+        _ = try await provider.messages(.subscribe("secret/#"))
+        await transport.shutdown()
+
+        for (refusal, code) in [
+            (LoopbackFaults.Refusal.badUserNameOrPassword, WaybillError.Code.unauthorized),
+            (.notAuthorized, .unauthorized), (.serverUnavailable, .rejected),
+            (.clientIdentifierNotValid, .rejected),
+        ] {
+            fixture.broker.faults.refusesConnections = refusal
+            let refused = try fixture.transport(version)
+            await expectError(code) {
+                try await Provider<MQTTEntry>(transport: refused).request(.connect)
+            }
+            await refused.shutdown()
+        }
+        await fixture.broker.stop()
+    }
+
+    @Test("Credentials go with CONNECT, from the URL, the configuration or the entry")
+    func credentials() async throws {
+        let fixture = try Fixture { $0.credentials = ["ada": "secret"] }
+        let url = "mqtt://ada:secret@127.0.0.1:\(fixture.broker.port)"
+        let byURL = try MQTTTransport(url: url)
+        try await Provider<MQTTEntry>(transport: byURL).request(.connect)
+        await byURL.shutdown()
+        let wrong = try fixture.transport {
+            $0.userName = "ada"
+            $0.password = "wrong"
+        }
+        let provider = Provider<MQTTEntry>(transport: wrong)
+        await expectError(.unauthorized) { try await provider.request(.connect) }
+        try await provider.request(.command(.connect(userName: "ada", password: "secret")))
+        await wrong.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("A will is published when the connection is lost, not after a farewell", arguments: versions)
+    func will(version: MQTTConfiguration.Version) async throws {
+        let fixture = try Fixture()
+        let watcher = try fixture.transport(version)
+        let watching = Provider<MQTTEntry>(transport: watcher)
+        let messages = try await watching.messages(.subscribe("will/+"))
+        for (name, isPolite) in [("polite", true), ("sudden", false)] {
+            let transport = try fixture.transport(version) {
+                $0.will = Will(topic: "will/\(name)", body: "gone", qos: .atLeastOnce)
+            }
+            let provider = Provider<MQTTEntry>(transport: transport)
+            try await provider.request(.connect)
+            if isPolite {
+                try await provider.request(.disconnect)
+            } else {
+                // A packet that no client may send: the broker closes.
+                fixture.broker.dropConnections()
+            }
+            await transport.shutdown()
+            if !isPolite { break }
+        }
+        // The watcher was cut off, too; its stream says so after what waited.
+        await expectError(.connectionLost) {
+            for try await message in messages { #expect(message.topic == "will/sudden") }
+        }
+        await watcher.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("Retained messages come to later subscribers", arguments: versions)
+    func retained(version: MQTTConfiguration.Version) async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport(version)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.send("kept", to: "a/b", qos: .atLeastOnce, retain: true))
+        var iterator = try await provider.messages(.subscribe("a/#")).makeAsyncIterator()
+        let message = try #require(try await iterator.next())
+        #expect(message.isRetained && message.text == "kept")
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("Manual acknowledgement: nothing is confirmed until the app says so")
+    func manual() async throws {
+        let lines = LineLog()
+        let fixture = try Fixture { $0.log = { lines.append($0) } }
+        let transport = try fixture.transport()
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(
+            .subscribe(qos: .atLeastOnce, acknowledgement: .manual)
+        )
+        try await provider.request(.send("1", qos: .atLeastOnce))
+        try await provider.request(.send("2", qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        let first = try #require(try await iterator.next()?.id)
+        let second = try #require(try await iterator.next()?.id)
+        try await provider.request(.send("probe", to: "other", qos: .atLeastOnce))
+        #expect(lines.count("← PUBACK") == 0)
+        try await provider.request(.command(.nack(first)))
+        try await provider.request(.command(.ack(second)))
+        await expectError(.invalidEntry) { try await provider.request(.command(.ack(second))) }
+        try await provider.request(.send("probe", to: "other", qos: .atLeastOnce))
+        #expect(lines.count("← PUBACK id=1 Unspecified error (0x80)") == 1)
+        #expect(lines.count("← PUBACK id=2") == 1)
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("Slow and split delivery changes nothing", arguments: versions)
+    func faults(version: MQTTConfiguration.Version) async throws {
+        let fixture = try Fixture()
+        fixture.broker.faults.splitsWrites = 1
+        fixture.broker.faults.delay = .milliseconds(2)
+        let transport = try fixture.transport(version)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe())
+        for text in ["1", "2", "3"] { try await provider.request(.send(text, qos: .exactlyOnce)) }
+        #expect(try await texts(3, messages) == ["1", "2", "3"])
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+}
+
+/// Lines that a broker logs.
+final class LineLog: Sendable {
+    private let lines = LockedLines()
+
+    func append(_ line: String) { lines.append(line) }
+
+    func count(_ text: String) -> Int { lines.all.count { $0.contains(text) } }
+}

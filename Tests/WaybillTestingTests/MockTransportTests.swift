@@ -1,0 +1,121 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+@Suite("Mock transport") struct MockTransportTests {
+    private func send(_ topic: String = "t") -> Request { Request(topic: topic, command: .send) }
+
+    @Test("Outcomes come one after another, the last one stays; later rules win")
+    func sequence() async throws {
+        let mock = MockTransport()
+        mock.expect(.send, .failure(WaybillError(.timedOut, "1")), .reply("2"))
+        await #expect(throws: WaybillError.self) { try await mock.perform(send()) }
+        #expect(try await mock.perform(send()).reply?.text == "2")
+        #expect(try await mock.perform(send()).reply?.text == "2")
+        mock.expect(.send, topic: "other", .reply("3"))
+        #expect(try await mock.perform(send("other")).reply?.text == "3")
+        #expect(try await mock.perform(send()).reply?.text == "2")
+        #expect(mock.requests.count == 5)
+    }
+
+    @Test("It is strict: what was not foreseen fails and is listed; what no transport sends is refused")
+    func strict() async throws {
+        let mock = MockTransport().expect(.send, topic: "a")
+        await #expect(throws: WaybillError.self) { try await mock.perform(send("b")) }
+        #expect(mock.unexpectedRequests.map(\.topic) == ["b"])
+        await #expect { try await mock.perform(send("a/#")) } throws: { error in
+            (error as? WaybillError)?.code == .invalidEntry
+        }
+    }
+
+    @Test("Delays are the clock's; silence ends when the connection drops")
+    func delays() async throws {
+        let clock = ManualClock()
+        let mock = MockTransport(clock: clock)
+            .expect(.send, .after(.seconds(5), .reply("late")), .silence)
+        let late = Task { try await mock.perform(send()).reply?.text }
+        await clock.waitForSleepers()
+        clock.advance(by: .seconds(5))
+        #expect(try await late.value == "late")
+        let silent = Task { try await mock.perform(send()) }
+        while mock.requests.count < 2 { await Task.yield() }
+        await Task.yield()
+        mock.dropConnection(WaybillError(.connectionLost, "now"))
+        // Whether it was waiting yet or not: dropped again, it ends.
+        while true {
+            mock.dropConnection(WaybillError(.connectionLost, "now"))
+            if await finished(silent) { break }
+        }
+    }
+
+    private func finished(_ task: Task<Receipt, any Error>) async -> Bool {
+        await withTaskGroup { group in
+            group.addTask {
+                _ = await task.result
+                return true
+            }
+            group.addTask {
+                for _ in 0..<100 { await Task.yield() }
+                return false
+            }
+            let first = await group.next() ?? false
+            if !first { task.cancel() }
+            return first
+        }
+    }
+
+    @Test("Messages reach the subscriptions that match; unsubscribing ends them")
+    func pushing() async throws {
+        let mock = MockTransport().expect(.subscribe).expect(.unsubscribe).expect(.connect)
+        let exact = try await mock.subscribe(Request(topic: "a/b", command: .subscribe))
+        let wild = try await mock.subscribe(Request(topic: "a/+", command: .subscribe))
+        #expect(mock.push("1", to: "a/b") == 2)
+        #expect(mock.push("2", to: "a/c") == 1)
+        _ = try await mock.perform(Request(topic: "a/b", command: .unsubscribe))
+        #expect(mock.push("3", to: "a/b") == 1)
+        var iterator = exact.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "1")
+        #expect(try await iterator.next() == nil)
+        var all = wild.makeAsyncIterator()
+        for text in ["1", "2", "3"] { #expect(try await all.next()?.text == text) }
+        _ = try await mock.perform(Request(topic: nil, command: .connect))
+        guard case .connected = mock.states.current else {
+            Issue.record("\(mock.states.current)")
+            return
+        }
+    }
+}
+
+@Suite("Manual clock") struct ManualClockTests {
+    @Test("Sleepers wake in the order of their times, and not before")
+    func order() async throws {
+        let clock = ManualClock()
+        let order = AsyncStream<Int>.makeStream()
+        let tasks = [3, 1, 2].map { seconds in
+            Task {
+                try await clock.sleep(for: .seconds(seconds))
+                order.continuation.yield(seconds)
+            }
+        }
+        await clock.waitForSleepers(3)
+        var woken = order.stream.makeAsyncIterator()
+        for expected in 1...3 {
+            clock.advance(by: .seconds(1))
+            #expect(await woken.next() == expected)
+            #expect(clock.sleeperCount == 3 - expected)
+        }
+        for task in tasks { try await task.value }
+        #expect(clock.now.offset == .seconds(3))
+        try await clock.sleep(until: clock.now)
+    }
+
+    @Test("A cancelled sleeper is freed")
+    func cancelled() async throws {
+        let clock = ManualClock()
+        let task = Task { try await clock.sleep(for: .seconds(1)) }
+        await clock.waitForSleepers()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(clock.sleeperCount == 0)
+    }
+}

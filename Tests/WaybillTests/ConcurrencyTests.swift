@@ -1,0 +1,129 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+/// Runs jobs on one thread, and counts them: a call that hops away comes back as a further job.
+private final class CountingExecutor: SerialExecutor {
+    private let jobs = LockedBox(0)
+
+    var count: Int { jobs.value }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        jobs.change { $0 += 1 }
+        let unowned = UnownedJob(job)
+        let executor = asUnownedSerialExecutor()
+        Task.detached { unowned.runSynchronously(on: executor) }
+    }
+
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        UnownedSerialExecutor(ordinary: self)
+    }
+}
+
+private actor Caller {
+    private let executor: CountingExecutor
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init(_ executor: CountingExecutor) {
+        self.executor = executor
+    }
+
+    func send(_ count: Int, through provider: Provider<TestEntry>) async throws -> Int {
+        let before = executor.count
+        for _ in 0..<count { try await provider.request(.send(.text("x"))) }
+        return executor.count - before
+    }
+}
+
+private struct MainActorWitness: Interceptor {
+    let log: Log
+
+    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        MainActor.assertIsolated()
+        log.append("main")
+        return request
+    }
+}
+
+@Suite("Concurrency") struct ConcurrencyTests {
+    @Test("A thousand requests from an actor do not hop off it once")
+    func noHops() async throws {
+        let mock = MockTransport().expect(.send)
+        let caller = Caller(CountingExecutor())
+        let hops = try await caller.send(1_000, through: Provider(transport: mock))
+        #expect(hops == 0)
+        let intercepted = Provider<TestEntry>(transport: mock).intercepted(Nothing())
+        #expect(try await caller.send(1_000, through: intercepted) == 0)
+        #expect(mock.requests.count == 2_000)
+    }
+
+    private struct Nothing: Interceptor {}
+
+    @Test("A call from the main actor stays there")
+    @MainActor func mainActor() async throws {
+        let log = Log()
+        let mock = MockTransport().expect(.send).expect(.subscribe)
+        let provider = Provider<TestEntry>(transport: mock).intercepted(MainActorWitness(log: log))
+        try await provider.request(.send(.none))
+        _ = try await provider.messages(.subscribe())
+        #expect(log.all == ["main", "main"])
+    }
+
+    @Test("Cancelling a request frees it")
+    func cancellation() async throws {
+        let mock = MockTransport().expect(.send, .silence)
+        let provider = Provider<TestEntry>(transport: mock)
+        let tasks = (0..<100).map { _ in Task { try await provider.request(.send(.none)) } }
+        while mock.requests.count < 100 { await Task.yield() }
+        for task in tasks { task.cancel() }
+        for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
+        await mock.shutdown()
+        _ = await expectError(.shutDown) { try await provider.request(.send(.none)) }
+    }
+
+    @Test("States replay the present and report each change once, to every observer")
+    func states() async throws {
+        let source = ConnectionStateSource()
+        source.report(.connecting(attempt: 1))
+        var early = source.states.makeAsyncIterator()
+        source.report(.connected)
+        var late = source.states.makeAsyncIterator()
+        source.report(.disconnected(cause: nil))
+        var seen: [String] = []
+        for _ in 0..<3 { seen.append("\(await early.next()!)") }
+        #expect(seen == ["connecting (attempt 1)", "connected", "disconnected"])
+        #expect("\(await late.next()!)" == "connected")
+        #expect("\(await late.next()!)" == "disconnected")
+        let waiting = Task {
+            var iterator = source.states.makeAsyncIterator()
+            _ = await iterator.next()
+            return await iterator.next() == nil
+        }
+        waiting.cancel()
+        #expect(await waiting.value)
+    }
+
+    @Test("A logger sees requests, receipts, messages and failures, without secrets")
+    func logging() async throws {
+        let log = Log()
+        let mock = MockTransport()
+            .expect(.send, .success, .failure(WaybillError(.rejected, "no"))).expect(.subscribe)
+        let provider = Provider<TestEntry>(transport: mock)
+            .logged(ClosureWireLogger { log.append("\($0)") })
+        let body = EntryBody.text("secret")
+        try await provider.request(.send(body, headers: ["token": "secret"]))
+        _ = await expectError(.rejected) { try await provider.request(.send(body)) }
+        let messages = try await provider.messages(.subscribe())
+        mock.push("secret", to: "t")
+        var iterator = messages.makeAsyncIterator()
+        _ = try await iterator.next()
+        #expect(
+            log.all == [
+                "→ send t (6 bytes) headers [token]", "← confirmed send", "→ send t (6 bytes)",
+                "← rejected: no, command send, topic t", "→ subscribe t",
+                "← message of 6 bytes from t",
+            ]
+        )
+    }
+}

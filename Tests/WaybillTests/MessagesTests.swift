@@ -1,0 +1,235 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+@Suite("Streams of messages") struct MessagesTests {
+    private func text(_ number: Int) -> Message {
+        Message(topic: "t", body: Payload("\(number)"))
+    }
+
+    private func take(
+        _ count: Int,
+        _ iterator: inout Messages<Message>.AsyncIterator
+    ) async throws -> [String] {
+        var texts: [String] = []
+        for _ in 0..<count {
+            guard let message = try await iterator.next() else { break }
+            texts.append(message.text ?? "")
+        }
+        return texts
+    }
+
+    @Test("Two subscribers of one topic each get each message once; when one leaves, the other stays")
+    func twoSubscribers() async throws {
+        let mock = MockTransport().expect(.subscribe)
+        let provider = Provider<TestEntry>(transport: mock)
+        var first: Messages<Message>? = try await provider.messages(.subscribe())
+        let second = try await provider.messages(.subscribe())
+        #expect(mock.push("1", to: "t") == 2)
+        var one = try #require(first).makeAsyncIterator()
+        var two = second.makeAsyncIterator()
+        #expect(try await take(1, &one) == ["1"])
+        #expect(try await take(1, &two) == ["1"])
+        first?.cancel()
+        first = nil
+        #expect(try await one.next() == nil)
+        #expect(mock.push("2", to: "t") == 1)
+        #expect(try await take(1, &two) == ["2"])
+        #expect(mock.subscriptionCount == 1)
+    }
+
+    @Test("Two iterations of one sequence each get each message once")
+    func twoIterations() async throws {
+        let (messages, feed) = Messages<Message>.makeStream()
+        feed.deliver([text(1)])
+        var one = messages.makeAsyncIterator()
+        var two = messages.makeAsyncIterator()
+        feed.deliver([text(2), text(3)])
+        feed.finish()
+        #expect(try await take(9, &one) == ["1", "2", "3"])
+        #expect(try await take(9, &two) == ["2", "3"], "from its beginning on")
+    }
+
+    @Test("A loop that stops leaves the rest to the next one")
+    func resumed() async throws {
+        let (messages, feed) = Messages<Message>.makeStream()
+        feed.deliver((1...5).map(text))
+        for try await message in messages where message.text == "2" { break }
+        var next = messages.makeAsyncIterator()
+        #expect(try await take(2, &next) == ["3", "4"])
+        feed.finish()
+        #expect(try await take(9, &next) == ["5"])
+    }
+
+    @Test("An element that cannot be decoded is an error in its place and ends nothing")
+    func decodingFailure() async throws {
+        let mock = MockTransport().expect(.subscribe)
+        let provider = Provider<TestEntry>(transport: mock)
+        let points: Messages<Point> = try await provider.messages(.subscribe())
+        let raw = try await provider.messages(.subscribe())
+        let bodies = [#"{"x":1,"y":1}"#, "rubbish", #"{"x":2,"y":2}"#]
+        for body in bodies { mock.push(Payload(body), to: "t") }
+
+        var iterator = points.makeAsyncIterator()
+        #expect(try await iterator.next() == Point(x: 1, y: 1))
+        _ = await expectError(.decodingFailed) { try await iterator.next() }
+        #expect(try await iterator.next() == Point(x: 2, y: 2))
+
+        var others = raw.makeAsyncIterator()
+        #expect(try await take(3, &others) == bodies, "nobody else is disturbed")
+
+        for body in bodies { mock.push(Payload(body), to: "t") }
+        mock.dropConnection()
+        var seen: [String] = []
+        await #expect(throws: WaybillError.self) {
+            // The first loop's iterator lives, so this one has a place of its own.
+            for try await result in points.results { seen.append("\(result.map(\.x))") }
+        }
+        #expect(seen.isEmpty || seen.count == 3)
+    }
+
+    @Test("The end comes after what waits, once")
+    func end() async throws {
+        let (messages, feed) = Messages<Message>.makeStream()
+        feed.deliver([text(1)])
+        feed.finish(throwing: WaybillError(.connectionLost, "gone"))
+        feed.deliver([text(2)])
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await take(1, &iterator) == ["1"])
+        _ = await expectError(.connectionLost) { try await iterator.next() }
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test("What waits is bounded: the policies, and what they count")
+    func policies() async throws {
+        for (overflow, kept) in [
+            (BufferPolicy.Overflow.dropOldest, ["3", "4", "5"]), (.dropNewest, ["1", "2", "3"]),
+            (.holdBack, ["1", "2", "3", "4", "5"]),
+        ] {
+            let (messages, feed) = Messages<Message>.makeStream(
+                policy: BufferPolicy(overflow, messageLimit: 3)
+            )
+            for number in 1...5 { feed.deliver([text(number)]) }
+            #expect(messages.droppedCount == 5 - kept.count)
+            feed.finish()
+            var iterator = messages.makeAsyncIterator()
+            #expect(try await take(9, &iterator) == kept)
+        }
+        let (failing, feed) = Messages<Message>.makeStream(policy: BufferPolicy(.fail, messageLimit: 3))
+        feed.deliver((1...5).map(text))
+        var iterator = failing.makeAsyncIterator()
+        #expect(try await take(3, &iterator) == ["1", "2", "3"])
+        _ = await expectError(.slowConsumer) { try await iterator.next() }
+    }
+
+    @Test("Bytes are bounded, too; one message may pass the limit alone")
+    func byteLimit() async throws {
+        let (messages, feed) = Messages<Message>.makeStream(
+            policy: BufferPolicy(.dropOldest, byteLimit: 10)
+        )
+        let large = Message(topic: "t", body: Payload([UInt8](repeating: 0, count: 100)))
+        feed.deliver([large])
+        feed.deliver([Message(topic: "t", body: "12345678")])
+        feed.deliver([Message(topic: "t", body: "ab")])
+        feed.finish()
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await take(9, &iterator) == ["12345678", "ab"])
+        #expect(messages.droppedCount == 1)
+    }
+
+    @Test("Cancelling an iteration ends its wait; letting go of the last copy ends the subscription")
+    func cancellation() async throws {
+        let terminated = LockedBox(0)
+        let started = LockedBox(false)
+        do {
+            let (messages, feed) = Messages<Message>.makeStream { terminated.change { $0 += 1 } }
+            let task = Task {
+                var iterator = messages.makeAsyncIterator()
+                started.change { $0 = true }
+                _ = try await iterator.next()
+            }
+            while !started.value { await Task.yield() }
+            #expect(terminated.value == 0)
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            #expect(terminated.value == 0, "the sequence is still held")
+            _ = feed
+            messages.cancel()
+            messages.cancel()
+            #expect(terminated.value == 1)
+        }
+        do {
+            let (messages, _) = Messages<Message>.makeStream { terminated.change { $0 += 1 } }
+            var iterator: Messages<Message>.AsyncIterator? = messages.makeAsyncIterator()
+            _ = iterator
+            iterator = nil
+        }
+        #expect(terminated.value == 2)
+    }
+
+    @Test("A waiting consumer is woken by what comes, over and over")
+    func handOver() async throws {
+        let (messages, feed) = Messages<Message>.makeStream()
+        let consumer = Task {
+            var sum = 0
+            for try await message in messages { sum += message.body.count }
+            return sum
+        }
+        for number in 0..<2_000 {
+            feed.deliver([text(number)])
+            if number % 7 == 0 { await Task.yield() }
+        }
+        feed.finish()
+        #expect(try await consumer.value == 10 + 90 * 2 + 900 * 3 + 1_000 * 4)
+    }
+}
+
+@Suite("The completion-handler form") struct CompletionTests {
+    @Test("A request's handler runs once, a subscription's once per message")
+    func handlers() async throws {
+        let mock = MockTransport().expect(.send, .reply("r")).expect(.subscribe).expect(.connect)
+        let provider = Provider<TestEntry>(transport: mock)
+        let reply = await withCheckedContinuation { continuation in
+            provider.request(of: String.self, entry: .send(.none)) { continuation.resume(returning: $0) }
+        }
+        #expect(try reply.get() == "r")
+        let receipt = await withCheckedContinuation { continuation in
+            provider.request(entry: .connect) { continuation.resume(returning: $0) }
+        }
+        #expect(throws: Never.self) { try receipt.get() }
+
+        let (stream, feed) = AsyncStream<String>.makeStream()
+        let token = provider.request(of: String.self, entry: .subscribe()) { result in
+            feed.yield((try? result.get()) ?? "failed")
+        }
+        while mock.subscriptionCount == 0 { await Task.yield() }
+        mock.push("1", to: "t")
+        mock.push(Payload([0xFF]), to: "t")
+        mock.push("2", to: "t")
+        var heard = stream.makeAsyncIterator()
+        #expect(await heard.next() == "1")
+        #expect(await heard.next() == "failed")
+        #expect(await heard.next() == "2")
+        token.cancel()
+        token.cancel()
+        while mock.subscriptionCount > 0 { await Task.yield() }
+    }
+
+    @Test("A failure reaches the handler, a cancelled request does not")
+    func failures() async throws {
+        let mock = MockTransport().expect(.send, .failure(WaybillError(.rejected, "no")))
+            .expect(.connect, .silence)
+        let provider = Provider<TestEntry>(transport: mock)
+        let result = await withCheckedContinuation { continuation in
+            provider.request(of: Message.self, entry: .send(.none)) { continuation.resume(returning: $0) }
+        }
+        #expect(throws: WaybillError.self) { try result.get() }
+        let calls = LockedBox(0)
+        let token = provider.request(entry: .connect) { _ in calls.change { $0 += 1 } }
+        while mock.requests.count < 2 { await Task.yield() }
+        token.cancel()
+        mock.dropConnection()
+        await Task.yield()
+        #expect(calls.value == 0)
+    }
+}

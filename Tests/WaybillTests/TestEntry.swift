@@ -1,0 +1,67 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+/// An enum with every command.
+enum TestEntry: EntryType {
+    case connect
+    case send(EntryBody, headers: Headers = [:], options: SendOptions = SendOptions())
+    case sendNowhere
+    case subscribe(String = "t")
+    case unsubscribe
+    case disconnect
+
+    var topic: String? {
+        switch self {
+        case .send, .unsubscribe: "t"
+        case .subscribe(let topic): topic
+        case .connect, .disconnect, .sendNowhere: nil
+        }
+    }
+
+    var command: EntryCommand {
+        switch self {
+        case .connect: .connect
+        case .send(_, _, let options): .send(options)
+        case .sendNowhere: .send
+        case .subscribe: .subscribe
+        case .unsubscribe: .unsubscribe
+        case .disconnect: .disconnect
+        }
+    }
+
+    var body: EntryBody {
+        switch self {
+        case .send(let body, _, _): body
+        default: .none
+        }
+    }
+
+    var headers: Headers {
+        switch self {
+        case .send(_, let headers, _): headers
+        default: [:]
+        }
+    }
+}
+
+struct Point: Codable, Equatable, Sendable {
+    var x: Int
+    var y: Int
+}
+
+func expectError<T>(
+    _ code: WaybillError.Code,
+    _ location: SourceLocation = #_sourceLocation,
+    _ body: () async throws -> T
+) async -> WaybillError? {
+    do {
+        _ = try await body()
+        Issue.record("no error", sourceLocation: location)
+        return nil
+    } catch {
+        let found = error as? WaybillError
+        #expect(found?.code == code, "\(error)", sourceLocation: location)
+        return found
+    }
+}
