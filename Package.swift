@@ -54,7 +54,10 @@ let package = Package(
         // What users write, the transports, and what users test with.
         source("Waybill", ["WireCore"]),
         source("WaybillMQTT", ["Waybill", "WaybillLink", "MQTTWire", "WireCore"]),
-        source("WaybillTesting", ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"]),
+        source(
+            "WaybillTesting",
+            ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"]
+        ),
 
         // Examples, compiled and run by the test command.
         .target(
@@ -84,7 +87,7 @@ let package = Package(
         ),
         tests("WireCoreTests", ["WireCore", "WireTestSupport"]),
         tests("MQTTWireTests", ["MQTTWire", "WireCore", "WireTestSupport"]),
-        tests("WaybillTests", ["Waybill", "WaybillTesting"]),
+        tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore"]),
         tests("WaybillLinkTests", ["WaybillLink", "WaybillTesting", "WireCore"]),
         tests(
             "WaybillMQTTTests",

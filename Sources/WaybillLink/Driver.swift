@@ -6,7 +6,9 @@ package import WireCore
 /// also carries out what follows, outside the lock: one flusher at a time writes, one deliverer at a
 /// time hands out events, so both keep their order whatever threads are involved.
 package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
-    /// Who hears of the core's events and of the end. Calls come one at a time, with no lock held.
+    /// Who hears of the core's events and of the end.
+    ///
+    /// Calls come one at a time, with no lock held.
     package struct Handler: Sendable {
         let receive: @Sendable ([Core.Event]) -> Void
         let end: @Sendable (LinkError?) -> Void
@@ -50,7 +52,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         self.timers = timers
     }
 
-    /// Begins to read, and sends what the core has to say from the start. To be called once.
+    /// Begins to read, and sends what the core has to say from the start.
+    ///
+    /// To be called once.
     ///
     /// - Parameter handler: Kept until it has been told the end.
     package func start(_ handler: Handler) {

@@ -56,6 +56,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     /// - Parameters:
     ///   - urgency: When bytes should leave.
     ///   - waiting: How many outbound bytes there were before the call.
+    /// - Returns: What is to be done.
     mutating func settle(_ urgency: Driver<Core>.Urgency, grewFrom waiting: Int) -> DriverSteps {
         guard !isOver else {
             core.outbound.removeAll()

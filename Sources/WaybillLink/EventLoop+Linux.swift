@@ -1,264 +1,271 @@
 #if os(Linux)
-import CWaybillLinux
-package import WireCore
+    import CWaybillLinux
+    package import WireCore
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+    #if canImport(Glibc)
+        import Glibc
+    #elseif canImport(Musl)
+        import Musl
+    #endif
 
-/// One thread that waits for many sockets (epoll), runs timers and gathers writes.
-///
-/// Handlers, timers and jobs run on the loop's thread, one after another, and must not block.
-package final class EventLoop: TimerSource, Sendable {
-    /// Who hears that a descriptor is ready; the events are epoll's bits.
-    protocol Handler: AnyObject, Sendable {
-        func descriptorIsReady(_ events: UInt32)
-    }
-
-    /// Something that wants to write what it has gathered.
-    protocol Flushable: AnyObject, Sendable {
-        func flushGathered()
-    }
-
-    /// How the thread shows itself to the system.
-    package static let threadName = "waybill-loop"
-
-    private struct State {
-        var handlers: [UInt64: any Handler] = [:]
-        var lastHandler: UInt64 = 0
-        var timers = TimerQueue()
-        var jobs: [@Sendable () -> Void] = []
-        var flushes: [any Flushable] = []
-        var flushDeadline = WireInstant.zero
-        /// Until when the loop's thread sleeps; zero while it runs and will look again by itself.
-        var sleepsUntil = WireInstant.zero
-        var isStopping = false
-    }
-
-    private let state = Locked(State())
-    private let epoll: Int32
-    private let wakeUp: Int32
-    private let thread = Locked(pthread_t())
-
-    /// Starts a loop of its own.
-    /// - Throws: `LinkError.system` when the system grants no descriptor or thread.
-    init() throws(LinkError) {
-        epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
-        guard epoll >= 0 else { throw .system(errorNumber: errno, call: "epoll_create1") }
-        wakeUp = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
-        guard wakeUp >= 0 else {
-            close(epoll)
-            throw .system(errorNumber: errno, call: "eventfd")
+    /// One thread that waits for many sockets (epoll), runs timers and gathers writes.
+    ///
+    /// Handlers, timers and jobs run on the loop's thread, one after another, and must not block.
+    package final class EventLoop: TimerSource, Sendable {
+        /// Who hears that a descriptor is ready; the events are epoll's bits.
+        protocol Handler: AnyObject, Sendable {
+            func descriptorIsReady(_ events: UInt32)
         }
-        var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
-        epoll_ctl(epoll, EPOLL_CTL_ADD, wakeUp, &event)
 
-        var identifier = pthread_t()
-        // The thread owns one retain of the loop and gives it back when `run` is over.
-        let context = Unmanaged.passRetained(self)
-        let result = pthread_create(
-            &identifier,
-            nil,
-            { context in
-                guard let context else { return nil }
-                Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().run()
-                return nil
-            },
-            context.toOpaque()
-        )
-        guard result == 0 else {
-            context.release()
+        /// Something that wants to write what it has gathered.
+        protocol Flushable: AnyObject, Sendable {
+            func flushGathered()
+        }
+
+        /// How the thread shows itself to the system.
+        package static let threadName = "waybill-loop"
+
+        private struct State {
+            var handlers: [UInt64: any Handler] = [:]
+            var lastHandler: UInt64 = 0
+            var timers = TimerQueue()
+            var jobs: [@Sendable () -> Void] = []
+            var flushes: [any Flushable] = []
+            var flushDeadline = WireInstant.zero
+            /// Until when the loop's thread sleeps; zero while it runs and will look again by itself.
+            var sleepsUntil = WireInstant.zero
+            var isStopping = false
+        }
+
+        private let state = Locked(State())
+        private let epoll: Int32
+        private let wakeUp: Int32
+        private let thread = Locked(pthread_t())
+
+        /// Starts a loop of its own.
+        /// - Throws: `LinkError.system` when the system grants no descriptor or thread.
+        init() throws(LinkError) {
+            epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+            guard epoll >= 0 else { throw .system(errorNumber: errno, call: "epoll_create1") }
+            wakeUp = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
+            guard wakeUp >= 0 else {
+                close(epoll)
+                throw .system(errorNumber: errno, call: "eventfd")
+            }
+            var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
+            epoll_ctl(epoll, EPOLL_CTL_ADD, wakeUp, &event)
+
+            var identifier = pthread_t()
+            // The thread owns one retain of the loop and gives it back when `run` is over.
+            let context = Unmanaged.passRetained(self)
+            let result = pthread_create(
+                &identifier,
+                nil,
+                { context in
+                    guard let context else { return nil }
+                    Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().run()
+                    return nil
+                },
+                context.toOpaque()
+            )
+            guard result == 0 else {
+                context.release()
+                close(wakeUp)
+                close(epoll)
+                throw .system(errorNumber: result, call: "pthread_create")
+            }
+            let created = identifier
+            thread.withLock { $0 = created }
+        }
+
+        // MARK: Time
+
+        /// The monotonic clock, in its coarse form: a few nanoseconds to read, at most 4 ms late.
+        package var now: WireInstant {
+            var time = timespec()
+            clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+            return WireInstant(
+                nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+            )
+        }
+
+        package func scheduleTimer(
+            at deadline: WireInstant,
+            _ action: @escaping @Sendable () -> Void
+        ) -> UInt64 {
+            let (token, mustWake) = state.withLock { state in
+                let token = state.timers.add(at: deadline, action)
+                return (token, Self.mustWake(&state, for: deadline))
+            }
+            if mustWake { wake() }
+            return token
+        }
+
+        package func cancelTimer(_ token: UInt64) {
+            state.withLock { $0.timers.cancel(token) }
+        }
+
+        // MARK: Work
+
+        /// Runs a job on the loop's thread, soon.
+        func execute(_ job: @escaping @Sendable () -> Void) {
+            let mustWake = state.withLock { state in
+                state.jobs.append(job)
+                return Self.mustWake(&state, for: .zero)
+            }
+            if mustWake { wake() }
+        }
+
+        /// Calls the flushable once, when the gathering time is over.
+        func scheduleFlush(_ flushable: any Flushable) {
+            let mustWake = state.withLock { state in
+                if state.flushes.isEmpty {
+                    state.flushDeadline = SystemTime.now.advanced(by: FlushPacer.gatheringTime)
+                }
+                state.flushes.append(flushable)
+                return Self.mustWake(&state, for: state.flushDeadline)
+            }
+            if mustWake { wake() }
+        }
+
+        /// Whether the sleeping thread would miss the deadline; if so it counts as woken from now on.
+        private static func mustWake(_ state: inout State, for deadline: WireInstant) -> Bool {
+            guard deadline < state.sleepsUntil else { return false }
+            state.sleepsUntil = .zero
+            return true
+        }
+
+        private func wake() {
+            var one: UInt64 = 1
+            _ = write(wakeUp, &one, 8)
+        }
+
+        // MARK: Descriptors
+
+        /// Watches a descriptor.
+        /// - Returns: The registration, for ``setInterest(_:of:descriptor:)`` and ``remove(_:descriptor:)``.
+        func add(_ handler: any Handler, descriptor: Int32, interest: UInt32) throws(LinkError)
+            -> UInt64
+        {
+            let identifier = state.withLock { state in
+                state.lastHandler += 1
+                state.handlers[state.lastHandler] = handler
+                return state.lastHandler
+            }
+            var event = epoll_event(events: interest, data: epoll_data_t(u64: identifier))
+            guard epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 else {
+                let number = errno
+                state.withLock { _ = $0.handlers.removeValue(forKey: identifier) }
+                throw .system(errorNumber: number, call: "epoll_ctl")
+            }
+            return identifier
+        }
+
+        /// Changes what a registration waits for.
+        func setInterest(_ interest: UInt32, of registration: UInt64, descriptor: Int32) {
+            var event = epoll_event(events: interest, data: epoll_data_t(u64: registration))
+            epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event)
+        }
+
+        /// Stops watching a descriptor; to be called before it is closed.
+        func remove(_ registration: UInt64, descriptor: Int32) {
+            var event = epoll_event()
+            epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
+            state.withLock { _ = $0.handlers.removeValue(forKey: registration) }
+        }
+
+        // MARK: The thread
+
+        /// Lets the thread end as soon as no job is left; ``join()`` must follow.
+        func stop() {
+            let mustWake = state.withLock { state in
+                state.isStopping = true
+                return Self.mustWake(&state, for: .zero)
+            }
+            if mustWake { wake() }
+        }
+
+        /// Waits for the thread, which has been told to stop, to be gone.
+        func join() {
+            let identifier = thread.withLock { $0 }
+            pthread_join(identifier, nil)
+        }
+
+        /// Whether the caller runs on the loop's thread.
+        var isCurrent: Bool {
+            thread.withLock { pthread_equal($0, pthread_self()) != 0 }
+        }
+
+        private func run() {
+            waybill_prepare_thread(Self.threadName, 5_000)
+            var events = [epoll_event](repeating: epoll_event(), count: 256)
+            var staysAlert = false
+            while let sleep = prepareToSleep(staysAlert: staysAlert) {
+                let capacity = Int32(events.count)
+                let count = waybill_epoll_wait(epoll, &events, capacity, sleep)
+                state.withLock { $0.sleepsUntil = .zero }
+                for index in 0..<max(Int(count), 0) {
+                    let event = events[index]
+                    if event.data.u64 == 0 {
+                        var counter: UInt64 = 0
+                        _ = read(wakeUp, &counter, 8)
+                    } else {
+                        let handler = state.withLock { $0.handlers[event.data.u64] }
+                        handler?.descriptorIsReady(event.events)
+                    }
+                }
+                runJobsAndTimers()
+                staysAlert = runFlushes()
+            }
             close(wakeUp)
             close(epoll)
-            throw .system(errorNumber: result, call: "pthread_create")
         }
-        let created = identifier
-        thread.withLock { $0 = created }
-    }
 
-    // MARK: Time
-
-    /// The monotonic clock, in its coarse form: a few nanoseconds to read, at most 4 ms late.
-    package var now: WireInstant {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-        return WireInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
-    }
-
-    package func scheduleTimer(
-        at deadline: WireInstant,
-        _ action: @escaping @Sendable () -> Void
-    ) -> UInt64 {
-        let (token, mustWake) = state.withLock { state in
-            let token = state.timers.add(at: deadline, action)
-            return (token, Self.mustWake(&state, for: deadline))
-        }
-        if mustWake { wake() }
-        return token
-    }
-
-    package func cancelTimer(_ token: UInt64) {
-        state.withLock { $0.timers.cancel(token) }
-    }
-
-    // MARK: Work
-
-    /// Runs a job on the loop's thread, soon.
-    func execute(_ job: @escaping @Sendable () -> Void) {
-        let mustWake = state.withLock { state in
-            state.jobs.append(job)
-            return Self.mustWake(&state, for: .zero)
-        }
-        if mustWake { wake() }
-    }
-
-    /// Calls the flushable once, when the gathering time is over.
-    func scheduleFlush(_ flushable: any Flushable) {
-        let mustWake = state.withLock { state in
-            if state.flushes.isEmpty {
-                state.flushDeadline = SystemTime.now.advanced(by: FlushPacer.gatheringTime)
-            }
-            state.flushes.append(flushable)
-            return Self.mustWake(&state, for: state.flushDeadline)
-        }
-        if mustWake { wake() }
-    }
-
-    /// Whether the sleeping thread would miss the deadline; if so it counts as woken from now on.
-    private static func mustWake(_ state: inout State, for deadline: WireInstant) -> Bool {
-        guard deadline < state.sleepsUntil else { return false }
-        state.sleepsUntil = .zero
-        return true
-    }
-
-    private func wake() {
-        var one: UInt64 = 1
-        _ = write(wakeUp, &one, 8)
-    }
-
-    // MARK: Descriptors
-
-    /// Watches a descriptor.
-    /// - Returns: The registration, for ``setInterest(_:of:descriptor:)`` and ``remove(_:descriptor:)``.
-    func add(_ handler: any Handler, descriptor: Int32, interest: UInt32) throws(LinkError) -> UInt64 {
-        let identifier = state.withLock { state in
-            state.lastHandler += 1
-            state.handlers[state.lastHandler] = handler
-            return state.lastHandler
-        }
-        var event = epoll_event(events: interest, data: epoll_data_t(u64: identifier))
-        guard epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 else {
-            let number = errno
-            state.withLock { _ = $0.handlers.removeValue(forKey: identifier) }
-            throw .system(errorNumber: number, call: "epoll_ctl")
-        }
-        return identifier
-    }
-
-    /// Changes what a registration waits for.
-    func setInterest(_ interest: UInt32, of registration: UInt64, descriptor: Int32) {
-        var event = epoll_event(events: interest, data: epoll_data_t(u64: registration))
-        epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event)
-    }
-
-    /// Stops watching a descriptor; to be called before it is closed.
-    func remove(_ registration: UInt64, descriptor: Int32) {
-        var event = epoll_event()
-        epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
-        state.withLock { _ = $0.handlers.removeValue(forKey: registration) }
-    }
-
-    // MARK: The thread
-
-    /// Lets the thread end as soon as no job is left; ``join()`` must follow.
-    func stop() {
-        let mustWake = state.withLock { state in
-            state.isStopping = true
-            return Self.mustWake(&state, for: .zero)
-        }
-        if mustWake { wake() }
-    }
-
-    /// Waits for the thread, which has been told to stop, to be gone.
-    func join() {
-        let identifier = thread.withLock { $0 }
-        pthread_join(identifier, nil)
-    }
-
-    /// Whether the caller runs on the loop's thread.
-    var isCurrent: Bool {
-        thread.withLock { pthread_equal($0, pthread_self()) != 0 }
-    }
-
-    private func run() {
-        waybill_prepare_thread(Self.threadName, 5_000)
-        var events = [epoll_event](repeating: epoll_event(), count: 256)
-        var staysAlert = false
-        while let sleep = prepareToSleep(staysAlert: staysAlert) {
-            let capacity = Int32(events.count)
-            let count = waybill_epoll_wait(epoll, &events, capacity, sleep)
-            state.withLock { $0.sleepsUntil = .zero }
-            for index in 0..<max(Int(count), 0) {
-                let event = events[index]
-                if event.data.u64 == 0 {
-                    var counter: UInt64 = 0
-                    _ = read(wakeUp, &counter, 8)
-                } else {
-                    let handler = state.withLock { $0.handlers[event.data.u64] }
-                    handler?.descriptorIsReady(event.events)
+        /// How long the thread may sleep in nanoseconds (negative: for ever), or nil when it is to end.
+        ///
+        /// - Parameter staysAlert: Whether somebody is writing in bursts: then the thread looks again after
+        ///   the gathering time by itself, which is cheaper than being woken for each burst.
+        /// - Returns: The time.
+        private func prepareToSleep(staysAlert: Bool) -> Int64? {
+            state.withLock { state in
+                if !state.jobs.isEmpty { return 0 }
+                if state.isStopping { return nil }
+                var deadline = state.timers.nextDeadline ?? WireInstant(nanoseconds: .max)
+                if !state.flushes.isEmpty { deadline = min(deadline, state.flushDeadline) }
+                guard deadline.nanoseconds < .max || staysAlert else {
+                    state.sleepsUntil = WireInstant(nanoseconds: .max)
+                    return -1
                 }
+                let now = SystemTime.now
+                if staysAlert {
+                    deadline = min(deadline, now.advanced(by: FlushPacer.gatheringTime))
+                }
+                state.sleepsUntil = deadline
+                return max(0, deadline.nanoseconds - now.nanoseconds)
             }
-            runJobsAndTimers()
-            staysAlert = runFlushes()
         }
-        close(wakeUp)
-        close(epoll)
-    }
 
-    /// How long the thread may sleep in nanoseconds (negative: for ever), or nil when it is to end.
-    ///
-    /// - Parameter staysAlert: Whether somebody is writing in bursts: then the thread looks again after
-    ///   the gathering time by itself, which is cheaper than being woken for each burst.
-    private func prepareToSleep(staysAlert: Bool) -> Int64? {
-        state.withLock { state in
-            if !state.jobs.isEmpty { return 0 }
-            if state.isStopping { return nil }
-            var deadline = state.timers.nextDeadline ?? WireInstant(nanoseconds: .max)
-            if !state.flushes.isEmpty { deadline = min(deadline, state.flushDeadline) }
-            guard deadline.nanoseconds < .max || staysAlert else {
-                state.sleepsUntil = WireInstant(nanoseconds: .max)
-                return -1
+        private func runJobsAndTimers() {
+            let jobs = state.withLock { state in
+                let jobs = state.jobs
+                state.jobs.removeAll(keepingCapacity: true)
+                return jobs
             }
+            for job in jobs { job() }
             let now = SystemTime.now
-            if staysAlert { deadline = min(deadline, now.advanced(by: FlushPacer.gatheringTime)) }
-            state.sleepsUntil = deadline
-            return max(0, deadline.nanoseconds - now.nanoseconds)
+            while let action = state.withLock({ $0.timers.takeDue(at: now) }) { action() }
         }
-    }
 
-    private func runJobsAndTimers() {
-        let jobs = state.withLock { state in
-            let jobs = state.jobs
-            state.jobs.removeAll(keepingCapacity: true)
-            return jobs
+        private func runFlushes() -> Bool {
+            let now = SystemTime.now
+            let flushes: [any Flushable] = state.withLock { state in
+                guard !state.flushes.isEmpty, state.flushDeadline <= now else { return [] }
+                let flushes = state.flushes
+                state.flushes.removeAll(keepingCapacity: true)
+                return flushes
+            }
+            for flushable in flushes { flushable.flushGathered() }
+            return !flushes.isEmpty
         }
-        for job in jobs { job() }
-        let now = SystemTime.now
-        while let action = state.withLock({ $0.timers.takeDue(at: now) }) { action() }
     }
-
-    private func runFlushes() -> Bool {
-        let now = SystemTime.now
-        let flushes: [any Flushable] = state.withLock { state in
-            guard !state.flushes.isEmpty, state.flushDeadline <= now else { return [] }
-            let flushes = state.flushes
-            state.flushes.removeAll(keepingCapacity: true)
-            return flushes
-        }
-        for flushable in flushes { flushable.flushGathered() }
-        return !flushes.isEmpty
-    }
-}
 #endif

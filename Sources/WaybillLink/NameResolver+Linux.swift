@@ -1,88 +1,90 @@
 #if os(Linux)
-import WireCore
+    import WireCore
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+    #if canImport(Glibc)
+        import Glibc
+    #elseif canImport(Musl)
+        import Musl
+    #endif
 
-/// One socket address of a host.
-struct SocketAddress: Sendable {
-    let family: Int32
-    let bytes: [UInt8]
-}
-
-/// Turns host names into addresses without holding up the event loop.
-enum NameResolver {
-    /// Resolves on a thread of its own, since the system's resolver blocks; a literal address is
-    /// answered at once.
-    ///
-    /// - Parameters:
-    ///   - endpoint: The name and the port for the addresses.
-    ///   - completion: Called once, on any thread.
-    static func resolve(
-        _ endpoint: Endpoint,
-        _ completion: @escaping @Sendable (Result<[SocketAddress], LinkError>) -> Void
-    ) {
-        if case .success(let addresses) = lookUp(endpoint, flags: AI_NUMERICHOST) {
-            return completion(.success(addresses))
-        }
-        let job = Unmanaged.passRetained(Job { completion(lookUp(endpoint, flags: AI_ADDRCONFIG)) })
-        var thread = pthread_t()
-        let result = pthread_create(
-            &thread,
-            nil,
-            { context in
-                guard let context else { return nil }
-                Unmanaged<Job>.fromOpaque(context).takeRetainedValue().run()
-                return nil
-            },
-            job.toOpaque()
-        )
-        guard result == 0 else {
-            job.release()
-            return completion(.failure(.system(errorNumber: result, call: "pthread_create")))
-        }
-        pthread_detach(thread)
+    /// One socket address of a host.
+    struct SocketAddress: Sendable {
+        let family: Int32
+        let bytes: [UInt8]
     }
 
-    private final class Job: Sendable {
-        let run: @Sendable () -> Void
+    /// Turns host names into addresses without holding up the event loop.
+    enum NameResolver {
+        /// Resolves on a thread of its own, since the system's resolver blocks; a literal address is
+        /// answered at once.
+        ///
+        /// - Parameters:
+        ///   - endpoint: The name and the port for the addresses.
+        ///   - completion: Called once, on any thread.
+        static func resolve(
+            _ endpoint: Endpoint,
+            _ completion: @escaping @Sendable (Result<[SocketAddress], LinkError>) -> Void
+        ) {
+            if case .success(let addresses) = lookUp(endpoint, flags: AI_NUMERICHOST) {
+                return completion(.success(addresses))
+            }
+            let job = Unmanaged.passRetained(
+                Job { completion(lookUp(endpoint, flags: AI_ADDRCONFIG)) }
+            )
+            var thread = pthread_t()
+            let result = pthread_create(
+                &thread,
+                nil,
+                { context in
+                    guard let context else { return nil }
+                    Unmanaged<Job>.fromOpaque(context).takeRetainedValue().run()
+                    return nil
+                },
+                job.toOpaque()
+            )
+            guard result == 0 else {
+                job.release()
+                return completion(.failure(.system(errorNumber: result, call: "pthread_create")))
+            }
+            pthread_detach(thread)
+        }
 
-        init(_ run: @escaping @Sendable () -> Void) {
-            self.run = run
+        private final class Job: Sendable {
+            let run: @Sendable () -> Void
+
+            init(_ run: @escaping @Sendable () -> Void) {
+                self.run = run
+            }
+        }
+
+        private static func lookUp(
+            _ endpoint: Endpoint,
+            flags: Int32
+        ) -> Result<[SocketAddress], LinkError> {
+            var hints = addrinfo()
+            #if canImport(Glibc)
+                hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+            #else
+                hints.ai_socktype = SOCK_STREAM
+            #endif
+            hints.ai_flags = flags | AI_NUMERICSERV
+            var list: UnsafeMutablePointer<addrinfo>?
+            let code = getaddrinfo(endpoint.host, String(endpoint.port), &hints, &list)
+            defer { if let list { freeaddrinfo(list) } }
+            guard code == 0 else {
+                let reason = String(cString: gai_strerror(code))
+                return .failure(.nameNotResolved(host: endpoint.host, reason: reason))
+            }
+            var addresses: [SocketAddress] = []
+            var next = list
+            while let entry = next?.pointee {
+                next = entry.ai_next
+                guard let address = entry.ai_addr else { continue }
+                // The resolver promises `ai_addrlen` bytes at `ai_addr` until `freeaddrinfo`.
+                let bytes = UnsafeRawBufferPointer(start: address, count: Int(entry.ai_addrlen))
+                addresses.append(SocketAddress(family: entry.ai_family, bytes: Array(bytes)))
+            }
+            return .success(addresses)
         }
     }
-
-    private static func lookUp(
-        _ endpoint: Endpoint,
-        flags: Int32
-    ) -> Result<[SocketAddress], LinkError> {
-        var hints = addrinfo()
-        #if canImport(Glibc)
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        #else
-        hints.ai_socktype = SOCK_STREAM
-        #endif
-        hints.ai_flags = flags | AI_NUMERICSERV
-        var list: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(endpoint.host, String(endpoint.port), &hints, &list)
-        defer { if let list { freeaddrinfo(list) } }
-        guard code == 0 else {
-            let reason = String(cString: gai_strerror(code))
-            return .failure(.nameNotResolved(host: endpoint.host, reason: reason))
-        }
-        var addresses: [SocketAddress] = []
-        var next = list
-        while let entry = next?.pointee {
-            next = entry.ai_next
-            guard let address = entry.ai_addr else { continue }
-            // The resolver promises `ai_addrlen` bytes at `ai_addr` until `freeaddrinfo`.
-            let bytes = UnsafeRawBufferPointer(start: address, count: Int(entry.ai_addrlen))
-            addresses.append(SocketAddress(family: entry.ai_family, bytes: Array(bytes)))
-        }
-        return .success(addresses)
-    }
-}
 #endif

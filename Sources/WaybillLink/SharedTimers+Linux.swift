@@ -1,38 +1,38 @@
 #if os(Linux)
-package import WireCore
+    package import WireCore
 
-/// The shared loop's clock, which keeps the loop running until it is invalidated.
-package final class SharedTimers: TimerSource {
-    private let loop: EventLoop
-    private let isValid = Locked(true)
+    /// The shared loop's clock, which keeps the loop running until it is invalidated.
+    package final class SharedTimers: TimerSource {
+        private let loop: EventLoop
+        private let isValid = Locked(true)
 
-    package init() throws(LinkError) {
-        loop = try SharedEventLoop.acquire()
-    }
-
-    deinit {
-        invalidate()
-    }
-
-    package var now: WireInstant { loop.now }
-
-    package func scheduleTimer(
-        at deadline: WireInstant,
-        _ action: @escaping @Sendable () -> Void
-    ) -> UInt64 {
-        loop.scheduleTimer(at: deadline, action)
-    }
-
-    package func cancelTimer(_ token: UInt64) {
-        loop.cancelTimer(token)
-    }
-
-    package func invalidate() {
-        let wasValid = isValid.withLock { isValid in
-            defer { isValid = false }
-            return isValid
+        package init() throws(LinkError) {
+            loop = try SharedEventLoop.acquire()
         }
-        if wasValid { SharedEventLoop.release() }
+
+        deinit {
+            invalidate()
+        }
+
+        package var now: WireInstant { loop.now }
+
+        package func scheduleTimer(
+            at deadline: WireInstant,
+            _ action: @escaping @Sendable () -> Void
+        ) -> UInt64 {
+            loop.scheduleTimer(at: deadline, action)
+        }
+
+        package func cancelTimer(_ token: UInt64) {
+            loop.cancelTimer(token)
+        }
+
+        package func invalidate() {
+            let wasValid = isValid.withLock { isValid in
+                defer { isValid = false }
+                return isValid
+            }
+            if wasValid { SharedEventLoop.release() }
+        }
     }
-}
 #endif

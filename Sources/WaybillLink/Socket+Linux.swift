@@ -1,179 +1,186 @@
 #if os(Linux)
-import CWaybillLinux
+    import CWaybillLinux
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+    #if canImport(Glibc)
+        import Glibc
+    #elseif canImport(Musl)
+        import Musl
+    #endif
 
-/// The socket calls that the link makes, with their errors typed.
-enum Socket {
-    /// Opens a non-blocking stream socket of an address family.
-    static func open(family: Int32) throws(LinkError) -> Int32 {
-        #if canImport(Glibc)
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-        #else
-        let type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
-        #endif
-        let descriptor = socket(family, type, 0)
-        guard descriptor >= 0 else { throw .system(errorNumber: errno, call: "socket") }
-        return descriptor
-    }
+    /// The socket calls that the link makes, with their errors typed.
+    enum Socket {
+        /// Opens a non-blocking stream socket of an address family.
+        static func open(family: Int32) throws(LinkError) -> Int32 {
+            #if canImport(Glibc)
+                let type = Int32(
+                    SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
+                )
+            #else
+                let type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
+            #endif
+            let descriptor = socket(family, type, 0)
+            guard descriptor >= 0 else { throw .system(errorNumber: errno, call: "socket") }
+            return descriptor
+        }
 
-    /// Sends small writes at once: gathering is done above, where more is known.
-    static func disableDelay(_ descriptor: Int32) {
-        set(descriptor, level: Int32(IPPROTO_TCP), option: TCP_NODELAY)
-    }
+        /// Sends small writes at once: gathering is done above, where more is known.
+        static func disableDelay(_ descriptor: Int32) {
+            set(descriptor, level: Int32(IPPROTO_TCP), option: TCP_NODELAY)
+        }
 
-    /// Lets a listener come back to a port that is still in a closing state.
-    static func allowAddressReuse(_ descriptor: Int32) {
-        set(descriptor, level: SOL_SOCKET, option: SO_REUSEADDR)
-    }
+        /// Lets a listener come back to a port that is still in a closing state.
+        static func allowAddressReuse(_ descriptor: Int32) {
+            set(descriptor, level: SOL_SOCKET, option: SO_REUSEADDR)
+        }
 
-    private static func set(_ descriptor: Int32, level: Int32, option: Int32) {
-        var one: Int32 = 1
-        setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<Int32>.size))
-    }
+        private static func set(_ descriptor: Int32, level: Int32, option: Int32) {
+            var one: Int32 = 1
+            setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<Int32>.size))
+        }
 
-    /// Sends what the socket takes; zero when it takes nothing now.
-    static func send(
-        _ bytes: UnsafeRawBufferPointer,
-        to descriptor: Int32
-    ) throws(LinkError) -> Int {
-        while true {
-            let sent = Linux.send(descriptor, bytes.baseAddress, bytes.count, MSG_NOSIGNAL)
-            if sent >= 0 { return sent }
-            switch errno {
-            case EINTR: continue
-            case EAGAIN: return 0
-            case ECONNRESET, EPIPE, ETIMEDOUT: throw .reset
-            case let number: throw .system(errorNumber: number, call: "send")
+        /// Sends what the socket takes; zero when it takes nothing now.
+        static func send(
+            _ bytes: UnsafeRawBufferPointer,
+            to descriptor: Int32
+        ) throws(LinkError) -> Int {
+            while true {
+                let sent = Linux.send(descriptor, bytes.baseAddress, bytes.count, MSG_NOSIGNAL)
+                if sent >= 0 { return sent }
+                switch errno {
+                case EINTR: continue
+                case EAGAIN: return 0
+                case ECONNRESET, EPIPE, ETIMEDOUT: throw .reset
+                case let number: throw .system(errorNumber: number, call: "send")
+                }
             }
         }
-    }
 
-    /// Reads what the socket has.
-    static func receive(
-        into space: UnsafeMutableRawBufferPointer,
-        from descriptor: Int32
-    ) throws(LinkError) -> ReadOutcome {
-        while true {
-            let count = recv(descriptor, space.baseAddress, space.count, 0)
-            if count > 0 { return .bytes(count) }
-            if count == 0 { return .endOfStream }
-            switch errno {
-            case EINTR: continue
-            case EAGAIN: return .nothing
-            case ECONNRESET, EPIPE, ETIMEDOUT: throw .reset
-            case let number: throw .system(errorNumber: number, call: "recv")
+        /// Reads what the socket has.
+        static func receive(
+            into space: UnsafeMutableRawBufferPointer,
+            from descriptor: Int32
+        ) throws(LinkError) -> ReadOutcome {
+            while true {
+                let count = recv(descriptor, space.baseAddress, space.count, 0)
+                if count > 0 { return .bytes(count) }
+                if count == 0 { return .endOfStream }
+                switch errno {
+                case EINTR: continue
+                case EAGAIN: return .nothing
+                case ECONNRESET, EPIPE, ETIMEDOUT: throw .reset
+                case let number: throw .system(errorNumber: number, call: "recv")
+                }
             }
         }
-    }
 
-    /// Begins to connect.
-    /// - Returns: Zero, `EINPROGRESS`, or the error number.
-    static func connect(_ descriptor: Int32, to address: SocketAddress) -> Int32 {
-        withSocketAddress(address) { pointer, size in
-            while Linux.connect(descriptor, pointer, size) != 0 {
-                guard errno == EINTR else { return errno }
-            }
-            return 0
-        }
-    }
-
-    /// Binds to an address and listens.
-    static func listen(_ descriptor: Int32, on address: SocketAddress) throws(LinkError) {
-        let bound = withSocketAddress(address) { bind(descriptor, $0, $1) == 0 ? 0 : errno }
-        guard bound == 0 else { throw .system(errorNumber: bound, call: "bind") }
-        guard Linux.listen(descriptor, 128) == 0 else {
-            throw .system(errorNumber: errno, call: "listen")
-        }
-    }
-
-    /// Takes a connection that waits at a listener; nil when none does.
-    static func accept(_ descriptor: Int32) -> Int32? {
-        while true {
-            let accepted = waybill_accept(descriptor)
-            if accepted >= 0 { return accepted }
-            guard errno == EINTR || errno == ECONNABORTED else { return nil }
-        }
-    }
-
-    /// The port that a socket is bound to, zero for none.
-    static func localPort(_ descriptor: Int32) -> UInt16 {
-        var address = sockaddr_in()
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                getsockname(descriptor, $0, &size)
+        /// Begins to connect.
+        /// - Returns: Zero, `EINPROGRESS`, or the error number.
+        static func connect(_ descriptor: Int32, to address: SocketAddress) -> Int32 {
+            withSocketAddress(address) { pointer, size in
+                while Linux.connect(descriptor, pointer, size) != 0 {
+                    guard errno == EINTR else { return errno }
+                }
+                return 0
             }
         }
-        return result == 0 ? UInt16(bigEndian: address.sin_port) : 0
-    }
 
-    /// Lends an address in the shape that the system calls want.
-    private static func withSocketAddress<Result>(
-        _ address: SocketAddress,
-        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
-    ) -> Result {
-        var storage = sockaddr_storage()
-        return withUnsafeMutableBytes(of: &storage) { space in
-            // `sockaddr_storage` is made to hold any address, suitably aligned; the copy is clamped
-            // to its size.
-            space.copyBytes(from: address.bytes.prefix(space.count))
-            return space.withMemoryRebound(to: sockaddr.self) { addresses in
-                withUnsafePointer(to: &addresses[0]) { body($0, socklen_t(address.bytes.count)) }
+        /// Binds to an address and listens.
+        static func listen(_ descriptor: Int32, on address: SocketAddress) throws(LinkError) {
+            let bound = withSocketAddress(address) { bind(descriptor, $0, $1) == 0 ? 0 : errno }
+            guard bound == 0 else { throw .system(errorNumber: bound, call: "bind") }
+            guard Linux.listen(descriptor, 128) == 0 else {
+                throw .system(errorNumber: errno, call: "listen")
             }
+        }
+
+        /// Takes a connection that waits at a listener; nil when none does.
+        static func accept(_ descriptor: Int32) -> Int32? {
+            while true {
+                let accepted = waybill_accept(descriptor)
+                if accepted >= 0 { return accepted }
+                guard errno == EINTR || errno == ECONNABORTED else { return nil }
+            }
+        }
+
+        /// The port that a socket is bound to, zero for none.
+        static func localPort(_ descriptor: Int32) -> UInt16 {
+            var address = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let result = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    getsockname(descriptor, $0, &size)
+                }
+            }
+            return result == 0 ? UInt16(bigEndian: address.sin_port) : 0
+        }
+
+        /// Lends an address in the shape that the system calls want.
+        private static func withSocketAddress<Result>(
+            _ address: SocketAddress,
+            _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+        ) -> Result {
+            var storage = sockaddr_storage()
+            return withUnsafeMutableBytes(of: &storage) { space in
+                // `sockaddr_storage` is made to hold any address, suitably aligned; the copy is clamped
+                // to its size.
+                space.copyBytes(from: address.bytes.prefix(space.count))
+                return space.withMemoryRebound(to: sockaddr.self) { addresses in
+                    withUnsafePointer(to: &addresses[0]) {
+                        body($0, socklen_t(address.bytes.count))
+                    }
+                }
+            }
+        }
+
+        /// The error that a socket has met in the meantime, zero for none.
+        static func pendingError(_ descriptor: Int32) -> Int32 {
+            var number: Int32 = 0
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &number, &size)
+            return number
+        }
+
+        /// Closes a descriptor.
+        static func close(_ descriptor: Int32) {
+            Linux.close(descriptor)
         }
     }
 
-    /// The error that a socket has met in the meantime, zero for none.
-    static func pendingError(_ descriptor: Int32) -> Int32 {
-        var number: Int32 = 0
-        var size = socklen_t(MemoryLayout<Int32>.size)
-        getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &number, &size)
-        return number
-    }
+    /// The C library's functions where a method of the same name hides them.
+    private enum Linux {
+        static func send(_ fd: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int) -> Int
+        {
+            #if canImport(Glibc)
+                Glibc.send(fd, bytes, count, Int32(flags))
+            #else
+                Musl.send(fd, bytes, count, Int32(flags))
+            #endif
+        }
 
-    /// Closes a descriptor.
-    static func close(_ descriptor: Int32) {
-        Linux.close(descriptor)
-    }
-}
+        static func connect(_ fd: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t)
+            -> Int32
+        {
+            #if canImport(Glibc)
+                Glibc.connect(fd, address, size)
+            #else
+                Musl.connect(fd, address, size)
+            #endif
+        }
 
-/// The C library's functions where a method of the same name hides them.
-private enum Linux {
-    static func send(_ fd: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int) -> Int {
-        #if canImport(Glibc)
-        Glibc.send(fd, bytes, count, Int32(flags))
-        #else
-        Musl.send(fd, bytes, count, Int32(flags))
-        #endif
-    }
+        static func listen(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
+            #if canImport(Glibc)
+                Glibc.listen(descriptor, backlog)
+            #else
+                Musl.listen(descriptor, backlog)
+            #endif
+        }
 
-    static func connect(_ fd: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Int32 {
-        #if canImport(Glibc)
-        Glibc.connect(fd, address, size)
-        #else
-        Musl.connect(fd, address, size)
-        #endif
+        static func close(_ descriptor: Int32) {
+            #if canImport(Glibc)
+                _ = Glibc.close(descriptor)
+            #else
+                _ = Musl.close(descriptor)
+            #endif
+        }
     }
-
-    static func listen(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
-        #if canImport(Glibc)
-        Glibc.listen(descriptor, backlog)
-        #else
-        Musl.listen(descriptor, backlog)
-        #endif
-    }
-
-    static func close(_ descriptor: Int32) {
-        #if canImport(Glibc)
-        _ = Glibc.close(descriptor)
-        #else
-        _ = Musl.close(descriptor)
-        #endif
-    }
-}
 #endif

@@ -1,14 +1,14 @@
 import WireCore
 
 #if os(Linux)
-import CWaybillLinux
+    import CWaybillLinux
 #endif
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #elseif canImport(Musl)
-import Musl
+    import Musl
 #elseif canImport(Darwin)
-import Darwin
+    import Darwin
 #endif
 
 /// The system's monotonic clock, exact; some 25 ns to read.

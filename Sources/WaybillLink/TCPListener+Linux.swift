@@ -1,91 +1,93 @@
 #if os(Linux)
-import CWaybillLinux
-import WireCore
+    import CWaybillLinux
+    import WireCore
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+    #if canImport(Glibc)
+        import Glibc
+    #elseif canImport(Musl)
+        import Musl
+    #endif
 
-/// Accepts TCP connections on 127.0.0.1: the server side of tests and demonstrations.
-package final class TCPListener: EventLoop.Handler, Sendable {
-    private struct State {
-        var descriptor: Int32
-        var registration: UInt64 = 0
-    }
-
-    private let state: Locked<State>
-    private let loop: EventLoop
-    private let accept: @Sendable (any ByteStream) -> Void
-
-    /// The port that is listened on.
-    package let port: UInt16
-
-    /// Listens.
-    ///
-    /// - Parameters:
-    ///   - port: The port, or 0 for any that is free.
-    ///   - accept: Takes each new stream, connected and not started, on the loop's thread.
-    /// - Throws: `LinkError.system`, as when the port is taken.
-    package init(
-        port: UInt16 = 0,
-        accept: @escaping @Sendable (any ByteStream) -> Void
-    ) throws(LinkError) {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let bytes = withUnsafeBytes(of: address) { Array($0) }
-
-        let descriptor = try Socket.open(family: AF_INET)
-        do {
-            Socket.allowAddressReuse(descriptor)
-            try Socket.listen(descriptor, on: SocketAddress(family: AF_INET, bytes: bytes))
-            loop = try SharedEventLoop.acquire()
-        } catch {
-            Socket.close(descriptor)
-            throw error
+    /// Accepts TCP connections on 127.0.0.1: the server side of tests and demonstrations.
+    package final class TCPListener: EventLoop.Handler, Sendable {
+        private struct State {
+            var descriptor: Int32
+            var registration: UInt64 = 0
         }
-        self.accept = accept
-        self.port = Socket.localPort(descriptor)
-        state = Locked(State(descriptor: descriptor))
-        do {
-            let registration = try loop.add(
-                self,
-                descriptor: descriptor,
-                interest: EPOLLIN.rawValue
-            )
-            state.withLock { $0.registration = registration }
-        } catch {
-            close()
-            throw error
-        }
-    }
 
-    func descriptorIsReady(_ events: UInt32) {
-        while true {
-            let descriptor = state.withLock { $0.descriptor }
-            guard descriptor >= 0, let accepted = Socket.accept(descriptor) else { return }
-            Socket.disableDelay(accepted)
-            guard let used = try? SharedEventLoop.acquire() else {
-                Socket.close(accepted)
-                continue
+        private let state: Locked<State>
+        private let loop: EventLoop
+        private let accept: @Sendable (any ByteStream) -> Void
+
+        /// The port that is listened on.
+        package let port: UInt16
+
+        /// Listens.
+        ///
+        /// - Parameters:
+        ///   - port: The port, or 0 for any that is free.
+        ///   - accept: Takes each new stream, connected and not started, on the loop's thread.
+        /// - Throws: `LinkError.system`, as when the port is taken.
+        package init(
+            port: UInt16 = 0,
+            accept: @escaping @Sendable (any ByteStream) -> Void
+        ) throws(LinkError) {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            let bytes = withUnsafeBytes(of: address) { Array($0) }
+
+            let descriptor = try Socket.open(family: AF_INET)
+            do {
+                Socket.allowAddressReuse(descriptor)
+                try Socket.listen(descriptor, on: SocketAddress(family: AF_INET, bytes: bytes))
+                loop = try SharedEventLoop.acquire()
+            } catch {
+                Socket.close(descriptor)
+                throw error
             }
-            accept(TCPStream(descriptor: accepted, loop: used))
+            self.accept = accept
+            self.port = Socket.localPort(descriptor)
+            state = Locked(State(descriptor: descriptor))
+            do {
+                let registration = try loop.add(
+                    self,
+                    descriptor: descriptor,
+                    interest: EPOLLIN.rawValue
+                )
+                state.withLock { $0.registration = registration }
+            } catch {
+                close()
+                throw error
+            }
         }
-    }
 
-    /// Stops listening. Connections that were accepted stay.
-    package func close() {
-        let wasOpen = state.withLock { state in
-            guard state.descriptor >= 0 else { return false }
-            loop.remove(state.registration, descriptor: state.descriptor)
-            Socket.close(state.descriptor)
-            state.descriptor = -1
-            return true
+        func descriptorIsReady(_ events: UInt32) {
+            while true {
+                let descriptor = state.withLock { $0.descriptor }
+                guard descriptor >= 0, let accepted = Socket.accept(descriptor) else { return }
+                Socket.disableDelay(accepted)
+                guard let used = try? SharedEventLoop.acquire() else {
+                    Socket.close(accepted)
+                    continue
+                }
+                accept(TCPStream(descriptor: accepted, loop: used))
+            }
         }
-        if wasOpen { SharedEventLoop.release() }
+
+        /// Stops listening.
+        ///
+        /// Connections that were accepted stay.
+        package func close() {
+            let wasOpen = state.withLock { state in
+                guard state.descriptor >= 0 else { return false }
+                loop.remove(state.registration, descriptor: state.descriptor)
+                Socket.close(state.descriptor)
+                state.descriptor = -1
+                return true
+            }
+            if wasOpen { SharedEventLoop.release() }
+        }
     }
-}
 #endif

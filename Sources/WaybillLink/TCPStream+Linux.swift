@@ -1,162 +1,164 @@
 #if os(Linux)
-import CWaybillLinux
-import WireCore
+    import CWaybillLinux
+    import WireCore
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+    #if canImport(Glibc)
+        import Glibc
+    #elseif canImport(Musl)
+        import Musl
+    #endif
 
-/// A connected, non-blocking TCP socket on the event loop.
-final class TCPStream: ByteStream, EventLoop.Handler, EventLoop.Flushable, Sendable {
-    private struct State {
-        /// The socket, or -1 once it is closed. It is closed on the loop's thread only, with the lock
-        /// held: so whoever holds the lock may use the number, and the loop's thread always may.
-        var descriptor: Int32
-        var registration: UInt64 = 0
-        var receiver: (any ByteStreamReceiver)?
-        var isReading = true
-        var wantsToWrite = false
-        var hasScheduledFlush = false
-        var isClosing = false
+    /// A connected, non-blocking TCP socket on the event loop.
+    final class TCPStream: ByteStream, EventLoop.Handler, EventLoop.Flushable, Sendable {
+        private struct State {
+            /// The socket, or -1 once it is closed.
+            ///
+            /// It is closed on the loop's thread only, with the lock held: so whoever holds the
+            /// lock may use the number, and the loop's thread always may.
+            var descriptor: Int32
+            var registration: UInt64 = 0
+            var receiver: (any ByteStreamReceiver)?
+            var isReading = true
+            var wantsToWrite = false
+            var hasScheduledFlush = false
+            var isClosing = false
 
-        var interest: UInt32 {
-            (isReading ? EPOLLIN.rawValue : 0) | (wantsToWrite ? EPOLLOUT.rawValue : 0)
+            var interest: UInt32 {
+                (isReading ? EPOLLIN.rawValue : 0) | (wantsToWrite ? EPOLLOUT.rawValue : 0)
+            }
         }
-    }
 
-    private let state: Locked<State>
-    private let loop: EventLoop
+        private let state: Locked<State>
+        private let loop: EventLoop
 
-    /// Takes over a connected socket and one use of the loop.
-    init(descriptor: Int32, loop: EventLoop) {
-        state = Locked(State(descriptor: descriptor))
-        self.loop = loop
-    }
+        /// Takes over a connected socket and one use of the loop.
+        init(descriptor: Int32, loop: EventLoop) {
+            state = Locked(State(descriptor: descriptor))
+            self.loop = loop
+        }
 
-    deinit {
-        // A stream that was never started is known to nobody else.
-        let descriptor = state.withLock { $0.descriptor }
-        guard descriptor >= 0 else { return }
-        Socket.close(descriptor)
-        SharedEventLoop.release()
-    }
+        deinit {
+            // A stream that was never started is known to nobody else.
+            let descriptor = state.withLock { $0.descriptor }
+            guard descriptor >= 0 else { return }
+            Socket.close(descriptor)
+            SharedEventLoop.release()
+        }
 
-    func start(_ receiver: any ByteStreamReceiver) {
-        do {
+        func start(_ receiver: any ByteStreamReceiver) {
+            do {
+                try state.withLock { state throws(LinkError) in
+                    state.receiver = receiver
+                    state.registration = try loop.add(
+                        self,
+                        descriptor: state.descriptor,
+                        interest: state.interest
+                    )
+                }
+            } catch {
+                loop.execute { self.end(error) }
+            }
+        }
+
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
             try state.withLock { state throws(LinkError) in
-                state.receiver = receiver
-                state.registration = try loop.add(
-                    self,
-                    descriptor: state.descriptor,
-                    interest: state.interest
-                )
+                guard state.descriptor >= 0, !state.isClosing else { throw .closed }
+                let written = try Socket.send(bytes, to: state.descriptor)
+                if written < bytes.count, !state.wantsToWrite {
+                    state.wantsToWrite = true
+                    update(state)
+                }
+                return written
             }
-        } catch {
-            loop.execute { self.end(error) }
         }
-    }
 
-    func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
-        try state.withLock { state throws(LinkError) in
-            guard state.descriptor >= 0, !state.isClosing else { throw .closed }
-            let written = try Socket.send(bytes, to: state.descriptor)
-            if written < bytes.count, !state.wantsToWrite {
-                state.wantsToWrite = true
-                update(state)
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            let descriptor = state.withLock { $0.isClosing ? -1 : $0.descriptor }
+            guard descriptor >= 0 else { throw .closed }
+            return try Socket.receive(into: space, from: descriptor)
+        }
+
+        func scheduleFlush() -> Bool {
+            let isNew = state.withLock { state in
+                guard state.descriptor >= 0, !state.hasScheduledFlush else { return false }
+                state.hasScheduledFlush = true
+                return true
             }
-            return written
-        }
-    }
-
-    func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
-        let descriptor = state.withLock { $0.isClosing ? -1 : $0.descriptor }
-        guard descriptor >= 0 else { throw .closed }
-        return try Socket.receive(into: space, from: descriptor)
-    }
-
-    func scheduleFlush() -> Bool {
-        let isNew = state.withLock { state in
-            guard state.descriptor >= 0, !state.hasScheduledFlush else { return false }
-            state.hasScheduledFlush = true
+            if isNew { loop.scheduleFlush(self) }
             return true
         }
-        if isNew { loop.scheduleFlush(self) }
-        return true
-    }
 
-    func flushGathered() {
-        let receiver = state.withLock { state in
-            state.hasScheduledFlush = false
-            return state.receiver
+        func flushGathered() {
+            let receiver = state.withLock { state in
+                state.hasScheduledFlush = false
+                return state.receiver
+            }
+            receiver?.streamShouldFlush()
         }
-        receiver?.streamShouldFlush()
-    }
 
-    func setReading(_ isReading: Bool) {
-        state.withLock { state in
-            guard state.isReading != isReading else { return }
-            state.isReading = isReading
-            update(state)
-        }
-    }
-
-    func finishWriting() {
-        state.withLock { state in
-            guard state.descriptor >= 0 else { return }
-            shutdown(state.descriptor, Int32(SHUT_WR))
-        }
-    }
-
-    func close() {
-        let mustEnd = state.withLock { state in
-            guard state.descriptor >= 0, !state.isClosing else { return false }
-            state.isClosing = true
-            return true
-        }
-        if mustEnd { loop.execute { self.end(nil) } }
-    }
-
-    func descriptorIsReady(_ events: UInt32) {
-        let (receiver, isWritable) = state.withLock { state in
-            let isWritable = state.wantsToWrite && events & ~EPOLLIN.rawValue != 0
-            if isWritable {
-                state.wantsToWrite = false
+        func setReading(_ isReading: Bool) {
+            state.withLock { state in
+                guard state.isReading != isReading else { return }
+                state.isReading = isReading
                 update(state)
             }
-            return (state.isClosing ? nil : state.receiver, isWritable)
         }
-        if isWritable { receiver?.streamIsWritable() }
-        // Errors and hang-ups show themselves to the next read.
-        if events & ~EPOLLOUT.rawValue != 0 { receiver?.streamIsReadable() }
-    }
 
-    private func update(_ state: State) {
-        guard state.registration != 0, state.descriptor >= 0 else { return }
-        loop.setInterest(
-            state.interest,
-            of: state.registration,
-            descriptor: state.descriptor
-        )
-    }
-
-    /// On the loop's thread.
-    private func end(_ error: LinkError?) {
-        let receiver: (any ByteStreamReceiver)? = state.withLock { state in
-            guard state.descriptor >= 0 else { return nil }
-            if state.registration != 0 {
-                loop.remove(state.registration, descriptor: state.descriptor)
+        func finishWriting() {
+            state.withLock { state in
+                guard state.descriptor >= 0 else { return }
+                shutdown(state.descriptor, Int32(SHUT_WR))
             }
-            Socket.close(state.descriptor)
-            state.descriptor = -1
-            state.isClosing = true
-            defer { state.receiver = nil }
-            return state.receiver
         }
-        guard let receiver else { return }
-        SharedEventLoop.release()
-        receiver.streamDidEnd(error)
+
+        func close() {
+            let mustEnd = state.withLock { state in
+                guard state.descriptor >= 0, !state.isClosing else { return false }
+                state.isClosing = true
+                return true
+            }
+            if mustEnd { loop.execute { self.end(nil) } }
+        }
+
+        func descriptorIsReady(_ events: UInt32) {
+            let (receiver, isWritable) = state.withLock { state in
+                let isWritable = state.wantsToWrite && events & ~EPOLLIN.rawValue != 0
+                if isWritable {
+                    state.wantsToWrite = false
+                    update(state)
+                }
+                return (state.isClosing ? nil : state.receiver, isWritable)
+            }
+            if isWritable { receiver?.streamIsWritable() }
+            // Errors and hang-ups show themselves to the next read.
+            if events & ~EPOLLOUT.rawValue != 0 { receiver?.streamIsReadable() }
+        }
+
+        private func update(_ state: State) {
+            guard state.registration != 0, state.descriptor >= 0 else { return }
+            loop.setInterest(
+                state.interest,
+                of: state.registration,
+                descriptor: state.descriptor
+            )
+        }
+
+        /// On the loop's thread.
+        private func end(_ error: LinkError?) {
+            let receiver: (any ByteStreamReceiver)? = state.withLock { state in
+                guard state.descriptor >= 0 else { return nil }
+                if state.registration != 0 {
+                    loop.remove(state.registration, descriptor: state.descriptor)
+                }
+                Socket.close(state.descriptor)
+                state.descriptor = -1
+                state.isClosing = true
+                defer { state.receiver = nil }
+                return state.receiver
+            }
+            guard let receiver else { return }
+            SharedEventLoop.release()
+            receiver.streamDidEnd(error)
+        }
     }
-}
 #endif

@@ -29,7 +29,9 @@ package struct TimerQueue {
     }
 
     /// Adds a timer.
-    package mutating func add(at deadline: WireInstant, _ action: @escaping @Sendable () -> Void) -> UInt64 {
+    package mutating func add(at deadline: WireInstant, _ action: @escaping @Sendable () -> Void)
+        -> UInt64
+    {
         lastToken += 1
         actions[lastToken] = action
         heap.append(Entry(deadline: deadline, token: lastToken))
@@ -49,7 +51,9 @@ package struct TimerQueue {
 
     /// Takes the next action that is due.
     package mutating func takeDue(at now: WireInstant) -> (@Sendable () -> Void)? {
-        guard let deadline = nextDeadline, deadline <= now, let first = heap.first else { return nil }
+        guard let deadline = nextDeadline, deadline <= now, let first = heap.first else {
+            return nil
+        }
         removeFirst()
         return actions.removeValue(forKey: first.token)
     }

@@ -41,7 +41,9 @@ final class MQTTAttempt: Sendable {
     private let work = Work()
     private let reason = Locked<WaybillError?>(nil)
 
-    /// Resolves with the session. When everybody who waited has been cancelled, so is the attempt.
+    /// Resolves with the session.
+    ///
+    /// When everybody who waited has been cancelled, so is the attempt.
     let outcome: Promise<Made>
 
     init() {
@@ -56,7 +58,8 @@ final class MQTTAttempt: Sendable {
 
     /// Why it was stopped, for those who still wait.
     var stopReason: WaybillError {
-        reason.withLock { $0 } ?? WaybillError(.notConnected, "the attempt to connect was cancelled")
+        reason.withLock { $0 }
+            ?? WaybillError(.notConnected, "the attempt to connect was cancelled")
     }
 
     /// Sets it going.

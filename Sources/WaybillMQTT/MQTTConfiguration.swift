@@ -16,7 +16,9 @@ public struct MQTTConfiguration: Sendable {
     public var clientIdentifier: String?
     /// The user's name; nil takes it from the URL.
     public var userName: String?
-    /// The password; nil takes it from the URL. Never logged.
+    /// The password; nil takes it from the URL.
+    ///
+    /// Never logged.
     public var password: String?
     /// What the server publishes should the connection be lost.
     public var will: Will?
@@ -24,8 +26,10 @@ public struct MQTTConfiguration: Sendable {
     public var cleanStart = true
     /// How long the server keeps the session after the connection (MQTT 5); nil for not at all.
     public var sessionExpiry: Duration?
-    /// How long the connection may be silent, in whole seconds up to 65,535; 60 by default, zero turns
-    /// it off. A server's own value wins (MQTT 5).
+    /// How long the connection may be silent, in whole seconds up to 65,535; 60 by default, zero
+    /// turns it off.
+    ///
+    /// A server's own value wins (MQTT 5).
     public var keepAlive = Duration.seconds(60)
 
     /// How long connecting may take, from the name to the CONNACK; 10 seconds by default.
@@ -35,19 +39,27 @@ public struct MQTTConfiguration: Sendable {
     /// How long closing may take; 5 seconds by default.
     public var closeTimeout = Duration.seconds(5)
 
-    /// How many messages of QoS 1 and 2 may wait for the server at once; 20 by default, 1 to 65,535. A
-    /// server's Receive Maximum lowers it.
+    /// How many messages of QoS 1 and 2 may wait for the server at once; 20 by default, 1 to
+    /// 65,535.
+    ///
+    /// A server's Receive Maximum lowers it.
     public var inflightWindow = 20
-    /// How many messages of QoS 1 and 2 the server may send before the first is taken; 1,024 by default.
+    /// How many messages of QoS 1 and 2 the server may send before the first is taken; 1,024 by
+    /// default.
+    ///
     /// Only MQTT 5 servers are told.
     public var receiveMaximum: UInt16 = 1_024
-    /// The longest packet to accept, in bytes; 1 MiB by default. Longer ones end the connection.
+    /// The longest packet to accept, in bytes; 1 MiB by default.
+    ///
+    /// Longer ones end the connection.
     public var maximumPacketSize = 1 << 20
 
     /// Whether a request connects first when there is no connection; true by default.
     public var connectsOnDemand = true
-    /// What happens when messages come faster than they are taken, unless the entry says otherwise: the
-    /// oldest go. Messages of QoS 1 and 2 are held back by the protocol and never dropped.
+    /// What happens when messages come faster than they are taken, unless the entry says otherwise:
+    /// the oldest go.
+    ///
+    /// Messages of QoS 1 and 2 are held back by the protocol and never dropped.
     public var buffering = BufferPolicy(.dropOldest)
     /// Is shown every packet, without secrets.
     public var wireLogger: (any WireLogger)?

@@ -108,7 +108,9 @@ final class MQTTEngine: Sendable {
         if case .connected(let session) = phase { return session }
         try check()
         guard configuration.connectsOnDemand else {
-            if case .connecting(let attempt) = phase { return try await attempt.outcome.value().session }
+            if case .connecting(let attempt) = phase {
+                return try await attempt.outcome.value().session
+            }
             throw notConnected(request)
         }
         let (attempt, _) = try beginOrJoin(ConnectOptions(), request)
@@ -207,7 +209,9 @@ final class MQTTEngine: Sendable {
                 isRetained: will.retain
             )
             if let delay = will.delay {
-                guard version == .v5 else { throw MQTTMapping.unsupported("will delay in 3.1.1", request) }
+                guard version == .v5 else {
+                    throw MQTTMapping.unsupported("will delay in 3.1.1", request)
+                }
                 packet.will?.properties.willDelayInterval = MQTTMapping.seconds(delay)
             }
         }
@@ -345,7 +349,7 @@ final class MQTTEngine: Sendable {
             )
         }
         #if os(Linux)
-        SharedEventLoop.reap()
+            SharedEventLoop.reap()
         #endif
     }
 

@@ -56,8 +56,11 @@ enum MQTTMapping {
         _ options: SubscribeOptions,
         version: MQTTVersion
     ) throws(WaybillError) -> MQTTSubscription {
-        guard request.headers.isEmpty else { throw unsupported("headers of a subscription", request) }
-        let isPlain = !options.noLocal && !options.retainAsPublished && options.retainHandling == .send
+        guard request.headers.isEmpty else {
+            throw unsupported("headers of a subscription", request)
+        }
+        let isPlain =
+            !options.noLocal && !options.retainAsPublished && options.retainHandling == .send
         guard isPlain || version == .v5 else {
             throw unsupported("noLocal, retainAsPublished or retainHandling in 3.1.1", request)
         }

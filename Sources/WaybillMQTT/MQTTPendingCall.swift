@@ -24,6 +24,7 @@ final class MQTTPendingCall: MQTTCall {
     /// - Parameters:
     ///   - send: Hands the request over, with this call.
     ///   - withdraw: Called when the task is cancelled while it waits.
+    /// - Returns: The server's answer.
     /// - Throws: What `send` throws; what ``fail(_:)`` is given; `CancellationError`.
     func answer(
         sending send: () throws(WaybillError) -> Void,

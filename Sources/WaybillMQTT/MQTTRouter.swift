@@ -67,7 +67,9 @@ struct MQTTRouter: Sendable {
     }
 
     /// Asks for more than before, with an answer of its own.
-    mutating func raise(_ filter: String, to subscription: MQTTSubscription) -> Promise<QualityOfService> {
+    mutating func raise(_ filter: String, to subscription: MQTTSubscription) -> Promise<
+        QualityOfService
+    > {
         let answer = Promise<QualityOfService>()
         entries[filter]?.subscription = subscription
         entries[filter]?.answer = answer

@@ -1,12 +1,13 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 import MQTTWire
 public import Waybill
 package import WaybillLink
 import WireCore
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
 
 /// MQTT 3.1.1 and 5 over TCP, as a ``Waybill/Transport``.
 ///

@@ -35,7 +35,8 @@ public final class ManualClock: Clock {
     private struct State: Sendable {
         var now = WireInstant.zero
         var timers = TimerQueue()
-        var sleepers: [UInt64: (token: UInt64, continuation: CheckedContinuation<Void, Never>)] = [:]
+        var sleepers: [UInt64: (token: UInt64, continuation: CheckedContinuation<Void, Never>)] =
+            [:]
         var lastSleeper: UInt64 = 0
         var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }

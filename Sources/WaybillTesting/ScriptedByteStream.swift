@@ -1,12 +1,13 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 public import Waybill
 package import WaybillLink
 public import WaybillMQTT
 import WireCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// The other end of a connection, byte by byte: expects these, answers those, breaks off there.
 ///
@@ -101,7 +102,8 @@ public final class ScriptedByteStream: Sendable {
             while true {
                 let outcome = Locked(ReadOutcome.nothing)
                 _ = buffer.fill { space in
-                    guard case .bytes(let count) = (try? stream.read(into: space)) ?? .nothing else {
+                    guard case .bytes(let count) = (try? stream.read(into: space)) ?? .nothing
+                    else {
                         return nil
                     }
                     outcome.withLock { $0 = .bytes(count) }

@@ -1,7 +1,9 @@
 #if canImport(Darwin)
-import os
+    import os
+#elseif WAYBILL_THREAD_SANITIZER
+    import Glibc
 #else
-package import Synchronization
+    package import Synchronization
 #endif
 
 /// A value and the one lock around it.
@@ -10,36 +12,75 @@ package import Synchronization
 /// it never spans an `await`. User code is never called inside.
 package struct Locked<State>: ~Copyable, Sendable {
     #if canImport(Darwin)
-    // `uncheckedState` only waives the check that the initial value may cross isolation domains;
-    // `init` takes it as `sending`, which is that check.
-    private let lock: OSAllocatedUnfairLock<State>
+        // `uncheckedState` only waives the check that the initial value may cross isolation domains;
+        // `init` takes it as `sending`, which is that check.
+        private let lock: OSAllocatedUnfairLock<State>
 
-    package init(_ state: sending State) {
-        lock = OSAllocatedUnfairLock(uncheckedState: state)
-    }
+        package init(_ state: sending State) {
+            lock = OSAllocatedUnfairLock(uncheckedState: state)
+        }
 
-    package func withLock<Result, Failure: Error>(
-        _ body: (inout State) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        lock.lock()
-        defer { lock.unlock() }
-        return try lock.withLockUnchecked { state throws(Failure) in try body(&state) }
-    }
+        package func withLock<Output, Failure: Error>(
+            _ body: (inout State) throws(Failure) -> Output
+        ) throws(Failure) -> Output {
+            let result = lock.withLockUnchecked { state -> Result<Output, Failure> in
+                do throws(Failure) { return .success(try body(&state)) } catch {
+                    return .failure(error)
+                }
+            }
+            return try result.get()
+        }
+    #elseif WAYBILL_THREAD_SANITIZER
+        // The thread sanitizer knows pthread's locks and not the standard library's: with those, it would
+        // report every use of a lock as a race. Never part of an ordinary build.
+        private let box: PthreadBox<State>
+
+        package init(_ state: sending State) {
+            box = PthreadBox(state)
+        }
+
+        package func withLock<Output, Failure: Error>(
+            _ body: (inout State) throws(Failure) -> Output
+        ) throws(Failure) -> Output {
+            pthread_mutex_lock(box.mutex)
+            defer { pthread_mutex_unlock(box.mutex) }
+            return try body(&box.state)
+        }
     #else
-    @usableFromInline
-    package let mutex: Mutex<State>
+        @usableFromInline
+        package let mutex: Mutex<State>
 
-    @inlinable
-    package init(_ state: sending State) {
-        mutex = Mutex(state)
-    }
+        @inlinable
+        package init(_ state: sending State) {
+            mutex = Mutex(state)
+        }
 
-    /// Runs `body` with the value while the lock is held.
-    @inlinable
-    package func withLock<Result: ~Copyable, Failure: Error>(
-        _ body: (inout sending State) throws(Failure) -> sending Result
-    ) throws(Failure) -> sending Result {
-        try mutex.withLock(body)
-    }
+        /// Runs `body` with the value while the lock is held.
+        @inlinable
+        package func withLock<Result: ~Copyable, Failure: Error>(
+            _ body: (inout sending State) throws(Failure) -> sending Result
+        ) throws(Failure) -> sending Result {
+            try mutex.withLock(body)
+        }
     #endif
 }
+
+#if WAYBILL_THREAD_SANITIZER
+    /// `@unchecked Sendable`, because: the state is touched with the mutex locked only.
+    private final class PthreadBox<State>: @unchecked Sendable {
+        // Allocated in `init` and freed in `deinit`: valid as long as the object.
+        let mutex: UnsafeMutablePointer<pthread_mutex_t>
+        var state: State
+
+        init(_ state: State) {
+            self.state = state
+            mutex = .allocate(capacity: 1)
+            pthread_mutex_init(mutex, nil)
+        }
+
+        deinit {
+            pthread_mutex_destroy(mutex)
+            mutex.deallocate()
+        }
+    }
+#endif

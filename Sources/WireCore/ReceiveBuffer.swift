@@ -52,6 +52,7 @@ package struct ReceiveBuffer: Sendable {
     ///   - minimum: How much space there must be at the least, in bytes.
     ///   - read: Fills a prefix of the space and returns its length, or nil when it read nothing.
     /// - Returns: What `read` returned.
+    /// - Throws: What `read` throws.
     package mutating func fill<Failure: Error>(
         atLeast minimum: Int = 1,
         _ read: (UnsafeMutableRawBufferPointer) throws(Failure) -> Int?

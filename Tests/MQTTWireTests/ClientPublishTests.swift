@@ -16,7 +16,11 @@ import WireCore
         var harness = try ClientHarness(version)
         try harness.publish(.atLeastOnce, 1)
         try harness.publish(.atLeastOnce, 2)
-        #expect(harness.sent == [.message("1", .atLeastOnce, id: 1), .message("2", .atLeastOnce, id: 2)])
+        #expect(
+            harness.sent == [
+                .message("1", .atLeastOnce, id: 1), .message("2", .atLeastOnce, id: 2),
+            ]
+        )
         harness.receive(.puback(.ack(2)))
         #expect(harness.told() == ["published 2 Success (0x00)"])
         harness.receive(.pubcomp(.ack(1)), .pubrec(.ack(1)))
@@ -61,17 +65,27 @@ import WireCore
     @Test("The window holds back messages, and nothing else (3.3.4-7, 3.3.4-8)")
     func window() throws {
         var harness = try ClientHarness(.v5) { $0.inflightWindow = 2 }
-        for number in 1...5 { try harness.publish(number == 2 ? .exactlyOnce : .atLeastOnce, number) }
+        for number in 1...5 {
+            try harness.publish(number == 2 ? .exactlyOnce : .atLeastOnce, number)
+        }
         #expect(harness.sent.count == 2)
         try harness.publish(.atMostOnce, 9)
-        try harness.client.subscribe([MQTTSubscription(filter: "a")], call: Call(7), at: harness.now)
+        try harness.client.subscribe(
+            [MQTTSubscription(filter: "a")],
+            call: Call(7),
+            at: harness.now
+        )
         #expect(harness.sent.map(\.kind) == [.publish, .subscribe])
         harness.receive(.puback(.ack(1)))
         #expect(harness.sent == [.message("3", .atLeastOnce, id: 4)])
         harness.receive(.pubrec(.ack(2)))
         #expect(harness.sent == [.pubrel(.ack(2))], "QoS 2 keeps its place until PUBCOMP")
         harness.receive(.pubcomp(.ack(2)), .puback(.ack(4)))
-        #expect(harness.sent == [.message("4", .atLeastOnce, id: 5), .message("5", .atLeastOnce, id: 6)])
+        #expect(
+            harness.sent == [
+                .message("4", .atLeastOnce, id: 5), .message("5", .atLeastOnce, id: 6),
+            ]
+        )
     }
 
     @Test("The server's Receive Maximum lowers the window (4.9.0-1)")
@@ -87,7 +101,11 @@ import WireCore
     func identifiers() throws {
         var harness = try ClientHarness(.v5) { $0.inflightWindow = 65_535 }
         try harness.publish(.atLeastOnce, 0)
-        try harness.client.subscribe([MQTTSubscription(filter: "a")], call: Call(1), at: harness.now)
+        try harness.client.subscribe(
+            [MQTTSubscription(filter: "a")],
+            call: Call(1),
+            at: harness.now
+        )
         _ = harness.sent
         var seen: Set<UInt16> = []
         for number in 0..<70_000 {
@@ -107,7 +125,11 @@ import WireCore
         // All at once: every identifier is given out, and then there is none left.
         for number in 0..<65_533 { try harness.publish(.atLeastOnce, number) }
         #expect(throws: MQTTSendError.noPacketIdentifierLeft) {
-            try harness.client.subscribe([MQTTSubscription(filter: "b")], call: Call(9), at: harness.now)
+            try harness.client.subscribe(
+                [MQTTSubscription(filter: "b")],
+                call: Call(9),
+                at: harness.now
+            )
         }
     }
 
@@ -159,7 +181,10 @@ import WireCore
             call: Call(1),
             at: harness.now
         )
-        let expected = MQTTSubscribe(packetIdentifier: 1, subscriptions: [MQTTSubscription(filter: "a")])
+        let expected = MQTTSubscribe(
+            packetIdentifier: 1,
+            subscriptions: [MQTTSubscription(filter: "a")]
+        )
         #expect(harness.sent == [.subscribe(expected)], "no identifier where none is taken")
     }
 

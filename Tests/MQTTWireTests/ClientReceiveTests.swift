@@ -37,7 +37,10 @@ import WireTestSupport
     @Test("QoS 2 is delivered once, however often it is sent", arguments: MQTTVersion.allCases)
     func exactlyOnce(version: MQTTVersion) throws {
         var harness = try ClientHarness(version)
-        harness.receive(.message("a", .exactlyOnce, id: 5), .message("a", .exactlyOnce, id: 5, dup: true))
+        harness.receive(
+            .message("a", .exactlyOnce, id: 5),
+            .message("a", .exactlyOnce, id: 5, dup: true)
+        )
         #expect(harness.told() == ["message a"])
         #expect(harness.sent == [])
         harness.take(0)
@@ -195,7 +198,11 @@ import WireTestSupport
         }
         // With a session asked for, its presence is welcome; with a refusal it is not.
         let resumed = MQTTConnect(clientIdentifier: "c", cleanStart: false)
-        var harness = try ClientHarness(.v5, connect: resumed, connack: MQTTConnack(sessionPresent: true))
+        var harness = try ClientHarness(
+            .v5,
+            connect: resumed,
+            connack: MQTTConnack(sessionPresent: true)
+        )
         #expect(harness.client.isConnected)
         harness = try ClientHarness(.v5, connack: nil)
         try harness.client.connect(resumed, hasSessionState: true, at: harness.now)
@@ -215,7 +222,10 @@ import WireTestSupport
         #expect(harness.told().last == "closed unrequestedProblemInformation")
     }
 
-    @Test("SUBACK and UNSUBACK answer their own request, one code per filter", arguments: MQTTVersion.allCases)
+    @Test(
+        "SUBACK and UNSUBACK answer their own request, one code per filter",
+        arguments: MQTTVersion.allCases
+    )
     func subscribing(version: MQTTVersion) throws {
         var harness = try ClientHarness(version)
         let filters = ["a", "b"].map { MQTTSubscription(filter: $0) }
@@ -254,7 +264,9 @@ import WireTestSupport
         try harness.publish(.exactlyOnce, 2)
         try harness.client.unsubscribe(["a"], call: Call(3), at: harness.now)
         harness.endOfStream()
-        #expect(harness.told() == ["abandoned 1", "abandoned 3", "abandoned 2", "closed endOfStream"])
+        #expect(
+            harness.told() == ["abandoned 1", "abandoned 3", "abandoned 2", "closed endOfStream"]
+        )
         #expect(throws: MQTTSendError.notConnected) { try harness.publish(.atMostOnce) }
     }
 

@@ -25,7 +25,10 @@ func makeDecoder(
         #expect(Hex.text(writer.bytes) == Hex.text(row.bytes))
     }
 
-    @Test("Decoding gives the packet of the table, however the bytes arrive", arguments: GoldenPackets.rows)
+    @Test(
+        "Decoding gives the packet of the table, however the bytes arrive",
+        arguments: GoldenPackets.rows
+    )
     func decode(row: GoldenPackets.Row) {
         let verifier = DecoderVerifier { makeDecoder(row.version, row.role) }
         #expect(verifier.verify([(row.bytes, row.packet)]) == [])
@@ -56,7 +59,8 @@ func makeDecoder(
         var seen: Set<MQTTPropertyIdentifier> = []
         for identifier in MQTTPropertyIdentifier.allCases {
             let byte = identifier.rawValue
-            if GoldenPackets.rows.contains(where: { $0.version == .v5 && $0.bytes.contains(byte) }) {
+            if GoldenPackets.rows.contains(where: { $0.version == .v5 && $0.bytes.contains(byte) })
+            {
                 seen.insert(identifier)
             }
         }
@@ -127,7 +131,9 @@ func makeDecoder(
         let packet = MQTTPublish(topic: "t", payload: ByteSlice(copying: payload))
         var writer = ByteWriter()
         try packet.encode(into: &writer, version: .v3_1_1)
-        #expect(writer.count == packet.encodedSize(version: .v3_1_1, payloadByteCount: payload.count))
+        #expect(
+            writer.count == packet.encodedSize(version: .v3_1_1, payloadByteCount: payload.count)
+        )
         let headerLength = length < 128 ? 2 : length < 16_384 ? 3 : length < 2_097_152 ? 4 : 5
         #expect(writer.count == headerLength + length)
         var buffer = ReceiveBuffer()

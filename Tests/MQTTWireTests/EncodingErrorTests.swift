@@ -41,11 +41,17 @@ import WireTestSupport
         Row(packet: publish { $0.topic = "" }, error: .topicNameEmpty),
         Row(packet: publish { $0.topic = "a/+" }, error: .topicNameHasWildcard),
         Row(packet: publish { $0.topic = "a/#" }, version: .v3_1_1, error: .topicNameHasWildcard),
-        Row(packet: publish { $0.qualityOfService = .atLeastOnce }, error: .packetIdentifierMissing),
+        Row(
+            packet: publish { $0.qualityOfService = .atLeastOnce },
+            error: .packetIdentifierMissing
+        ),
         Row(packet: publish { $0.packetIdentifier = 1 }, error: .packetIdentifierNotAllowed),
         Row(packet: publish { $0.isDuplicate = true }, error: .duplicateNotAllowed),
         Row(packet: publish { $0.properties.responseTopic = "a/#" }, error: .topicNameHasWildcard),
-        Row(packet: publish { $0.properties.topicAlias = 0 }, error: .propertyOutOfRange(.topicAlias)),
+        Row(
+            packet: publish { $0.properties.topicAlias = 0 },
+            error: .propertyOutOfRange(.topicAlias)
+        ),
         Row(
             packet: publish { $0.properties.subscriptionIdentifiers = [268_435_456] },
             error: .propertyOutOfRange(.subscriptionIdentifier)
@@ -63,7 +69,10 @@ import WireTestSupport
             packet: publish { $0.properties.userProperties = [.init(name: long, value: "")] },
             error: .fieldTooLong("user property name")
         ),
-        Row(packet: connect { $0.clientIdentifier = "a\0" }, error: .nullCharacter("client identifier")),
+        Row(
+            packet: connect { $0.clientIdentifier = "a\0" },
+            error: .nullCharacter("client identifier")
+        ),
         Row(packet: connect { $0.userName = long }, error: .fieldTooLong("user name")),
         Row(
             packet: connect { $0.password = Array(long.utf8) },
@@ -92,8 +101,14 @@ import WireTestSupport
         Row(packet: subscribe("a#"), error: .topicFilterInvalid(.multiLevelWildcard)),
         Row(packet: subscribe("$share/g/a", noLocal: true), error: .noLocalOnSharedSubscription),
         Row(packet: subscribe("a", noLocal: true), version: .v3_1_1, error: .needsVersion5),
-        Row(packet: .subscribe(MQTTSubscribe(packetIdentifier: 1, subscriptions: [])), error: .noFilter),
-        Row(packet: .unsubscribe(MQTTUnsubscribe(packetIdentifier: 1, filters: [])), error: .noFilter),
+        Row(
+            packet: .subscribe(MQTTSubscribe(packetIdentifier: 1, subscriptions: [])),
+            error: .noFilter
+        ),
+        Row(
+            packet: .unsubscribe(MQTTUnsubscribe(packetIdentifier: 1, filters: [])),
+            error: .noFilter
+        ),
         Row(
             packet: .unsubscribe(MQTTUnsubscribe(packetIdentifier: 0, filters: ["a"])),
             error: .packetIdentifierMissing

@@ -36,7 +36,9 @@ enum GoldenPackets {
     private static let version3: [Row] = [
         // A plain hand-made client's three packets.
         row(
-            "3.1.1 CONNECT, plain client", .v3_1_1, .server,
+            "3.1.1 CONNECT, plain client",
+            .v3_1_1,
+            .server,
             "10 1C 0004 4D515454 04 02 00B4 0010 74776F6B 30313233 34353637 3839326B",
             .connect(
                 MQTTConnect(
@@ -47,19 +49,28 @@ enum GoldenPackets {
             )
         ),
         row(
-            "3.1.1 SUBSCRIBE, plain client", .v3_1_1, .server,
+            "3.1.1 SUBSCRIBE, plain client",
+            .v3_1_1,
+            .server,
             "82 09 0001 0004 74776F6B 00",
             .subscribe(
-                MQTTSubscribe(packetIdentifier: 1, subscriptions: [MQTTSubscription(filter: "twok")])
+                MQTTSubscribe(
+                    packetIdentifier: 1,
+                    subscriptions: [MQTTSubscription(filter: "twok")]
+                )
             )
         ),
         row(
-            "3.1.1 PUBLISH, plain client", .v3_1_1, .server,
+            "3.1.1 PUBLISH, plain client",
+            .v3_1_1,
+            .server,
             "30 0B 0004 74776F6B 68656C6C6F",
             .publish(MQTTPublish(topic: "twok", payload: ByteSlice(copying: "hello".utf8)))
         ),
         row(
-            "3.1.1 CONNECT, everything", .v3_1_1, .server,
+            "3.1.1 CONNECT, everything",
+            .v3_1_1,
+            .server,
             """
             10 29 0004 4D515454 04 F4 000A 0003 616263
             0004 77696C6C 0003 01 02 03
@@ -83,31 +94,52 @@ enum GoldenPackets {
             )
         ),
         row(
-            "3.1.1 CONNACK accepted, session present", .v3_1_1, .client, "20 02 01 00",
+            "3.1.1 CONNACK accepted, session present",
+            .v3_1_1,
+            .client,
+            "20 02 01 00",
             .connack(MQTTConnack(sessionPresent: true))
         ),
         row(
-            "3.1.1 CONNACK 1", .v3_1_1, .client, "20 02 00 01",
+            "3.1.1 CONNACK 1",
+            .v3_1_1,
+            .client,
+            "20 02 00 01",
             .connack(MQTTConnack(reasonCode: .unsupportedProtocolVersion))
         ),
         row(
-            "3.1.1 CONNACK 2", .v3_1_1, .client, "20 02 00 02",
+            "3.1.1 CONNACK 2",
+            .v3_1_1,
+            .client,
+            "20 02 00 02",
             .connack(MQTTConnack(reasonCode: .clientIdentifierNotValid))
         ),
         row(
-            "3.1.1 CONNACK 3", .v3_1_1, .client, "20 02 00 03",
+            "3.1.1 CONNACK 3",
+            .v3_1_1,
+            .client,
+            "20 02 00 03",
             .connack(MQTTConnack(reasonCode: .serverUnavailable))
         ),
         row(
-            "3.1.1 CONNACK 4", .v3_1_1, .client, "20 02 00 04",
+            "3.1.1 CONNACK 4",
+            .v3_1_1,
+            .client,
+            "20 02 00 04",
             .connack(MQTTConnack(reasonCode: .badUserNameOrPassword))
         ),
         row(
-            "3.1.1 CONNACK 5", .v3_1_1, .client, "20 02 00 05",
+            "3.1.1 CONNACK 5",
+            .v3_1_1,
+            .client,
+            "20 02 00 05",
             .connack(MQTTConnack(reasonCode: .notAuthorized))
         ),
         row(
-            "3.1.1 PUBLISH QoS 2, dup, retain", .v3_1_1, .client, "3D 07 0003 612F62 1234",
+            "3.1.1 PUBLISH QoS 2, dup, retain",
+            .v3_1_1,
+            .client,
+            "3D 07 0003 612F62 1234",
             .publish(
                 MQTTPublish(
                     topic: "a/b",
@@ -119,23 +151,37 @@ enum GoldenPackets {
             )
         ),
         row(
-            "3.1.1 PUBACK", .v3_1_1, .client, "40 02 0007",
+            "3.1.1 PUBACK",
+            .v3_1_1,
+            .client,
+            "40 02 0007",
             .puback(MQTTAcknowledgement(packetIdentifier: 7))
         ),
         row(
-            "3.1.1 PUBREC", .v3_1_1, .client, "50 02 FFFF",
+            "3.1.1 PUBREC",
+            .v3_1_1,
+            .client,
+            "50 02 FFFF",
             .pubrec(MQTTAcknowledgement(packetIdentifier: 0xFFFF))
         ),
         row(
-            "3.1.1 PUBREL", .v3_1_1, .client, "62 02 0007",
+            "3.1.1 PUBREL",
+            .v3_1_1,
+            .client,
+            "62 02 0007",
             .pubrel(MQTTAcknowledgement(packetIdentifier: 7))
         ),
         row(
-            "3.1.1 PUBCOMP", .v3_1_1, .client, "70 02 0007",
+            "3.1.1 PUBCOMP",
+            .v3_1_1,
+            .client,
+            "70 02 0007",
             .pubcomp(MQTTAcknowledgement(packetIdentifier: 7))
         ),
         row(
-            "3.1.1 SUBSCRIBE, two filters", .v3_1_1, .server,
+            "3.1.1 SUBSCRIBE, two filters",
+            .v3_1_1,
+            .server,
             "82 0E 000A 0003 612F62 01 0003 632F64 02",
             .subscribe(
                 MQTTSubscribe(
@@ -148,7 +194,10 @@ enum GoldenPackets {
             )
         ),
         row(
-            "3.1.1 SUBACK", .v3_1_1, .client, "90 06 000A 00 01 02 80",
+            "3.1.1 SUBACK",
+            .v3_1_1,
+            .client,
+            "90 06 000A 00 01 02 80",
             .suback(
                 MQTTSuback(
                     packetIdentifier: 10,
@@ -157,29 +206,43 @@ enum GoldenPackets {
             )
         ),
         row(
-            "3.1.1 UNSUBSCRIBE", .v3_1_1, .server, "A2 0C 000B 0003 612F62 0003 632F64",
+            "3.1.1 UNSUBSCRIBE",
+            .v3_1_1,
+            .server,
+            "A2 0C 000B 0003 612F62 0003 632F64",
             .unsubscribe(MQTTUnsubscribe(packetIdentifier: 11, filters: ["a/b", "c/d"]))
         ),
         row(
-            "3.1.1 UNSUBACK", .v3_1_1, .client, "B0 02 000B",
+            "3.1.1 UNSUBACK",
+            .v3_1_1,
+            .client,
+            "B0 02 000B",
             .unsuback(MQTTUnsuback(packetIdentifier: 11))
         ),
         row("3.1.1 PINGREQ", .v3_1_1, .server, "C0 00", .pingreq),
         row("3.1.1 PINGRESP", .v3_1_1, .client, "D0 00", .pingresp),
         row("3.1.1 DISCONNECT", .v3_1_1, .server, "E0 00", .disconnect(MQTTDisconnect())),
         row(
-            "3.1.1 PUBLISH, byte order mark kept", .v3_1_1, .client, "30 06 0004 EFBBBF 61",
+            "3.1.1 PUBLISH, byte order mark kept",
+            .v3_1_1,
+            .client,
+            "30 06 0004 EFBBBF 61",
             .publish(MQTTPublish(topic: "\u{FEFF}a"))
         ),
     ]
 
     private static let version5: [Row] = [
         row(
-            "5 CONNECT, least", .v5, .server, "10 0D 0004 4D515454 05 02 003C 00 0000",
+            "5 CONNECT, least",
+            .v5,
+            .server,
+            "10 0D 0004 4D515454 05 02 003C 00 0000",
             .connect(MQTTConnect())
         ),
         row(
-            "5 CONNECT, everything", .v5, .server,
+            "5 CONNECT, everything",
+            .v5,
+            .server,
             """
             10 5E 0004 4D515454 05 CE 000A
             28 11 0000003C 21 0014 27 00001000 22 000A 19 01 17 00
@@ -223,7 +286,9 @@ enum GoldenPackets {
             )
         ),
         row(
-            "5 CONNACK, everything", .v5, .client,
+            "5 CONNACK, everything",
+            .v5,
+            .client,
             """
             20 40 01 00 3D
             11 00000001 21 0002 24 01 25 00 27 00000400 12 0002 6964 22 0003
@@ -256,15 +321,23 @@ enum GoldenPackets {
             )
         ),
         row(
-            "5 CONNACK, not authorized", .v5, .client, "20 03 00 87 00",
+            "5 CONNACK, not authorized",
+            .v5,
+            .client,
+            "20 03 00 87 00",
             .connack(MQTTConnack(reasonCode: .notAuthorized))
         ),
         row(
-            "5 PUBLISH QoS 0", .v5, .client, "30 08 0003 612F62 00 6869",
+            "5 PUBLISH QoS 0",
+            .v5,
+            .client,
+            "30 08 0003 612F62 00 6869",
             .publish(MQTTPublish(topic: "a/b", payload: ByteSlice(copying: "hi".utf8)))
         ),
         row(
-            "5 PUBLISH, everything", .v5, .client,
+            "5 PUBLISH, everything",
+            .v5,
+            .client,
             """
             35 2A 0001 74 0102
             23 01 01 02 00000009 23 0004 08 0001 72 09 0002 0A0B
@@ -292,19 +365,31 @@ enum GoldenPackets {
             )
         ),
         row(
-            "5 PUBLISH by alias alone", .v5, .client, "30 06 0000 03 23 0004",
+            "5 PUBLISH by alias alone",
+            .v5,
+            .client,
+            "30 06 0000 03 23 0004",
             .publish(MQTTPublish(topic: "", properties: properties { $0.topicAlias = 4 }))
         ),
         row(
-            "5 PUBACK, short", .v5, .client, "40 02 0007",
+            "5 PUBACK, short",
+            .v5,
+            .client,
+            "40 02 0007",
             .puback(MQTTAcknowledgement(packetIdentifier: 7))
         ),
         row(
-            "5 PUBACK, reason", .v5, .client, "40 03 0007 10",
+            "5 PUBACK, reason",
+            .v5,
+            .client,
+            "40 03 0007 10",
             .puback(MQTTAcknowledgement(packetIdentifier: 7, reasonCode: .noMatchingSubscribers))
         ),
         row(
-            "5 PUBREC, reason and properties", .v5, .client, "50 08 0007 97 04 1F 0001 71",
+            "5 PUBREC, reason and properties",
+            .v5,
+            .client,
+            "50 08 0007 97 04 1F 0001 71",
             .pubrec(
                 MQTTAcknowledgement(
                     packetIdentifier: 7,
@@ -314,15 +399,25 @@ enum GoldenPackets {
             )
         ),
         row(
-            "5 PUBREL, not found", .v5, .client, "62 03 0007 92",
+            "5 PUBREL, not found",
+            .v5,
+            .client,
+            "62 03 0007 92",
             .pubrel(MQTTAcknowledgement(packetIdentifier: 7, reasonCode: .packetIdentifierNotFound))
         ),
         row(
-            "5 PUBCOMP", .v5, .client, "70 03 0007 92",
-            .pubcomp(MQTTAcknowledgement(packetIdentifier: 7, reasonCode: .packetIdentifierNotFound))
+            "5 PUBCOMP",
+            .v5,
+            .client,
+            "70 03 0007 92",
+            .pubcomp(
+                MQTTAcknowledgement(packetIdentifier: 7, reasonCode: .packetIdentifierNotFound)
+            )
         ),
         row(
-            "5 SUBSCRIBE, options and identifier", .v5, .server,
+            "5 SUBSCRIBE, options and identifier",
+            .v5,
+            .server,
             "82 0D 000A 02 0B 05 0005 612F622F23 2E",
             .subscribe(
                 MQTTSubscribe(
@@ -341,15 +436,24 @@ enum GoldenPackets {
             )
         ),
         row(
-            "5 SUBACK", .v5, .client, "90 05 000A 00 01 87",
+            "5 SUBACK",
+            .v5,
+            .client,
+            "90 05 000A 00 01 87",
             .suback(MQTTSuback(packetIdentifier: 10, reasonCodes: [.grantedQoS1, .notAuthorized]))
         ),
         row(
-            "5 UNSUBSCRIBE", .v5, .server, "A2 08 000B 00 0003 612F62",
+            "5 UNSUBSCRIBE",
+            .v5,
+            .server,
+            "A2 08 000B 00 0003 612F62",
             .unsubscribe(MQTTUnsubscribe(packetIdentifier: 11, filters: ["a/b"]))
         ),
         row(
-            "5 UNSUBACK", .v5, .client, "B0 05 000B 00 00 11",
+            "5 UNSUBACK",
+            .v5,
+            .client,
+            "B0 05 000B 00 00 11",
             .unsuback(
                 MQTTUnsuback(packetIdentifier: 11, reasonCodes: [.success, .noSubscriptionExisted])
             )
@@ -358,11 +462,17 @@ enum GoldenPackets {
         row("5 PINGRESP", .v5, .client, "D0 00", .pingresp),
         row("5 DISCONNECT, normal", .v5, .client, "E0 00", .disconnect(MQTTDisconnect())),
         row(
-            "5 DISCONNECT, reason", .v5, .client, "E0 01 8E",
+            "5 DISCONNECT, reason",
+            .v5,
+            .client,
+            "E0 01 8E",
             .disconnect(MQTTDisconnect(reasonCode: .sessionTakenOver))
         ),
         row(
-            "5 DISCONNECT, server reference", .v5, .client, "E0 06 9C 04 1C 0001 73",
+            "5 DISCONNECT, server reference",
+            .v5,
+            .client,
+            "E0 06 9C 04 1C 0001 73",
             .disconnect(
                 MQTTDisconnect(
                     reasonCode: .useAnotherServer,
@@ -372,7 +482,10 @@ enum GoldenPackets {
         ),
         row("5 AUTH, success", .v5, .client, "F0 00", .auth(MQTTAuth())),
         row(
-            "5 AUTH, continue", .v5, .client, "F0 06 18 04 15 0001 6D",
+            "5 AUTH, continue",
+            .v5,
+            .client,
+            "F0 06 18 04 15 0001 6D",
             .auth(
                 MQTTAuth(
                     reasonCode: .continueAuthentication,

@@ -4,9 +4,9 @@ import WireCore
 import WireTestSupport
 
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+    import FoundationEssentials
 #else
-import Foundation
+    import Foundation
 #endif
 
 @Suite("MQTT codec: mutated input") struct MutationTests {
@@ -15,7 +15,10 @@ import Foundation
     /// Inputs for each of the seeds: ten million in all in the extended set.
     static let count = isExtended ? 2_500_000 : 5_000
 
-    @Test("Whatever comes, the decoder yields packets, asks for more or refuses", arguments: 41...44)
+    @Test(
+        "Whatever comes, the decoder yields packets, asks for more or refuses",
+        arguments: 41...44
+    )
     func mutated(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let rows = GoldenPackets.rows
@@ -48,7 +51,9 @@ import Foundation
     }
 
     private func mutate(_ bytes: inout [UInt8], _ generator: inout SeededGenerator) {
-        guard !bytes.isEmpty else { return bytes.append(UInt8(truncatingIfNeeded: generator.next())) }
+        guard !bytes.isEmpty else {
+            return bytes.append(UInt8(truncatingIfNeeded: generator.next()))
+        }
         let random = generator.next()
         let index = Int(random >> 16 % UInt64(bytes.count))
         switch random & 0x07 {
@@ -69,7 +74,8 @@ import Foundation
         do {
             try packet.encode(into: &writer, version: version)
         } catch MQTTEncodingError.clientIdentifierMissing {
-            return  // A client must not send it; a server answers it with a return code (3.1.1, 3.1.3-8).
+            // A client must not send it; a server answers it with a return code (3.1.1, 3.1.3-8).
+            return
         } catch {
             Issue.record("\(error) for \(packet)")
             return
@@ -77,7 +83,11 @@ import Foundation
         var buffer = ReceiveBuffer(capacity: 256)
         buffer.append(writer.bytes)
         for role in [MQTTRole.client, .server] {
-            var decoder = MQTTPacketDecoder(version: version, role: role, maximumPacketSize: 1 << 20)
+            var decoder = MQTTPacketDecoder(
+                version: version,
+                role: role,
+                maximumPacketSize: 1 << 20
+            )
             var copy = buffer
             if let again = try? decoder.next(&copy) {
                 #expect(again == packet)

@@ -86,7 +86,11 @@ import WireTestSupport
         }
     }
 
-    @Test("Messages of all qualities go there and back, in order", arguments: MQTTVersion.allCases, 51...53)
+    @Test(
+        "Messages of all qualities go there and back, in order",
+        arguments: MQTTVersion.allCases,
+        51...53
+    )
     func echo(version: MQTTVersion, seed: UInt64) throws {
         var pair = Pair(version, seed: seed)
         let request = MQTTConnect(version: version, clientIdentifier: "c")

@@ -55,7 +55,11 @@ import WireTestSupport
         v5("E1 00", .reservedFlags(.disconnect)),
         v5("F1 00", .reservedFlags(.auth)),
         v5("D0 FF FF FF FF", .variableByteIntegerInvalid),
-        v5("30 FF FF FF 7F", .packetTooLarge(byteCount: 268_435_460, maximum: 1 << 20), .packetTooLarge),
+        v5(
+            "30 FF FF FF 7F",
+            .packetTooLarge(byteCount: 268_435_460, maximum: 1 << 20),
+            .packetTooLarge
+        ),
         v5("10 00", .unexpectedPacket(.connect), .protocolError),
         v5("82 00", .unexpectedPacket(.subscribe), .protocolError),
         v5("A2 00", .unexpectedPacket(.unsubscribe), .protocolError),
@@ -110,7 +114,9 @@ import WireTestSupport
     private static let connect: [Row] = [
         v5("10 0D 0004 4D515445 05 02 003C 00 0000", .server, .protocolNameInvalid),
         v5(
-            "10 0D 0004 4D515454 06 02 003C 00 0000", .server, .protocolVersionUnsupported,
+            "10 0D 0004 4D515454 06 02 003C 00 0000",
+            .server,
+            .protocolVersionUnsupported,
             .unsupportedProtocolVersion
         ),
         v5("10 0D 0004 4D515454 05 03 003C 00 0000", .server, .reservedBits(.connect)),
@@ -118,13 +124,17 @@ import WireTestSupport
         v5("10 0D 0004 4D515454 05 22 003C 00 0000", .server, .reservedBits(.connect)),
         v5("10 0D 0004 4D515454 05 1E 003C 00 0000", .server, .qualityOfServiceInvalid),
         v5(
-            "10 0F 0004 4D515454 04 42 003C 0000 0001 61", .server, .passwordWithoutUserName,
+            "10 0F 0004 4D515454 04 42 003C 0000 0001 61",
+            .server,
+            .passwordWithoutUserName,
             .protocolError
         ),
         v5("10 0E 0004 4D515454 05 02 003C 00 0000 00", .server, .trailingBytes(.connect)),
         v5("10 0D 0004 4D515454 05 82 003C 00 0000", .server, .fieldTruncated(.connect)),
         v5(
-            "10 13 0004 4D515454 05 06 003C 00 0000 00 0001 23 0000", .server, .topicNameInvalid,
+            "10 13 0004 4D515454 05 06 003C 00 0000 00 0001 23 0000",
+            .server,
+            .topicNameInvalid,
             .topicNameInvalid
         ),
     ]

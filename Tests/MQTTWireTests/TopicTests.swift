@@ -30,7 +30,8 @@ import WireTestSupport
         arguments: [
             ("", MQTTTopicFilter.Fault.empty), ("a\0b", .nullCharacter),
             ("sport/tennis#", .multiLevelWildcard), ("sport/tennis/#/ranking", .multiLevelWildcard),
-            ("#/", .multiLevelWildcard), ("##", .multiLevelWildcard), ("sport+", .singleLevelWildcard),
+            ("#/", .multiLevelWildcard), ("##", .multiLevelWildcard),
+            ("sport+", .singleLevelWildcard),
             ("a/+b", .singleLevelWildcard), ("++", .singleLevelWildcard), ("$share/", .shareName),
             ("$share/group", .shareName), ("$share//a", .shareName), ("$share/g+/a", .shareName),
             ("$share/g/", .shareName), ("$share/g#/a", .shareName),

@@ -50,7 +50,10 @@ struct MosquittoTests {
         await transport.shutdown()
     }
 
-    @Test("A retained message comes to those who subscribe later, and can be deleted", arguments: versions)
+    @Test(
+        "A retained message comes to those who subscribe later, and can be deleted",
+        arguments: versions
+    )
     func retained(version: MQTTConfiguration.Version) async throws {
         let transport = try MosquittoServer.transport(version)
         let provider = Provider<WireEntry>(transport: transport)
@@ -71,7 +74,10 @@ struct MosquittoTests {
         await later.shutdown()
     }
 
-    @Test("A will is published when the connection is lost, and not after a farewell", arguments: versions)
+    @Test(
+        "A will is published when the connection is lost, and not after a farewell",
+        arguments: versions
+    )
     func will(version: MQTTConfiguration.Version) async throws {
         let watcher = try MosquittoServer.transport(version)
         let watching = Provider<WireEntry>(transport: watcher)
@@ -87,11 +93,15 @@ struct MosquittoTests {
         await polite.shutdown()
 
         // One whose client identifier is taken over: the broker cuts it off.
-        let sudden = try MosquittoServer.transport(version) { $0.clientIdentifier = "twin\(topic.count)" }
+        let sudden = try MosquittoServer.transport(version) {
+            $0.clientIdentifier = "twin\(topic.count)"
+        }
         let other = Will(topic: "\(topic)/sudden", body: "lost", qos: .atLeastOnce)
         try await Provider<WireEntry>(transport: sudden)
             .request(.connect(ConnectOptions(will: other)))
-        let twin = try MosquittoServer.transport(version) { $0.clientIdentifier = "twin\(topic.count)" }
+        let twin = try MosquittoServer.transport(version) {
+            $0.clientIdentifier = "twin\(topic.count)"
+        }
         try await Provider<WireEntry>(transport: twin).request(.connect())
 
         let heard = try await collect(1, messages)
@@ -100,12 +110,17 @@ struct MosquittoTests {
         for transport in [watcher, sudden, twin] { await transport.shutdown() }
     }
 
-    @Test("Wildcards reach typed streams, overlapping ones each get a message once", arguments: versions)
+    @Test(
+        "Wildcards reach typed streams, overlapping ones each get a message once",
+        arguments: versions
+    )
     func wildcards(version: MQTTConfiguration.Version) async throws {
         let transport = try MosquittoServer.transport(version)
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()
-        let all: Messages<String> = try await provider.messages(.subscribe("\(topic)/#", .exactlyOnce))
+        let all: Messages<String> = try await provider.messages(
+            .subscribe("\(topic)/#", .exactlyOnce)
+        )
         let one: Messages<String> = try await provider.messages(
             .subscribe("\(topic)/+/x", .exactlyOnce)
         )
@@ -177,7 +192,9 @@ struct MosquittoTests {
             return streams
         }
         for number in 0..<1_000 {
-            try await provider.request(.send(.init("\(number)"), to: "\(topic)/\(number)", .atMostOnce))
+            try await provider.request(
+                .send(.init("\(number)"), to: "\(topic)/\(number)", .atMostOnce)
+            )
         }
         for (number, messages) in streams {
             #expect(try await collect(1, messages).first?.text == "\(number)")

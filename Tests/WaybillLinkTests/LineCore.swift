@@ -1,3 +1,4 @@
+import Glibc
 import WaybillLink
 import WireCore
 
@@ -25,9 +26,9 @@ struct LineCore: ProtocolCore {
     mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         while true {
             let length = buffer.withUnsafeBytes { bytes -> Int? in
-                var index = scanned
-                while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
-                return index < bytes.count ? index : nil
+                guard let start = bytes.baseAddress, scanned < bytes.count else { return nil }
+                let found = memchr(start + scanned, 10, bytes.count - scanned)
+                return found.map { UnsafeRawPointer($0) - start }
             }
             guard let length else {
                 scanned = buffer.count

@@ -1,81 +1,84 @@
 #if os(Linux)
-import Glibc
-import WaybillLink
+    import Glibc
+    import WaybillLink
 
-/// A listening socket that does only what a test tells it.
-final class SilentListener: Sendable {
-    struct Failure: Error {
-        let call: String
-        let number: Int32
-    }
-
-    let port: UInt16
-    private let descriptor: Int32
-    private let fillers: [Int32]
-
-    /// Listens on 127.0.0.1. With no backlog the kernel's queue is filled at once, so that further
-    /// connections are neither accepted nor refused.
-    init(backlog: Int32 = 0) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        try withUnsafeMutablePointer(to: &address) { pointer in
-            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                guard bind(listener, $0, size) == 0 else { throw Failure(call: "bind", number: errno) }
-                guard listen(listener, backlog) == 0, getsockname(listener, $0, &size) == 0 else {
-                    throw Failure(call: "listen", number: errno)
-                }
-            }
+    /// A listening socket that does only what a test tells it.
+    final class SilentListener: Sendable {
+        struct Failure: Error {
+            let call: String
+            let number: Int32
         }
-        descriptor = listener
-        port = UInt16(bigEndian: address.sin_port)
-        var fillers: [Int32] = []
-        if backlog == 0 {
-            let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
-            for _ in 0..<4 {
-                let filler = socket(AF_INET, type, 0)
-                withUnsafePointer(to: &address) { pointer in
-                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                        _ = connect(filler, $0, size)
+
+        let port: UInt16
+        private let descriptor: Int32
+        private let fillers: [Int32]
+
+        /// Listens on 127.0.0.1. With no backlog the kernel's queue is filled at once, so that further
+        /// connections are neither accepted nor refused.
+        init(backlog: Int32 = 0) throws {
+            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            try withUnsafeMutablePointer(to: &address) { pointer in
+                try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    guard bind(listener, $0, size) == 0 else {
+                        throw Failure(call: "bind", number: errno)
+                    }
+                    guard listen(listener, backlog) == 0, getsockname(listener, $0, &size) == 0
+                    else {
+                        throw Failure(call: "listen", number: errno)
                     }
                 }
-                fillers.append(filler)
             }
+            descriptor = listener
+            port = UInt16(bigEndian: address.sin_port)
+            var fillers: [Int32] = []
+            if backlog == 0 {
+                let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+                for _ in 0..<4 {
+                    let filler = socket(AF_INET, type, 0)
+                    withUnsafePointer(to: &address) { pointer in
+                        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                            _ = connect(filler, $0, size)
+                        }
+                    }
+                    fillers.append(filler)
+                }
+            }
+            self.fillers = fillers
         }
-        self.fillers = fillers
-    }
 
-    /// Takes a connection and breaks it.
-    func acceptAndReset() throws {
-        let accepted = accept(descriptor, nil, nil)
-        guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
-        var option = linger(l_onoff: 1, l_linger: 0)
-        setsockopt(
-            accepted,
-            SOL_SOCKET,
-            SO_LINGER,
-            &option,
-            socklen_t(MemoryLayout<linger>.size)
-        )
-        Glibc.close(accepted)
-    }
+        /// Takes a connection and breaks it.
+        func acceptAndReset() throws {
+            let accepted = accept(descriptor, nil, nil)
+            guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
+            var option = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(
+                accepted,
+                SOL_SOCKET,
+                SO_LINGER,
+                &option,
+                socklen_t(MemoryLayout<linger>.size)
+            )
+            Glibc.close(accepted)
+        }
 
-    /// Takes a connection, writes, and finishes its own direction only.
-    func acceptAndWrite(_ text: String, thenFinish: Bool) throws {
-        let accepted = accept(descriptor, nil, nil)
-        guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
-        _ = text.withCString { write(accepted, $0, text.utf8.count) }
-        if thenFinish { shutdown(accepted, Int32(SHUT_WR)) }
-        var byte: UInt8 = 0
-        while read(accepted, &byte, 1) > 0 {}
-        Glibc.close(accepted)
-    }
+        /// Takes a connection, writes, and finishes its own direction only.
+        func acceptAndWrite(_ text: String, thenFinish: Bool) throws {
+            let accepted = accept(descriptor, nil, nil)
+            guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
+            _ = text.withCString { write(accepted, $0, text.utf8.count) }
+            if thenFinish { shutdown(accepted, Int32(SHUT_WR)) }
+            var byte: UInt8 = 0
+            while read(accepted, &byte, 1) > 0 {}
+            Glibc.close(accepted)
+        }
 
-    func close() {
-        for filler in fillers { Glibc.close(filler) }
-        Glibc.close(descriptor)
+        func close() {
+            for filler in fillers { Glibc.close(filler) }
+            Glibc.close(descriptor)
+        }
     }
-}
 #endif

@@ -18,28 +18,38 @@ import WaybillTesting
 
     static let rows: [Row] = [
         Row(name: "wildcard in a send", entry: .send("x", to: "a/+"), code: .invalidEntry),
-        Row(name: "wildcard at QoS 2", entry: .send("x", to: "#", qos: .exactlyOnce), code: .invalidEntry),
+        Row(
+            name: "wildcard at QoS 2",
+            entry: .send("x", to: "#", qos: .exactlyOnce),
+            code: .invalidEntry
+        ),
         Row(name: "NUL in a topic", entry: .send("x", to: "a\0"), code: .invalidEntry),
         Row(name: "empty topic", entry: .send("x", to: ""), code: .invalidEntry),
         Row(name: "over-long topic", entry: .send("x", to: long), code: .invalidEntry),
         Row(name: "no topic", entry: .command(.send), code: .invalidEntry),
         Row(
-            name: "over-long header", entry: .command(.send, topic: "t", headers: [long: "v"]),
+            name: "over-long header",
+            entry: .command(.send, topic: "t", headers: [long: "v"]),
             code: .invalidEntry
         ),
         Row(
-            name: "NUL in a header", entry: .command(.send, topic: "t", headers: ["n": "\0"]),
+            name: "NUL in a header",
+            entry: .command(.send, topic: "t", headers: ["n": "\0"]),
             code: .invalidEntry
         ),
         Row(
-            name: "headers in 3.1.1", entry: .command(.send, topic: "t", headers: ["n": "v"]),
-            code: .unsupported, version: .v3_1_1
+            name: "headers in 3.1.1",
+            entry: .command(.send, topic: "t", headers: ["n": "v"]),
+            code: .unsupported,
+            version: .v3_1_1
         ),
         Row(name: "begin", entry: .command(.begin(transaction: "x")), code: .unsupported),
         Row(name: "commit", entry: .command(.commit(transaction: "x")), code: .unsupported),
         Row(name: "abort", entry: .command(.abort(transaction: "x")), code: .unsupported),
         Row(
-            name: "nack in 3.1.1", entry: .command(.nack(.init(.number(1)))), code: .unsupported,
+            name: "nack in 3.1.1",
+            entry: .command(.nack(.init(.number(1)))),
+            code: .unsupported,
             version: .v3_1_1
         ),
         Row(
@@ -47,20 +57,32 @@ import WaybillTesting
             entry: .command(.ack(.init(.number(1)), transaction: "x")),
             code: .unsupported
         ),
-        Row(name: "body of a connect", entry: .command(.connect, body: .text("x")), code: .unsupported),
         Row(
-            name: "NUL in a user name", entry: .command(.connect(userName: "\0")), code: .invalidEntry
+            name: "body of a connect",
+            entry: .command(.connect, body: .text("x")),
+            code: .unsupported
         ),
         Row(
-            name: "password alone in 3.1.1", entry: .command(.connect(userName: nil, password: "x")),
-            code: .invalidEntry, version: .v3_1_1
+            name: "NUL in a user name",
+            entry: .command(.connect(userName: "\0")),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "password alone in 3.1.1",
+            entry: .command(.connect(userName: nil, password: "x")),
+            code: .invalidEntry,
+            version: .v3_1_1
         ),
         Row(
             name: "wildcard in a will",
             entry: .command(.connect(ConnectOptions(will: Will(topic: "#", body: "x")))),
             code: .invalidEntry
         ),
-        Row(name: "faulty filter to leave", entry: .command(.unsubscribe, topic: "a#"), code: .invalidEntry),
+        Row(
+            name: "faulty filter to leave",
+            entry: .command(.unsubscribe, topic: "a#"),
+            code: .invalidEntry
+        ),
     ]
 
     @Test("Each is refused before a connection is made", arguments: rows)
@@ -137,8 +159,10 @@ import WaybillTesting
     @Test("URLs that cannot be spoken or read are refused when the transport is made")
     func urls() throws {
         for (url, code) in [
-            ("mqtts://h", WaybillError.Code.unsupported), ("ws://h", .unsupported), ("h", .invalidEntry),
-            ("mqtt://", .invalidEntry), ("mqtt://h:0", .invalidEntry), ("mqtt://h:70000", .invalidEntry),
+            ("mqtts://h", WaybillError.Code.unsupported), ("ws://h", .unsupported),
+            ("h", .invalidEntry),
+            ("mqtt://", .invalidEntry), ("mqtt://h:0", .invalidEntry),
+            ("mqtt://h:70000", .invalidEntry),
             ("mqtt://h/path", .invalidEntry), ("", .invalidEntry),
         ] {
             #expect { try MQTTTransport(url: url) } throws: { ($0 as? WaybillError)?.code == code }

@@ -23,11 +23,14 @@ import WireTestSupport
     @Test("The bytes of a session, from CONNECT to DISCONNECT")
     func bytes() async throws {
         let script = ScriptedByteStream(
-            .expect(Self.connect), .reply(Self.connack),
-            .expect(("82 06 0001 0001 74 01" as Hex).bytes), .reply(("90 03 0001 01" as Hex).bytes),
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .expect(("82 06 0001 0001 74 01" as Hex).bytes),
+            .reply(("90 03 0001 01" as Hex).bytes),
             .expect(("32 06 0001 74 0002 78" as Hex).bytes),
             .reply(("32 06 0001 74 0009 79 40 02 0002" as Hex).bytes),
-            .expect(("40 02 0009" as Hex).bytes), .expect(("E0 00" as Hex).bytes)
+            .expect(("40 02 0009" as Hex).bytes),
+            .expect(("E0 00" as Hex).bytes)
         )
         let transport = try MQTTTransport(scripts: script, configuration: configuration())
         let provider = Provider<MQTTEntry>(transport: transport)
@@ -43,7 +46,10 @@ import WireTestSupport
     @Test("Dropped with calls pending: every one fails once, one state change")
     func droppedWithCallsPending() async throws {
         let script = ScriptedByteStream(
-            .expect(Self.connect), .reply(Self.connack), .skip(20 * 8), .reset
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .skip(20 * 8),
+            .reset
         )
         let transport = try MQTTTransport(scripts: script, configuration: configuration())
         let provider = Provider<MQTTEntry>(transport: transport)
@@ -72,8 +78,12 @@ import WireTestSupport
     func halfOpen() async throws {
         let clock = ManualClock()
         let script = ScriptedByteStream(
-            .expect(Self.connect), .reply(Self.connack), .skip(8), .reply(("90 03 0001 00" as Hex).bytes),
-            .expect(("C0 00" as Hex).bytes), .reply(("D0 00" as Hex).bytes),
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .skip(8),
+            .reply(("90 03 0001 00" as Hex).bytes),
+            .expect(("C0 00" as Hex).bytes),
+            .reply(("D0 00" as Hex).bytes),
             .expect(("C0 00" as Hex).bytes)
         )
         let transport = try MQTTTransport(
@@ -101,7 +111,8 @@ import WireTestSupport
         let silent = ScriptedByteStream(.expect(Self.connect))
         let mute = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(8))
         let transport = try MQTTTransport(
-            scripts: silent, mute,
+            scripts: silent,
+            mute,
             clock: clock,
             configuration: configuration()
         )
@@ -168,10 +179,14 @@ import WireTestSupport
         await expectError(.connectionRefused) { try await provider.request(.connect) }
     }
 
-    @Test("A server that breaks the protocol: typed error, streams end, the next request connects anew")
+    @Test(
+        "A server that breaks the protocol: typed error, streams end, the next request connects anew"
+    )
     func violation() async throws {
         let broken = ScriptedByteStream(
-            .expect(Self.connect), .reply(Self.connack), .skip(8),
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .skip(8),
             .reply(("90 03 0001 00 36 05 0001 61 0001" as Hex).bytes)
         )
         let fine = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(6))
@@ -192,7 +207,9 @@ import WireTestSupport
         let transport = try fixture.transport { $0.inflightWindow = 2 }
         let provider = Provider<MQTTEntry>(transport: transport)
         try await provider.request(.connect)
-        let tasks = (0..<50).map { _ in Task { try await provider.request(.send("x", qos: .exactlyOnce)) } }
+        let tasks = (0..<50).map { _ in
+            Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
+        }
         for _ in 0..<20 { await Task.yield() }
         for task in tasks { task.cancel() }
         for task in tasks {

@@ -5,7 +5,12 @@ import WaybillTesting
 
 /// One enum for all the tests: any command on any topic.
 enum MQTTEntry: EntryType {
-    case command(EntryCommand, topic: String? = nil, body: EntryBody = .none, headers: Headers = [:])
+    case command(
+        EntryCommand,
+        topic: String? = nil,
+        body: EntryBody = .none,
+        headers: Headers = [:]
+    )
 
     static func send(
         _ text: String,
@@ -29,7 +34,9 @@ enum MQTTEntry: EntryType {
 
     var topic: String? { if case .command(_, let topic, _, _) = self { topic } else { nil } }
 
-    var command: EntryCommand { if case .command(let command, _, _, _) = self { command } else { .connect } }
+    var command: EntryCommand {
+        if case .command(let command, _, _, _) = self { command } else { .connect }
+    }
 
     var body: EntryBody { if case .command(_, _, let body, _) = self { body } else { .none } }
 

@@ -14,7 +14,11 @@ struct TransportTests {
         return texts
     }
 
-    @Test("Every quality both ways, connecting on demand", arguments: versions, QualityOfService.allCases)
+    @Test(
+        "Every quality both ways, connecting on demand",
+        arguments: versions,
+        QualityOfService.allCases
+    )
     func qualities(version: MQTTConfiguration.Version, qos: QualityOfService) async throws {
         let fixture = try Fixture()
         let transport = try fixture.transport(version)
@@ -47,7 +51,9 @@ struct TransportTests {
         #expect(message.headers == ["b": "1", "a": "2", "b": "3"])
         #expect(message.details?.expiry == .seconds(90))
         #expect(message.text == #"{"a":1}"#)
-        #expect(message.qualityOfService == .atLeastOnce && !message.isRetained && message.id == nil)
+        #expect(
+            message.qualityOfService == .atLeastOnce && !message.isRetained && message.id == nil
+        )
         await transport.shutdown()
         await fixture.broker.stop()
     }
@@ -172,7 +178,10 @@ struct TransportTests {
         await fixture.broker.stop()
     }
 
-    @Test("A will is published when the connection is lost, not after a farewell", arguments: versions)
+    @Test(
+        "A will is published when the connection is lost, not after a farewell",
+        arguments: versions
+    )
     func will(version: MQTTConfiguration.Version) async throws {
         let fixture = try Fixture()
         let watcher = try fixture.transport(version)

@@ -18,7 +18,9 @@ import WaybillTesting
         #expect(mock.requests.count == 5)
     }
 
-    @Test("It is strict: what was not foreseen fails and is listed; what no transport sends is refused")
+    @Test(
+        "It is strict: what was not foreseen fails and is listed; what no transport sends is refused"
+    )
     func strict() async throws {
         let mock = MockTransport().expect(.send, topic: "a")
         await #expect(throws: WaybillError.self) { try await mock.perform(send("b")) }

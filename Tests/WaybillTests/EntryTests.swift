@@ -1,11 +1,12 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 import Testing
 import Waybill
 import WaybillTesting
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 @Suite("Entries become requests") struct EntryTests {
     let mock = MockTransport().expect(.send).expect(.connect)
@@ -182,7 +183,9 @@ import WaybillTesting
         let falling = provider(mock, Fixed(type: "a", number: 1), Fixed(type: "b", number: nil))
         #expect(try await falling.request(entry, as: Int.self) == 1)
         let none = provider(mock, Fixed(type: "a", number: nil))
-        let error = await expectError(.decodingFailed) { try await none.request(entry, as: Int.self) }
+        let error = await expectError(.decodingFailed) {
+            try await none.request(entry, as: Int.self)
+        }
         #expect(error?.underlying is Fixed.Failure)
     }
 }

@@ -162,7 +162,8 @@ final class Log: Sendable {
         var idempotent = SendOptions()
         idempotent.isIdempotent = true
         for (options, attempts) in [
-            (SendOptions(), 1), (SendOptions(qos: .atLeastOnce), 3), (SendOptions(qos: .exactlyOnce), 3),
+            (SendOptions(), 1), (SendOptions(qos: .atLeastOnce), 3),
+            (SendOptions(qos: .exactlyOnce), 3),
             (idempotent, 3),
         ] {
             let mock = MockTransport().expect(.send, .failure(lost))

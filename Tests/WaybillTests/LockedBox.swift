@@ -1,11 +1,11 @@
-import Synchronization
+import WireCore
 
 /// A value that tests share between tasks.
 final class LockedBox<Value: Sendable>: Sendable {
-    private let mutex: Mutex<Value>
+    private let mutex: Locked<Value>
 
     init(_ value: Value) {
-        mutex = Mutex(value)
+        mutex = Locked(value)
     }
 
     var value: Value { mutex.withLock { $0 } }

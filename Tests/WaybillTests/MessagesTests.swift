@@ -19,7 +19,9 @@ import WaybillTesting
         return texts
     }
 
-    @Test("Two subscribers of one topic each get each message once; when one leaves, the other stays")
+    @Test(
+        "Two subscribers of one topic each get each message once; when one leaves, the other stays"
+    )
     func twoSubscribers() async throws {
         let mock = MockTransport().expect(.subscribe)
         let provider = Provider<TestEntry>(transport: mock)
@@ -115,7 +117,9 @@ import WaybillTesting
             var iterator = messages.makeAsyncIterator()
             #expect(try await take(9, &iterator) == kept)
         }
-        let (failing, feed) = Messages<Message>.makeStream(policy: BufferPolicy(.fail, messageLimit: 3))
+        let (failing, feed) = Messages<Message>.makeStream(
+            policy: BufferPolicy(.fail, messageLimit: 3)
+        )
         feed.deliver((1...5).map(text))
         var iterator = failing.makeAsyncIterator()
         #expect(try await take(3, &iterator) == ["1", "2", "3"])
@@ -137,7 +141,9 @@ import WaybillTesting
         #expect(messages.droppedCount == 1)
     }
 
-    @Test("Cancelling an iteration ends its wait; letting go of the last copy ends the subscription")
+    @Test(
+        "Cancelling an iteration ends its wait; letting go of the last copy ends the subscription"
+    )
     func cancellation() async throws {
         let terminated = LockedBox(0)
         let started = LockedBox(false)
@@ -190,7 +196,9 @@ import WaybillTesting
         let mock = MockTransport().expect(.send, .reply("r")).expect(.subscribe).expect(.connect)
         let provider = Provider<TestEntry>(transport: mock)
         let reply = await withCheckedContinuation { continuation in
-            provider.request(of: String.self, entry: .send(.none)) { continuation.resume(returning: $0) }
+            provider.request(of: String.self, entry: .send(.none)) {
+                continuation.resume(returning: $0)
+            }
         }
         #expect(try reply.get() == "r")
         let receipt = await withCheckedContinuation { continuation in
@@ -221,7 +229,9 @@ import WaybillTesting
             .expect(.connect, .silence)
         let provider = Provider<TestEntry>(transport: mock)
         let result = await withCheckedContinuation { continuation in
-            provider.request(of: Message.self, entry: .send(.none)) { continuation.resume(returning: $0) }
+            provider.request(of: Message.self, entry: .send(.none)) {
+                continuation.resume(returning: $0)
+            }
         }
         #expect(throws: WaybillError.self) { try result.get() }
         let calls = LockedBox(0)

@@ -66,7 +66,9 @@ package struct DecoderVerifier<Output: Equatable & Sendable>: Sendable {
             return ["\(way): \(error) in \(Hex.text(pieces.joined().prefix(64)))"]
         }
         guard found == outputs else {
-            return ["\(way): \(found) instead of \(outputs), \(Hex.text(pieces.joined().prefix(64)))"]
+            return [
+                "\(way): \(found) instead of \(outputs), \(Hex.text(pieces.joined().prefix(64)))"
+            ]
         }
         return []
     }

@@ -105,7 +105,9 @@ package struct MQTTPacketDecoder: Sendable {
     ) throws(MQTTViolation) -> MQTTPublish {
         let qualityOfService = try reader.qualityOfService(header.flags >> 1 & 0x03)
         let isDuplicate = header.flags & 0x08 != 0
-        guard !isDuplicate || qualityOfService != .atMostOnce else { throw .qualityOfServiceInvalid }
+        guard !isDuplicate || qualityOfService != .atMostOnce else {
+            throw .qualityOfServiceInvalid
+        }
         let topic = try topic(from: &reader)
         var identifier: UInt16 = 0
         if qualityOfService != .atMostOnce { identifier = try reader.packetIdentifier(.publish) }

@@ -62,7 +62,9 @@ package struct MQTTPublish: Hashable, Sendable {
             return try encodeWithProperties(into: &writer, version: version, payload: payload)
         }
         let topicCount = topic.utf8.count
-        guard topicCount <= MQTTTopicName.maximumByteCount else { throw .fieldTooLong("topic name") }
+        guard topicCount <= MQTTTopicName.maximumByteCount else {
+            throw .fieldTooLong("topic name")
+        }
         guard topicCount > 0 else { throw .topicNameEmpty }
         let hasIdentifier = qualityOfService != .atMostOnce
         try checkIdentifier()

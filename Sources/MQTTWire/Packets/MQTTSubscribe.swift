@@ -34,7 +34,12 @@ package struct MQTTSubscription: Hashable, Sendable {
             | retainHandling.rawValue << 4
     }
 
-    fileprivate init(filter: String, options: UInt8, from reader: inout ByteReader, version: MQTTVersion)
+    fileprivate init(
+        filter: String,
+        options: UInt8,
+        from reader: inout ByteReader,
+        version: MQTTVersion
+    )
         throws(MQTTViolation)
     {
         guard options & (version == .v5 ? 0xC0 : 0xFC) == 0 else { throw .reservedBits(.subscribe) }

@@ -74,7 +74,9 @@ extension MQTTClientConnection {
             throw .unexpectedSessionPresent
         }
         let asked = request?.properties
-        guard asked?.requestResponseInformation == true || connack.properties.responseInformation == nil
+        guard
+            asked?.requestResponseInformation == true
+                || connack.properties.responseInformation == nil
         else { throw .unrequestedResponseInformation }
         guard asked?.authenticationMethod != nil || connack.properties.authenticationMethod == nil
         else { throw .unexpectedAuthentication }
@@ -147,7 +149,9 @@ extension MQTTClientConnection {
 
     private mutating func handleSuback(_ suback: MQTTSuback) throws(MQTTViolation) {
         try checkProblemInformation(suback.properties)
-        guard case .subscribe(let count) = publisher.inflight.entry(suback.packetIdentifier)?.exchange else {
+        guard
+            case .subscribe(let count) = publisher.inflight.entry(suback.packetIdentifier)?.exchange
+        else {
             return
         }
         guard suback.reasonCodes.count == count else { throw .reasonCodeCountWrong(.suback) }
@@ -158,7 +162,9 @@ extension MQTTClientConnection {
 
     private mutating func handleUnsuback(_ unsuback: MQTTUnsuback) throws(MQTTViolation) {
         try checkProblemInformation(unsuback.properties)
-        guard case .unsubscribe(let count) = publisher.inflight.entry(unsuback.packetIdentifier)?.exchange
+        guard
+            case .unsubscribe(let count) = publisher.inflight.entry(unsuback.packetIdentifier)?
+                .exchange
         else { return }
         guard configuration.version == .v3_1_1 || unsuback.reasonCodes.count == count else {
             throw .reasonCodeCountWrong(.unsuback)

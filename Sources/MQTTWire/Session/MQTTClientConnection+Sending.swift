@@ -82,7 +82,8 @@ extension MQTTClientConnection {
             throw .qualityOfServiceNotSupported(maximum: limits.maximumQoS)
         }
         guard !publish.isRetained || limits.retainAvailable else { throw .retainNotSupported }
-        guard publish.properties.isEmpty || publish.properties.subscriptionIdentifiers.isEmpty else {
+        guard publish.properties.isEmpty || publish.properties.subscriptionIdentifiers.isEmpty
+        else {
             throw .subscriptionIdentifierNotAllowed
         }
     }
@@ -153,7 +154,8 @@ extension MQTTClientConnection {
         guard filter.shareName == nil || limits.sharedSubscriptionAvailable else {
             throw .sharedSubscriptionsNotSupported
         }
-        guard limits.wildcardSubscriptionAvailable || !filter.filter.utf8.contains(where: isWildcard)
+        guard
+            limits.wildcardSubscriptionAvailable || !filter.filter.utf8.contains(where: isWildcard)
         else { throw .wildcardSubscriptionsNotSupported }
     }
 
@@ -169,7 +171,8 @@ extension MQTTClientConnection {
         packet: (UInt16) -> MQTTPacket
     ) throws(MQTTSendError) {
         let deadline = now.advanced(by: timeout ?? configuration.acknowledgementTimeout)
-        guard let identifier = publisher.inflight.begin(exchange, call: call, deadline: deadline) else {
+        guard let identifier = publisher.inflight.begin(exchange, call: call, deadline: deadline)
+        else {
             throw .noPacketIdentifierLeft
         }
         do {

@@ -62,7 +62,9 @@ package struct MQTTInflight: Sendable {
     /// The entry of an identifier.
     package func entry(_ packetIdentifier: UInt16) -> Entry? {
         let place = place(of: packetIdentifier)
-        guard let entry = places[place], entry.packetIdentifier == packetIdentifier else { return nil }
+        guard let entry = places[place], entry.packetIdentifier == packetIdentifier else {
+            return nil
+        }
         return entry
     }
 
@@ -95,7 +97,9 @@ package struct MQTTInflight: Sendable {
     @discardableResult
     package mutating func end(_ packetIdentifier: UInt16) -> Entry? {
         let place = place(of: packetIdentifier)
-        guard let entry = places[place], entry.packetIdentifier == packetIdentifier else { return nil }
+        guard let entry = places[place], entry.packetIdentifier == packetIdentifier else {
+            return nil
+        }
         places[place] = nil
         count -= 1
         return entry

@@ -240,7 +240,9 @@ package struct MQTTServerConnection: ProtocolCore {
 
     private mutating func handlePublish(_ publish: MQTTPublish) throws(MQTTViolation) {
         guard publish.properties.topicAlias == nil else { throw .topicAliasInvalid }
-        guard case .deliver(let receipt) = try receiver.receive(publish, to: &writer) else { return }
+        guard case .deliver(let receipt) = try receiver.receive(publish, to: &writer) else {
+            return
+        }
         events.append(.publish(publish))
         if let receipt { receiver.acknowledge(receipt, .success, to: &writer) }
     }

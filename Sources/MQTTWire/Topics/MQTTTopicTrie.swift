@@ -113,7 +113,11 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
                 next = nodes.count
                 nodes.append(node)
             }
-            if level == "+" { nodes[index].single = next } else { nodes[index].children[level] = next }
+            if level == "+" {
+                nodes[index].single = next
+            } else {
+                nodes[index].children[level] = next
+            }
             index = next
         }
         let old = isMulti ? nodes[index].multi : nodes[index].value
@@ -132,7 +136,11 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
         wildcardCount -= 1
         while index != 0, nodes[index].isUnused {
             let (parent, level) = (nodes[index].parent, nodes[index].level)
-            if level == "+" { nodes[parent].single = nil } else { nodes[parent].children[level] = nil }
+            if level == "+" {
+                nodes[parent].single = nil
+            } else {
+                nodes[parent].children[level] = nil
+            }
             free.append(index)
             index = parent
         }

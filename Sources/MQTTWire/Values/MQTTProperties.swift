@@ -167,7 +167,9 @@ extension MQTTProperties {
 
     /// The best quality of service a server takes; absent means all.
     package var maximumQoS: MQTTQualityOfService? {
-        get { integer(.maximumQoS) == 0 ? .atMostOnce : integer(.maximumQoS).map { _ in .atLeastOnce } }
+        get {
+            integer(.maximumQoS) == 0 ? .atMostOnce : integer(.maximumQoS).map { _ in .atLeastOnce }
+        }
         set { set(.maximumQoS, newValue.map { .integer(UInt32($0.rawValue)) }) }
     }
 

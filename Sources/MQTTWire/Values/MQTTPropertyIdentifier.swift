@@ -35,11 +35,17 @@ package enum MQTTPropertyIdentifier: UInt8, CaseIterable, Hashable, Sendable {
 
     var shape: Shape {
         switch self {
-        case .payloadFormatIndicator, .requestProblemInformation, .requestResponseInformation, .maximumQoS, .retainAvailable, .wildcardSubscriptionAvailable, .subscriptionIdentifiersAvailable, .sharedSubscriptionAvailable: .byte
+        case .payloadFormatIndicator, .requestProblemInformation, .requestResponseInformation,
+            .maximumQoS, .retainAvailable, .wildcardSubscriptionAvailable,
+            .subscriptionIdentifiersAvailable, .sharedSubscriptionAvailable:
+            .byte
         case .serverKeepAlive, .receiveMaximum, .topicAliasMaximum, .topicAlias: .twoByte
-        case .messageExpiryInterval, .sessionExpiryInterval, .willDelayInterval, .maximumPacketSize: .fourByte
+        case .messageExpiryInterval, .sessionExpiryInterval, .willDelayInterval, .maximumPacketSize:
+            .fourByte
         case .subscriptionIdentifier: .variable
-        case .contentType, .responseTopic, .assignedClientIdentifier, .authenticationMethod, .responseInformation, .serverReference, .reasonString: .string
+        case .contentType, .responseTopic, .assignedClientIdentifier, .authenticationMethod,
+            .responseInformation, .serverReference, .reasonString:
+            .string
         case .correlationData, .authenticationData: .binary
         case .userProperty: .pair
         }
@@ -48,16 +54,25 @@ package enum MQTTPropertyIdentifier: UInt8, CaseIterable, Hashable, Sendable {
     /// Whether it may stand in a place (MQTT 5, table 2-4).
     func isAllowed(in place: MQTTPropertyPlace) -> Bool {
         switch self {
-        case .payloadFormatIndicator, .messageExpiryInterval, .contentType, .responseTopic, .correlationData: [.publish, .will].contains(place)
+        case .payloadFormatIndicator, .messageExpiryInterval, .contentType, .responseTopic,
+            .correlationData:
+            [.publish, .will].contains(place)
         case .subscriptionIdentifier: [.publish, .subscribe].contains(place)
         case .sessionExpiryInterval: [.connect, .connack, .disconnect].contains(place)
-        case .assignedClientIdentifier, .serverKeepAlive, .responseInformation, .maximumQoS, .retainAvailable, .wildcardSubscriptionAvailable, .subscriptionIdentifiersAvailable, .sharedSubscriptionAvailable: place == .connack
-        case .authenticationMethod, .authenticationData: [.connect, .connack, .auth].contains(place)
+        case .assignedClientIdentifier, .serverKeepAlive, .responseInformation, .maximumQoS,
+            .retainAvailable, .wildcardSubscriptionAvailable, .subscriptionIdentifiersAvailable,
+            .sharedSubscriptionAvailable:
+            place == .connack
+        case .authenticationMethod, .authenticationData:
+            [.connect, .connack, .auth].contains(place)
         case .requestProblemInformation, .requestResponseInformation: place == .connect
         case .willDelayInterval: place == .will
         case .serverReference: [.connack, .disconnect].contains(place)
-        case .reasonString: [.connack, .puback, .pubrec, .pubrel, .pubcomp, .suback, .unsuback, .disconnect, .auth].contains(place)
-        case .receiveMaximum, .topicAliasMaximum, .maximumPacketSize: [.connect, .connack].contains(place)
+        case .reasonString:
+            [.connack, .puback, .pubrec, .pubrel, .pubcomp, .suback, .unsuback, .disconnect, .auth]
+                .contains(place)
+        case .receiveMaximum, .topicAliasMaximum, .maximumPacketSize:
+            [.connect, .connack].contains(place)
         case .topicAlias: place == .publish
         case .userProperty: true
         }

@@ -1,7 +1,7 @@
 #if canImport(FoundationEssentials)
-public import FoundationEssentials
+    public import FoundationEssentials
 #else
-public import Foundation
+    public import Foundation
 #endif
 
 /// Turns a value into a body: JSON, Protobuf, or whatever the service speaks.
@@ -73,7 +73,8 @@ public struct JSONBodyDecoder: BodyDecoder {
     }
 
     /// Decodes a value.
-    public func decode<Value: Decodable>(_ type: Value.Type, from message: Message) throws -> Value {
+    public func decode<Value: Decodable>(_ type: Value.Type, from message: Message) throws -> Value
+    {
         try makeDecoder().decode(type, from: message.body.data)
     }
 }

@@ -101,14 +101,18 @@ public struct SendOptions: Sendable {
     /// How long the peer's acknowledgement may take; nil for the transport's own limit.
     public var timeout: Duration? {
         get { rare?.timeout }
-        set { rare = newValue == nil && rare == nil ? nil : Rare(timeout: newValue, expiry: expiry) }
+        set {
+            rare = newValue == nil && rare == nil ? nil : Rare(timeout: newValue, expiry: expiry)
+        }
     }
 
     /// After what time the server discards a message that it could not deliver (MQTT 5), in whole
     /// seconds; nil for never.
     public var expiry: Duration? {
         get { rare?.expiry }
-        set { rare = newValue == nil && rare == nil ? nil : Rare(timeout: timeout, expiry: newValue) }
+        set {
+            rare = newValue == nil && rare == nil ? nil : Rare(timeout: timeout, expiry: newValue)
+        }
     }
 }
 

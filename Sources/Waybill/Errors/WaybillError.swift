@@ -4,43 +4,74 @@
 /// cancelled, and nothing else. Descriptions name topic and command and never print bodies, tokens or
 /// the values of headers.
 public struct WaybillError: Error, Sendable {
-    /// The kind of error. More may come: a `switch` needs a `default`.
+    /// The kind of error.
+    ///
+    /// More may come: a `switch` needs a `default`.
     public struct Code: Hashable, Sendable {
         /// The name of the kind.
         public let name: String
 
-        /// There is no connection, and none was to be made. Connect first, then retry.
+        /// There is no connection, and none was to be made.
+        ///
+        /// Connect first, then retry.
         public static let notConnected = Code(name: "notConnected")
-        /// The connection was lost while the call was under way. A retry can help; a send of QoS 0 may
-        /// have arrived.
+        /// The connection was lost while the call was under way.
+        ///
+        /// A retry can help; a send of QoS 0 may have arrived.
         public static let connectionLost = Code(name: "connectionLost")
-        /// No connection could be made. A retry can help once the network or the server is back.
+        /// No connection could be made.
+        ///
+        /// A retry can help once the network or the server is back.
         public static let connectionRefused = Code(name: "connectionRefused")
-        /// The server does not accept the credentials. A retry helps only with others.
+        /// The server does not accept the credentials.
+        ///
+        /// A retry helps only with others.
         public static let unauthorized = Code(name: "unauthorized")
-        /// The server refused this request; `peerReason` says why. A retry rarely helps.
+        /// The server refused this request; `peerReason` says why.
+        ///
+        /// A retry rarely helps.
         public static let rejected = Code(name: "rejected")
-        /// The peer did not answer in time. A retry can help; a send may have arrived.
+        /// The peer did not answer in time.
+        ///
+        /// A retry can help; a send may have arrived.
         public static let timedOut = Code(name: "timedOut")
-        /// Messages came faster than they were taken. Subscribe again, and take them faster.
+        /// Messages came faster than they were taken.
+        ///
+        /// Subscribe again, and take them faster.
         public static let slowConsumer = Code(name: "slowConsumer")
-        /// The transport or the server cannot do this. A retry cannot help.
+        /// The transport or the server cannot do this.
+        ///
+        /// A retry cannot help.
         public static let unsupported = Code(name: "unsupported")
-        /// The entry is not one that can be sent. Mend it; a retry cannot help.
+        /// The entry is not one that can be sent.
+        ///
+        /// Mend it; a retry cannot help.
         public static let invalidEntry = Code(name: "invalidEntry")
-        /// The body could not be encoded. Mend it; a retry cannot help.
+        /// The body could not be encoded.
+        ///
+        /// Mend it; a retry cannot help.
         public static let encodingFailed = Code(name: "encodingFailed")
-        /// A message is not of the type asked for. Others may be.
+        /// A message is not of the type asked for.
+        ///
+        /// Others may be.
         public static let decodingFailed = Code(name: "decodingFailed")
-        /// The peer broke the protocol, and the connection was closed. A retry can help.
+        /// The peer broke the protocol, and the connection was closed.
+        ///
+        /// A retry can help.
         public static let protocolViolation = Code(name: "protocolViolation")
-        /// Something is larger than a limit of this side or of the peer. A retry cannot help.
+        /// Something is larger than a limit of this side or of the peer.
+        ///
+        /// A retry cannot help.
         public static let limitExceeded = Code(name: "limitExceeded")
         /// An interceptor failed; `underlying` is its error.
         public static let interceptorFailed = Code(name: "interceptorFailed")
-        /// No secure connection could be made. A retry rarely helps.
+        /// No secure connection could be made.
+        ///
+        /// A retry rarely helps.
         public static let tls = Code(name: "tls")
-        /// The transport was shut down. Make a new one.
+        /// The transport was shut down.
+        ///
+        /// Make a new one.
         public static let shutDown = Code(name: "shutDown")
     }
 

@@ -35,7 +35,9 @@ final class Mailbox<Element: Sendable>: Sendable {
         append { $0.insert(contentsOf: elements, at: 0) }
     }
 
-    /// Lets the consumer finish what waits, and then see the end. The first end counts.
+    /// Lets the consumer finish what waits, and then see the end.
+    ///
+    /// The first end counts.
     func finish(_ end: Ending) {
         let consumer = state.withLock { state in
             if state.end == nil { state.end = end }

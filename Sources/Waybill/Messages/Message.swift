@@ -1,7 +1,7 @@
 #if canImport(FoundationEssentials)
-public import FoundationEssentials
+    public import FoundationEssentials
 #else
-public import Foundation
+    public import Foundation
 #endif
 
 /// What was received.
@@ -106,7 +106,9 @@ public struct Message: Sendable {
     public var data: Data { body.data }
 }
 
-/// Hears once what became of a delivered message. Called with no lock held.
+/// Hears once what became of a delivered message.
+///
+/// Called with no lock held.
 package protocol MessageDelivery: AnyObject, Sendable {
     /// The consumer has taken it.
     func messageWasTaken()

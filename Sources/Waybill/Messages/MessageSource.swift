@@ -59,7 +59,9 @@ package final class MessageSource: Sendable {
     /// Hands a batch to every consumer.
     package func deliver(_ batch: [Message]) {
         let buffers = state.withLock { $0.isTerminated || $0.end != nil ? [] : $0.buffers }
-        guard let first = buffers.first else { return batch.forEach { $0.delivery?.messageWasDropped() } }
+        guard let first = buffers.first else {
+            return batch.forEach { $0.delivery?.messageWasDropped() }
+        }
         if buffers.count == 1 { return deliver(batch, to: first) }
         // Each consumer counts: the peer hears of a message when all have taken it.
         let shared = batch.map { message in

@@ -103,7 +103,9 @@ public final class ConnectionStateSource: Sendable {
     /// The present state.
     public var current: ConnectionState { state.withLock { $0.current } }
 
-    /// Reports a change. Calls made one after another are observed in that order.
+    /// Reports a change.
+    ///
+    /// Calls made one after another are observed in that order.
     public func report(_ new: ConnectionState) {
         // Appending within the lock keeps one order for all; waking happens there, too, which only
         // schedules the waiting task.

@@ -45,36 +45,36 @@ public final class LoopbackBroker: Sendable {
     }
 
     #if os(Linux)
-    private var listener: TCPListener? { state.withLock { $0.listener as? TCPListener } }
+        private var listener: TCPListener? { state.withLock { $0.listener as? TCPListener } }
 
-    /// Listens.
-    /// - Throws: When the port is taken.
-    public func start() throws {
-        let listener = try TCPListener(port: configuration.port) { [weak self] stream in
-            self?.accept(stream)
+        /// Listens.
+        /// - Throws: When the port is taken.
+        public func start() throws {
+            let listener = try TCPListener(port: configuration.port) { [weak self] stream in
+                self?.accept(stream)
+            }
+            state.withLock { $0.listener = listener }
         }
-        state.withLock { $0.listener = listener }
-    }
 
-    /// The port that is listened on; 0 before ``start()``.
-    public var port: UInt16 { listener?.port ?? 0 }
+        /// The port that is listened on; 0 before ``start()``.
+        public var port: UInt16 { listener?.port ?? 0 }
 
-    private func stopListening() {
-        let listener = listener
-        state.withLock { $0.listener = nil }
-        listener?.close()
-    }
+        private func stopListening() {
+            let listener = listener
+            state.withLock { $0.listener = nil }
+            listener?.close()
+        }
     #else
-    /// Listens.
-    /// - Throws: Always, as there is no listener on this platform yet.
-    public func start() throws {
-        throw LinkError.unsupported("the loopback broker")
-    }
+        /// Listens.
+        /// - Throws: Always, as there is no listener on this platform yet.
+        public func start() throws {
+            throw LinkError.unsupported("the loopback broker")
+        }
 
-    /// The port that is listened on.
-    public var port: UInt16 { 0 }
+        /// The port that is listened on.
+        public var port: UInt16 { 0 }
 
-    private func stopListening() {}
+        private func stopListening() {}
     #endif
 
     /// Where clients connect to.
@@ -96,7 +96,7 @@ public final class LoopbackBroker: Sendable {
             if isEmpty { continuation.resume() }
         }
         #if os(Linux)
-        SharedEventLoop.reap()
+            SharedEventLoop.reap()
         #endif
     }
 

@@ -103,7 +103,9 @@ struct LoopbackExchange: Sendable {
         trie.forEachMatch(of: publish.topic) { subscribers in
             for subscriber in subscribers {
                 if let name = subscriber.shareName {
-                    shared["\(name)/\(subscriber.subscription.filter)", default: []].append(subscriber)
+                    shared["\(name)/\(subscriber.subscription.filter)", default: []].append(
+                        subscriber
+                    )
                 } else if !subscriber.subscription.noLocal || subscriber.client != sender {
                     plain[subscriber.client, default: []].append(subscriber)
                 }

@@ -29,7 +29,9 @@ public struct LoopbackFaults: Sendable {
     public var refusesSubscriptions: Set<String> = []
     /// Lets what clients send wait so long before it is read; for connections made from now on.
     public var delay = Duration.zero
-    /// Writes at most so many bytes at once; for connections made from now on. Nil writes all.
+    /// Writes at most so many bytes at once; for connections made from now on.
+    ///
+    /// Nil writes all.
     public var splitsWrites: Int?
 
     /// Nothing goes wrong.

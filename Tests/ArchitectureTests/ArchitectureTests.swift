@@ -1,0 +1,164 @@
+import Foundation
+import Testing
+
+/// What the compiler does not check: the rings, and the rules of the house.
+@Suite("Architecture") struct ArchitectureTests {
+    /// The root of the repository, from where this file lies.
+    private static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    private struct File: Sendable {
+        let path: String
+        let lines: [String]
+
+        /// The folder right below `Sources`.
+        var target: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
+    }
+
+    private static func files(in folder: String, ending: String = ".swift") throws -> [File] {
+        let base = root.appendingPathComponent(folder)
+        let names = try #require(FileManager.default.enumerator(atPath: base.path))
+        return try names.compactMap { $0 as? String }.filter { $0.hasSuffix(ending) }.sorted()
+            .map { name in
+                let url = base.appendingPathComponent(name)
+                let text = try String(contentsOf: url, encoding: .utf8)
+                let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+                return File(path: "\(folder)/\(name)", lines: lines.map(String.init))
+            }
+    }
+
+    /// Which of our own modules a target may import: arrows point inwards, siblings do not meet.
+    private static let rings: [String: Set<String>] = [
+        "WireCore": [],
+        "MQTTWire": ["WireCore"],
+        "CWaybillLinux": [],
+        "WaybillLink": ["WireCore", "CWaybillLinux"],
+        "Waybill": ["WireCore"],
+        "WaybillMQTT": ["Waybill", "WaybillLink", "MQTTWire", "WireCore"],
+        "WaybillTesting": ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"],
+    ]
+
+    /// What may be imported from outside, by target: only the link touches the system.
+    private static let systemModules: [String: Set<String>] = [
+        "WireCore": ["Synchronization", "os", "Glibc"],
+        "MQTTWire": [],
+        "WaybillLink": ["Glibc", "Musl", "Darwin"],
+        "Waybill": ["FoundationEssentials", "Foundation"],
+        "WaybillMQTT": ["FoundationEssentials", "Foundation"],
+        "WaybillTesting": ["FoundationEssentials", "Foundation"],
+    ]
+
+    private static func imports(of file: File) -> [String] {
+        file.lines.compactMap { line in
+            let words = line.split(separator: " ")
+            guard let index = words.firstIndex(of: "import"), index <= 1, words.count > index + 1
+            else { return nil }
+            return String(words[index + 1])
+        }
+    }
+
+    @Test("Every import follows the rings")
+    func importGraph() throws {
+        let files = try Self.files(in: "Sources")
+        #expect(Set(files.map(\.target)).isSubset(of: Self.rings.keys))
+        for file in files {
+            let allowed = try #require(Self.rings[file.target])
+                .union(Self.systemModules[file.target] ?? [])
+            for module in Self.imports(of: file) {
+                #expect(allowed.contains(module), "\(file.path) imports \(module)")
+            }
+        }
+    }
+
+    @Test("Foundation stands only where FoundationEssentials cannot be imported")
+    func foundation() throws {
+        for file in try Self.files(in: "Sources") {
+            for (number, line) in file.lines.enumerated()
+            where line.hasSuffix("import Foundation") {
+                let before = file.lines[..<number].suffix(3)
+                #expect(before.contains { $0.contains("import FoundationEssentials") }, "\(file.path)")
+            }
+        }
+    }
+
+    @Test("The manifest names no package, and the top level holds nothing else")
+    func topLevel() throws {
+        let manifest = Self.root.appendingPathComponent("Package.swift")
+        #expect(!(try String(contentsOf: manifest, encoding: .utf8)).contains(".package("))
+        let allowed: Set = [
+            "Package.swift", "Sources", "Tests", "Examples", "Documentation", "README.md",
+        ]
+        for name in try FileManager.default.contentsOfDirectory(atPath: Self.root.path)
+        where !name.hasPrefix(".") {
+            // What a build writes is not part of the repository.
+            #expect(allowed.contains(name) || name == "Package.resolved", "\(name)")
+        }
+    }
+
+    @Test("No trap, no forced anything, no leftover in the sources")
+    func forbiddenWords() throws {
+        let forbidden = [
+            "fatalError(", "preconditionFailure(", "precondition(", "assert(", "try!", " as! ",
+            "TODO", "FIXME", "XXX", "nonisolated(unsafe)", "Task.detached", "DispatchSemaphore",
+        ]
+        for file in try Self.files(in: "Sources") {
+            for line in file.lines {
+                for word in forbidden {
+                    #expect(!line.contains(word), "\(file.path): \(line)")
+                }
+            }
+        }
+    }
+
+    @Test("Each @unchecked Sendable has its proof in the comment before it")
+    func unchecked() throws {
+        for file in try Self.files(in: "Sources") {
+            for (number, line) in file.lines.enumerated()
+            where line.contains("@unchecked Sendable") && !line.contains("///") {
+                let comment = file.lines[..<number].suffix(12)
+                #expect(comment.contains { $0.contains("`@unchecked Sendable`, because") }, "\(file.path)")
+            }
+        }
+    }
+
+    @Test("Files stay readable: 500 lines in the sources, 600 in the tests")
+    func sizes() throws {
+        for (folder, limit) in [("Sources", 500), ("Tests", 600), ("Examples", 500)] {
+            for file in try Self.files(in: folder) {
+                #expect(file.lines.count <= limit, "\(file.path)")
+            }
+        }
+    }
+
+    @Test("Names of files and folders say what is in them")
+    func names() throws {
+        let vague = ["Utils", "Helpers", "Common", "Manager"]
+        for folder in ["Sources", "Tests", "Examples", "Documentation"] {
+            let base = Self.root.appendingPathComponent(folder)
+            for case let name as String in FileManager.default.enumerator(atPath: base.path) ?? .init() {
+                #expect(!name.contains(" "), "\(folder)/\(name)")
+                for word in vague { #expect(!name.contains(word), "\(folder)/\(name)") }
+            }
+        }
+    }
+
+    @Test("Every test that the ledgers name exists")
+    func ledgers() throws {
+        let tests = try Self.files(in: "Tests") + Self.files(in: "Examples")
+        let known = Set(tests.map { String($0.path.split(separator: "/").last ?? "") })
+        for document in try Self.files(in: "Documentation", ending: ".md") {
+            for line in document.lines {
+                for match in line.matches(of: /`(\w+\.swift)(?: (\w+))?`/) {
+                    let (_, file, function) = match.output
+                    #expect(known.contains(String(file)), "\(document.path) names \(file)")
+                    guard let function else { continue }
+                    let isThere = tests.contains { test in
+                        test.path.hasSuffix("/\(file)")
+                            && test.lines.contains { $0.contains("func \(function)(") }
+                    }
+                    #expect(isThere, "\(document.path) names \(file) \(function)")
+                }
+            }
+        }
+    }
+}
