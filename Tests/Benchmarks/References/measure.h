@@ -1,0 +1,29 @@
+// What every client prints: CPU microseconds per message, and messages a second.
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static double cpu_before, wall_before;
+
+static double cpu_now(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_utime.tv_sec * 1e6 + usage.ru_utime.tv_usec + usage.ru_stime.tv_sec * 1e6 + usage.ru_stime.tv_usec;
+}
+
+static double wall_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e6 + time.tv_nsec / 1e3;
+}
+
+static void begin(void) {
+    cpu_before = cpu_now();
+    wall_before = wall_now();
+}
+
+static void finish(const char *job, long count) {
+    double cpu = cpu_now() - cpu_before, wall = wall_now() - wall_before;
+    printf("{\"job\": \"%s\", \"count\": %ld, \"cpu_us_per_message\": %.4f, \"messages_per_second\": %.0f}\n", job, count,
+           cpu / count, count / wall * 1e6);
+}

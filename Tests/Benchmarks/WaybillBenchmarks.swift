@@ -1,0 +1,150 @@
+import MQTTWire
+import Waybill
+import WaybillMQTT
+import WireCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Our side of the benchmarks: one job a run, one line of JSON.
+///
+///     WaybillBenchmarks publish PORT QOS COUNT SIZE WINDOW
+///     WaybillBenchmarks codec
+@main
+struct WaybillBenchmarks {
+    static func main() async throws {
+        let arguments = CommandLine.arguments.dropFirst()
+        let numbers = arguments.dropFirst().compactMap { Int($0) }
+        switch arguments.first {
+        case "publish" where numbers.count == 5:
+            try await publish(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
+        case "codec": try codec()
+        default: print("usage: WaybillBenchmarks publish PORT QOS COUNT SIZE WINDOW | codec")
+        }
+    }
+
+    private enum Entry: EntryType {
+        case send(Data, QualityOfService)
+
+        var topic: String? { "t" }
+
+        var command: EntryCommand {
+            switch self {
+            case .send(_, let qos): .send(SendOptions(qos: qos))
+            }
+        }
+
+        var body: EntryBody {
+            switch self {
+            case .send(let data, _): .data(data)
+            }
+        }
+    }
+
+    private static func publish(
+        _ port: Int,
+        _ quality: Int,
+        _ count: Int,
+        _ size: Int,
+        _ window: Int
+    ) async throws {
+        let qos = QualityOfService(rawValue: quality) ?? .atMostOnce
+        var configuration = MQTTConfiguration(version: .v3_1_1)
+        configuration.inflightWindow = window
+        let transport = try MQTTTransport(
+            url: "mqtt://127.0.0.1:\(port)",
+            configuration: configuration
+        )
+        let provider = Provider<Entry>(transport: transport)
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        try await provider.request(.send(payload, .atLeastOnce))
+        let before = Usage()
+        if qos == .atMostOnce {
+            for _ in 0..<count { try await provider.request(.send(payload, qos)) }
+        } else {
+            // As many callers as the window has places, each waiting for its own message.
+            try await withThrowingTaskGroup { group in
+                for caller in 0..<window {
+                    group.addTask {
+                        let share = count / window + (caller < count % window ? 1 : 0)
+                        for _ in 0..<share { try await provider.request(.send(payload, qos)) }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+        // Acknowledged: so the server has everything that was sent before it.
+        try await provider.request(.send(Data(), .atLeastOnce))
+        before.report("waybill", count)
+        await transport.shutdown()
+    }
+
+    private static func codec() throws {
+        let count = 5_000_000
+        let payload = [UInt8](repeating: 1, count: 256)
+        let publish = MQTTPublish(topic: "benchmark/topic")
+        var writer = ByteWriter(capacity: 4_096)
+        let encodeStart = Usage()
+        for _ in 0..<count {
+            writer.removeAll()
+            try publish.encode(into: &writer, version: .v5, payload: payload)
+        }
+        let encode = encodeStart.nanoseconds(per: count)
+        let packet = writer.bytes
+
+        // A read of many packets, decoded over and over.
+        let perRead = 200
+        let chunk = Array(repeatElement(packet, count: perRead).joined())
+        var decoder = MQTTPacketDecoder(version: .v5, role: .client, maximumPacketSize: 1 << 20)
+        var buffer = ReceiveBuffer(capacity: chunk.count)
+        var copying = 0.0
+        var bytes = 0
+        let decodeStart = Usage()
+        for _ in 0..<count / perRead {
+            let copyStart = Usage()
+            buffer.append(chunk)
+            copying += copyStart.nanoseconds(per: 1)
+            while let packet = try decoder.next(&buffer) {
+                if case .publish(let publish) = packet { bytes += publish.payload.count }
+            }
+        }
+        let decode = decodeStart.nanoseconds(per: count) - copying / Double(count)
+        print(
+            #"{"job": "codec", "encode_ns": \#(encode), "decode_ns": \#(decode), "bytes": \#(bytes)}"#
+        )
+    }
+}
+
+/// Time and CPU from a moment on.
+private struct Usage {
+    private let wall = ContinuousClock().now
+    private let cpu = Usage.cpuMicroseconds
+
+    private static var cpuMicroseconds: Double {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        let user = Double(usage.ru_utime.tv_sec) * 1e6 + Double(usage.ru_utime.tv_usec)
+        return user + Double(usage.ru_stime.tv_sec) * 1e6 + Double(usage.ru_stime.tv_usec)
+    }
+
+    private var seconds: Double {
+        (ContinuousClock().now - wall) / .seconds(1)
+    }
+
+    func nanoseconds(per count: Int) -> Double { seconds * 1e9 / Double(count) }
+
+    func report(_ job: String, _ count: Int) {
+        let cpu = (Usage.cpuMicroseconds - cpu) / Double(count)
+        let rate = Double(count) / seconds
+        print(
+            #"{"job": "\#(job)", "count": \#(count), "cpu_us_per_message": \#(cpu), "#
+                + #""messages_per_second": \#(rate)}"#
+        )
+    }
+}
