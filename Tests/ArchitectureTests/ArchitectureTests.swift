@@ -76,7 +76,10 @@ import Testing
             for (number, line) in file.lines.enumerated()
             where line.hasSuffix("import Foundation") {
                 let before = file.lines[..<number].suffix(3)
-                #expect(before.contains { $0.contains("import FoundationEssentials") }, "\(file.path)")
+                #expect(
+                    before.contains { $0.contains("import FoundationEssentials") },
+                    "\(file.path)"
+                )
             }
         }
     }
@@ -116,7 +119,10 @@ import Testing
             for (number, line) in file.lines.enumerated()
             where line.contains("@unchecked Sendable") && !line.contains("///") {
                 let comment = file.lines[..<number].suffix(12)
-                #expect(comment.contains { $0.contains("`@unchecked Sendable`, because") }, "\(file.path)")
+                #expect(
+                    comment.contains { $0.contains("`@unchecked Sendable`, because") },
+                    "\(file.path)"
+                )
             }
         }
     }
@@ -135,7 +141,9 @@ import Testing
         let vague = ["Utils", "Helpers", "Common", "Manager"]
         for folder in ["Sources", "Tests", "Examples", "Documentation"] {
             let base = Self.root.appendingPathComponent(folder)
-            for case let name as String in FileManager.default.enumerator(atPath: base.path) ?? .init() {
+            for case let name as String in FileManager.default.enumerator(atPath: base.path)
+                ?? .init()
+            {
                 #expect(!name.contains(" "), "\(folder)/\(name)")
                 for word in vague { #expect(!name.contains(word), "\(folder)/\(name)") }
             }
