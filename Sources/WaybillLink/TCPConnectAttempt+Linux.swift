@@ -15,7 +15,7 @@
         typealias Outcome = Result<any ByteStream, LinkError>
 
         private struct State {
-            var continuation: CheckedContinuation<Outcome, Never>?
+            var continuation: CheckedContinuation<Void, Never>?
             var outcome: Outcome?
             var addresses: ArraySlice<SocketAddress> = []
             var descriptor: Int32 = -1
@@ -23,22 +23,6 @@
             var refusals = 0
             var lastError: Int32 = 0
             var tried = 0
-
-            /// The waiting caller and what to tell it, once both are known.
-            mutating func takeContinuation() -> Continuation? {
-                guard let waiting = continuation, let outcome else { return nil }
-                continuation = nil
-                return Continuation(waiting: waiting, outcome: outcome)
-            }
-        }
-
-        private struct Continuation {
-            let waiting: CheckedContinuation<Outcome, Never>
-            let outcome: Outcome
-
-            func resumeWithOutcome() {
-                waiting.resume(returning: outcome)
-            }
         }
 
         private let state = Locked(State())
@@ -51,13 +35,18 @@
             self.loop = loop
         }
 
-        /// Starts, and resumes the continuation once with the outcome.
-        func begin(_ continuation: CheckedContinuation<Outcome, Never>) {
-            let early: Outcome? = state.withLock { state in
+        /// What came of it, once it is decided.
+        ///
+        /// Read with the lock, so that whoever is resumed sees all that was written before.
+        var outcome: Outcome? { state.withLock { $0.outcome } }
+
+        /// Starts, and resumes the continuation once the outcome is decided.
+        func begin(_ continuation: CheckedContinuation<Void, Never>) {
+            let isDecided = state.withLock { state in
                 if state.outcome == nil { state.continuation = continuation }
-                return state.outcome
+                return state.outcome != nil
             }
-            if let early { return continuation.resume(returning: early) }
+            if isDecided { return continuation.resume() }
             NameResolver.resolve(endpoint) { [self] result in
                 switch result {
                 case .failure(let error): fail(error)
@@ -78,28 +67,29 @@
             let error = Socket.pendingError(descriptor)
             guard error == 0 else { return failed(error) }
             // Handed over and decided in one step, so that nobody else can decide in between.
-            let continuation = state.withLock { state -> Continuation? in
+            let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
                 guard state.outcome == nil, state.descriptor >= 0 else { return nil }
                 loop.remove(state.registration, descriptor: state.descriptor)
                 let stream = TCPStream(descriptor: state.descriptor, loop: loop)
                 state.descriptor = -1
                 state.outcome = .success(stream)
-                return state.takeContinuation()
+                return state.continuation.take()
             }
-            continuation?.resumeWithOutcome()
+            continuation?.resume()
         }
 
         /// Gives up, unless the outcome is decided already.
         func fail(_ error: LinkError) {
-            let (isFirst, continuation) = state.withLock { state -> (Bool, Continuation?) in
+            let (isFirst, continuation) = state.withLock {
+                state -> (Bool, CheckedContinuation<Void, Never>?) in
                 guard state.outcome == nil else { return (false, nil) }
                 state.outcome = .failure(error)
                 closeSocket(&state)
-                return (true, state.takeContinuation())
+                return (true, state.continuation.take())
             }
             guard isFirst else { return }
             SharedEventLoop.release()
-            continuation?.resumeWithOutcome()
+            continuation?.resume()
         }
 
         private func tryNext() {

@@ -13,13 +13,14 @@
             let attempt = TCPConnectAttempt(endpoint, loop: try SharedEventLoop.acquire())
             let deadline = timers.now.advanced(by: timeout)
             let timer = timers.scheduleTimer(at: deadline) { attempt.fail(.timedOut) }
-            let result = await withTaskCancellationHandler {
+            await withTaskCancellationHandler {
                 await withCheckedContinuation { attempt.begin($0) }
             } onCancel: {
                 attempt.fail(.cancelled)
             }
             timers.cancelTimer(timer)
-            return try result.get()
+            guard let outcome = attempt.outcome else { throw .cancelled }
+            return try outcome.get()
         }
     }
 #endif

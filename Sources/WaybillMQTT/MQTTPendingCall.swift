@@ -13,8 +13,8 @@ final class MQTTPendingCall: MQTTCall {
 
     private enum State: Sendable {
         case new
-        case waiting(CheckedContinuation<Answer, any Error>)
-        case done
+        case waiting(CheckedContinuation<Void, Never>)
+        case done(Result<Answer, any Error>)
     }
 
     private let state = Locked(State.new)
@@ -30,14 +30,14 @@ final class MQTTPendingCall: MQTTCall {
         sending send: () throws(WaybillError) -> Void,
         withdrawing withdraw: @Sendable (MQTTPendingCall) -> Void
     ) async throws -> Answer {
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
                 let isNew = state.withLock { state in
                     guard case .new = state else { return false }
                     state = .waiting(continuation)
                     return true
                 }
-                guard isNew else { return continuation.resume(throwing: CancellationError()) }
+                guard isNew else { return continuation.resume() }
                 do throws(WaybillError) {
                     try send()
                 } catch {
@@ -47,6 +47,9 @@ final class MQTTPendingCall: MQTTCall {
         } onCancel: {
             if finish(.failure(CancellationError())) { withdraw(self) }
         }
+        // Read with the lock, so that whoever is resumed sees all that was written before.
+        guard case .done(let result) = state.withLock({ $0 }) else { throw CancellationError() }
+        return try result.get()
     }
 
     /// Ends the wait with an answer.
@@ -61,12 +64,13 @@ final class MQTTPendingCall: MQTTCall {
 
     /// - Returns: Whether somebody waited for this.
     private func finish(_ result: Result<Answer, any Error>) -> Bool {
-        let before = state.withLock { state in
-            defer { state = .done }
-            return state
+        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            if case .done = state { return nil }
+            defer { state = .done(result) }
+            guard case .waiting(let continuation) = state else { return nil }
+            return continuation
         }
-        guard case .waiting(let continuation) = before else { return false }
-        continuation.resume(with: result)
-        return true
+        waiting?.resume()
+        return waiting != nil
     }
 }

@@ -4,7 +4,7 @@ import WireCore
 final class Promise<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var result: Result<Value, any Error>?
-        var waiters: [UInt64: CheckedContinuation<Value, any Error>] = [:]
+        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
         var lastWaiter: UInt64 = 0
     }
 
@@ -23,7 +23,7 @@ final class Promise<Value: Sendable>: Sendable {
             defer { state.waiters = [:] }
             return state.waiters.values.map { $0 }
         }
-        for waiter in waiters { waiter.resume(with: result) }
+        for waiter in waiters { waiter.resume() }
     }
 
     /// Waits for the result.
@@ -33,23 +33,26 @@ final class Promise<Value: Sendable>: Sendable {
             state.lastWaiter += 1
             return state.lastWaiter
         }
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let result: Result<Value, any Error>? = state.withLock { state in
-                    if let result = state.result { return result }
-                    if Task.isCancelled { return .failure(CancellationError()) }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mustWait = state.withLock { state in
+                    guard state.result == nil, !Task.isCancelled else { return false }
                     state.waiters[identifier] = continuation
-                    return nil
+                    return true
                 }
-                if let result { continuation.resume(with: result) }
+                if !mustWait { continuation.resume() }
                 if Task.isCancelled { abandonIfIdle() }
             }
         } onCancel: {
-            let waiter = state.withLock { $0.waiters.removeValue(forKey: identifier) }
-            guard let waiter else { return }
-            waiter.resume(throwing: CancellationError())
+            guard let waiter = state.withLock({ $0.waiters.removeValue(forKey: identifier) }) else {
+                return
+            }
+            waiter.resume()
             abandonIfIdle()
         }
+        // Read with the lock, so that whoever is resumed sees all that was written before.
+        guard let result = state.withLock({ $0.result }) else { throw CancellationError() }
+        return try result.get()
     }
 
     private func abandonIfIdle() {

@@ -152,7 +152,8 @@ import Testing
 
     @Test("Every test that the ledgers name exists")
     func ledgers() throws {
-        let tests = try Self.files(in: "Tests") + Self.files(in: "Examples")
+        let tests =
+            try Self.files(in: "Tests") + Self.files(in: "Examples") + Self.files(in: "Sources")
         let known = Set(tests.map { String($0.path.split(separator: "/").last ?? "") })
         for document in try Self.files(in: "Documentation", ending: ".md") {
             for line in document.lines {

@@ -43,6 +43,20 @@ import WireTestSupport
         #expect(script.isComplete)
     }
 
+    @Test("A message that nobody listens for is acknowledged all the same (4.5.0-2)")
+    func unclaimed() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connack + ("32 06 0001 7A 0009 79 34 06 0001 7A 000A 79" as Hex).bytes),
+            .expect(("40 02 0009 50 02 000A" as Hex).bytes)
+        )
+        let transport = try MQTTTransport(scripts: script, configuration: configuration())
+        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        #expect(script.failures == [])
+        #expect(script.isComplete)
+        await transport.shutdown()
+    }
+
     @Test("Dropped with calls pending: every one fails once, one state change")
     func droppedWithCallsPending() async throws {
         let script = ScriptedByteStream(
