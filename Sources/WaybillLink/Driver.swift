@@ -80,14 +80,18 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         _ body: (inout Core, WireInstant) throws(Failure) -> Result
     ) throws(Failure) -> (result: Result, isCongested: Bool) {
         let now = timers.now
-        let (result, isCongested, next) = try state.withLock { state throws(Failure) in
-            let waiting = state.core.outbound.count
+        // Handed out beside the result: a tuple of generic types is looked up at run time at each call.
+        var next = DriverSteps()
+        var byteCount = 0
+        let result = try state.withLock { state throws(Failure) in
+            let waiting = state.core.outboundByteCount
             let result = try body(&state.core, now)
-            let next = state.settle(urgency, grewFrom: waiting)
-            return (result, state.byteCount > Self.highWaterMark, next)
+            next = state.settle(urgency, grewFrom: waiting)
+            byteCount = state.byteCount
+            return result
         }
         carryOut(next)
-        return (result, isCongested)
+        return (result, byteCount > Self.highWaterMark)
     }
 
     /// Suspends while more bytes wait to leave than the high-water mark.

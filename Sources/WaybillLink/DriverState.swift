@@ -48,7 +48,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     /// How many bytes wait to leave.
-    var byteCount: Int { core.outbound.count + writing.count }
+    var byteCount: Int { core.outboundByteCount + writing.count }
 
     // MARK: After a call into the core
 
@@ -63,8 +63,9 @@ struct DriverState<Core: ProtocolCore>: Sendable {
             return core.hasEvents ? .deliver : []
         }
         var next = DriverSteps()
-        if core.outbound.count > waiting { messagesWaiting += 1 }
-        if !core.outbound.isEmpty || core.isFinished { next.formUnion(stepToWrite(urgency)) }
+        let count = core.outboundByteCount
+        if count > waiting { messagesWaiting += 1 }
+        if count > 0 || core.isFinished { next.formUnion(stepToWrite(urgency)) }
         if core.hasEvents, !isDelivering { next.insert(.deliver) }
         if let wanted = core.deadline, armedDeadline.map({ wanted < $0 }) ?? true {
             next.insert(.rearm)
@@ -76,7 +77,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
         // Whoever is writing, or whoever hears that the socket drains, takes these bytes along.
         if isFlushing || isBlocked { return [] }
         if case .immediate = urgency { return .flush }
-        if core.isFinished || core.outbound.count >= FlushPacer.fullBatch { return .flush }
+        if core.isFinished || core.outboundByteCount >= FlushPacer.fullBatch { return .flush }
         if isGathering { return [] }
         guard pacer.shouldGather(at: SystemTime.now) else { return .flush }
         isGathering = true

@@ -136,7 +136,7 @@ final class MQTTSession: Sendable {
             }
         }
         do {
-            _ = try await answer.value()
+            source.grantedQualityOfService = try await answer.value()
             return messages
         } catch {
             source.terminate()

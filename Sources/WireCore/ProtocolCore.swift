@@ -13,6 +13,9 @@ package protocol ProtocolCore: Sendable {
     /// Bytes for the peer. The driver consumes them from the front.
     var outbound: ByteWriter { get set }
 
+    /// How many bytes wait for the peer: asked more often than the bytes themselves, and cheaper.
+    var outboundByteCount: Int { get }
+
     /// When the core wants ``advance(to:)`` to be called next; nil for never.
     var deadline: WireInstant? { get }
 
@@ -33,4 +36,8 @@ package protocol ProtocolCore: Sendable {
 
     /// Takes the events that wait, in order.
     mutating func takeEvents() -> [Event]
+}
+
+extension ProtocolCore {
+    package var outboundByteCount: Int { outbound.count }
 }

@@ -99,7 +99,8 @@ package struct ReceiveBuffer: Sendable {
             // In bounds, and no slice is left that could see the bytes move.
             storage.base.copyMemory(from: storage.base + start, byteCount: waiting)
         } else {
-            let fresh = ByteStorage(capacity: max(initialCapacity, needed))
+            // Doubled, so that a message of unknown length is not copied for each byte more.
+            let fresh = ByteStorage(capacity: max(initialCapacity, needed, waiting * 2))
             fresh.base.copyMemory(from: storage.base + start, byteCount: waiting)
             storage = fresh
         }

@@ -24,6 +24,7 @@ struct TransportTests {
         let transport = try fixture.transport(version)
         let provider = Provider<MQTTEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe(qos: qos))
+        #expect(messages.grantedQualityOfService == qos)
         for number in 0..<50 { try await provider.request(.send("\(number)", qos: qos)) }
         #expect(try await texts(50, messages) == (0..<50).map { "\($0)" })
         await transport.shutdown()

@@ -71,6 +71,8 @@ package struct MQTTClientConnection: ProtocolCore {
         receiver = MQTTReceiver(maximum: isTold ? Int(configuration.receiveMaximum) : nil)
     }
 
+    package var outboundByteCount: Int { writer.outbound.count }
+
     package var outbound: ByteWriter {
         get { writer.outbound }
         set { writer.outbound = newValue }

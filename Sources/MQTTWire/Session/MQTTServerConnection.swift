@@ -61,6 +61,8 @@ package struct MQTTServerConnection: ProtocolCore {
         lastReceived = now
     }
 
+    package var outboundByteCount: Int { writer.outbound.count }
+
     package var outbound: ByteWriter {
         get { writer.outbound }
         set { writer.outbound = newValue }

@@ -27,6 +27,7 @@ package final class MessageSource: Sendable {
         var primaryIsTaken = false
         var isTerminated = false
         var end: Mailbox<Message>.Ending?
+        var granted: QualityOfService?
     }
 
     private let state: Locked<State>
@@ -51,6 +52,12 @@ package final class MessageSource: Sendable {
     /// How many messages the policy has dropped.
     package var droppedCount: Int {
         state.withLock { $0.buffers }.reduce(0) { $0 + $1.droppedCount }
+    }
+
+    /// What the server granted; nil before it has answered, or where the protocol has no such thing.
+    package var grantedQualityOfService: QualityOfService? {
+        get { state.withLock { $0.granted } }
+        set { state.withLock { $0.granted = newValue } }
     }
 
     /// Whether nobody listens any longer.

@@ -28,6 +28,10 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
     /// How many messages were dropped because they were not taken in time.
     public var droppedCount: Int { handle.source.droppedCount }
 
+    /// The quality of service that the server granted, which may be less than was asked for; nil where the
+    /// protocol has no such thing.
+    public var grantedQualityOfService: QualityOfService? { handle.source.grantedQualityOfService }
+
     /// Ends the subscription: iterations finish, and the peer is told.
     public func cancel() {
         handle.source.terminate()
