@@ -20,7 +20,7 @@ struct MQTTAddress: Sendable {
     /// - Throws: `unsupported` for a scheme that cannot be spoken, `invalidEntry` for what is no such URL.
     init(_ url: URL) throws(WaybillError) {
         switch url.scheme?.lowercased() {
-        case "mqtt", "tcp": break
+        case "mqtt": break
         case let scheme?:
             throw WaybillError(.unsupported, "MQTT over the scheme \(scheme) is not available")
         case nil: throw WaybillError(.invalidEntry, "the URL has no scheme, such as mqtt://")

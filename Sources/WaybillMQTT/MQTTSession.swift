@@ -20,7 +20,6 @@ final class MQTTSession: Sendable {
 
     private let state = Locked(State())
     private let configuration: MQTTConfiguration
-    private let version: MQTTVersion
     private let timers: any TimerSource
     private let driver: Driver<MQTTClientConnection>
 
@@ -37,7 +36,6 @@ final class MQTTSession: Sendable {
     ) {
         self.configuration = configuration
         self.timers = timers
-        version = core.version
         driver = Driver(
             core: MQTTClientConnection(configuration: core),
             stream: stream,

@@ -87,6 +87,17 @@ package struct ByteWriter: Sendable {
         end += 4
     }
 
+    /// Appends the lowest bytes of an integer, the lowest first.
+    /// - Parameters:
+    ///   - count: How many, at most eight.
+    ///   - word: The integer.
+    @inlinable
+    package mutating func append(lowBytes count: Int, of word: UInt64) {
+        // In bounds: `reserve` has made room for eight bytes at `end`, of which `count` are kept.
+        reserve(8).storeBytes(of: word.littleEndian, as: UInt64.self)
+        end += min(max(count, 0), 8)
+    }
+
     /// Appends bytes.
     @inlinable
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {

@@ -84,6 +84,19 @@ import WireTestSupport
         )
     }
 
+    @Test("A server that repeats an identifier for ever is stopped, also in 3.1.1")
+    func endlessRepetition() throws {
+        var harness = try ClientHarness(.v3_1_1)
+        var writer = ByteWriter()
+        for _ in 0..<65_535 {
+            try MQTTPacket.message("x", .atLeastOnce, id: 1).encode(into: &writer, version: .v3_1_1)
+        }
+        harness.receive(writer.bytes)
+        #expect(!harness.client.isFinished)
+        harness.receive(.message("x", .atLeastOnce, id: 1))
+        #expect(harness.told().last == "closed receiveMaximumExceeded")
+    }
+
     @Test("A thousand messages in one read are delivered in one go, in order")
     func batch() throws {
         var harness = try ClientHarness(.v5)

@@ -40,6 +40,20 @@ extension ByteWriter {
         append(UInt8(truncatingIfNeeded: rest))
     }
 
+    /// Appends the first seven bytes of a PUBLISH at the most, put together in a register: one store.
+    mutating func append(headerOf firstByte: UInt8, _ remainingLength: Int, _ topicCount: Int) {
+        var word = UInt64(firstByte)
+        var shift: UInt64 = 8
+        var rest = UInt64(remainingLength)
+        while rest >= 0x80 {
+            word |= (rest & 0x7F | 0x80) << shift
+            rest >>= 7
+            shift += 8
+        }
+        word |= rest << shift | UInt64(UInt16(topicCount).byteSwapped) << (shift + 8)
+        append(lowBytes: Int(shift / 8) + 3, of: word)
+    }
+
     /// How many bytes a variable byte integer takes.
     static func byteCount(ofVariableByteInteger value: Int) -> Int {
         value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : 4

@@ -136,7 +136,7 @@ package struct MQTTPacketDecoder: Sendable {
         }
         if isLast == true { return lastTopic }
         try ByteReader.checkString(bytes)
-        guard !bytes.contains(where: MQTTTopicName.isForbidden) else { throw .topicNameInvalid }
+        guard MQTTTopicName.firstForbidden(in: bytes) == nil else { throw .topicNameInvalid }
         lastTopic = String(decoding: bytes, as: UTF8.self)
         return lastTopic
     }

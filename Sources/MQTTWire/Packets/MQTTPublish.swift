@@ -75,10 +75,8 @@ package struct MQTTPublish: Hashable, Sendable {
             throw .packetTooLarge(byteCount: remainingLength)
         }
         let start = writer.count
-        writer.reserve(total: remainingLength + 5)
-        writer.append(firstByte)
-        writer.append(variableByteInteger: UInt32(remainingLength))
-        writer.append(UInt16(topicCount))
+        writer.reserve(total: remainingLength + 16)
+        writer.append(headerOf: firstByte, remainingLength, topicCount)
         if let error = Self.append(topic, to: &writer) {
             writer.truncate(to: start)
             throw error
@@ -102,7 +100,7 @@ package struct MQTTPublish: Hashable, Sendable {
     private static func append(_ topic: String, to writer: inout ByteWriter) -> MQTTEncodingError? {
         let byte = topic.utf8.withContiguousStorageIfAvailable { bytes -> UInt8? in
             writer.append(UnsafeRawBufferPointer(bytes))
-            return bytes.first(where: MQTTTopicName.isForbidden)
+            return MQTTTopicName.firstForbidden(in: UnsafeRawBufferPointer(bytes))
         }
         guard let byte else {
             // A bridged string: copied once to a native one, which has contiguous storage.

@@ -66,9 +66,9 @@ package struct MQTTClientConnection: ProtocolCore {
             isTracing: configuration.isTracing
         )
         publisher = MQTTPublisher(window: configuration.inflightWindow)
-        // A 3.1.1 server cannot be told a maximum; its identifiers are the limit.
+        // A 3.1.1 server cannot be told a maximum.
         let isTold = configuration.version == .v5
-        receiver = MQTTReceiver(maximum: isTold ? Int(configuration.receiveMaximum) : nil)
+        receiver = MQTTReceiver(maximum: isTold ? configuration.receiveMaximum : .max)
     }
 
     package var outboundByteCount: Int { writer.outbound.count }

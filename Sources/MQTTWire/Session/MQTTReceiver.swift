@@ -16,15 +16,18 @@ package struct MQTTReceiver: Sendable {
         case repetition
     }
 
-    /// How many messages may wait to be acknowledged; nil where the peer was not told.
-    private let maximum: Int?
+    /// How many messages may wait to be acknowledged.
+    ///
+    /// A peer that was told nothing may have as many under way as there are packet identifiers, and
+    /// no more, however it repeats them.
+    private let maximum: Int
     private var publishAcknowledgements = MQTTAcknowledgementQueue()
     private var receivedAcknowledgements = MQTTAcknowledgementQueue()
     /// QoS 2 identifiers between PUBLISH and PUBREL, and whether PUBREC was sent.
     private var exactlyOnce: [UInt16: Bool] = [:]
 
-    package init(maximum: Int?) {
-        self.maximum = maximum
+    package init(maximum: UInt16 = .max) {
+        self.maximum = Int(maximum)
     }
 
     /// Handles PUBLISH.
@@ -55,7 +58,6 @@ package struct MQTTReceiver: Sendable {
     }
 
     private func checkMaximum() throws(MQTTViolation) {
-        guard let maximum else { return }
         guard publishAcknowledgements.count + exactlyOnce.count < maximum else {
             throw .receiveMaximumExceeded
         }

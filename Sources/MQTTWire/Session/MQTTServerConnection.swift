@@ -57,7 +57,7 @@ package struct MQTTServerConnection: ProtocolCore {
         )
         writer = MQTTPacketWriter(version: .v5, isTracing: isTracing)
         publisher = MQTTPublisher(window: Self.window)
-        receiver = MQTTReceiver(maximum: nil)
+        receiver = MQTTReceiver()
         lastReceived = now
     }
 

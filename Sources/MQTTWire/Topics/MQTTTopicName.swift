@@ -13,6 +13,34 @@ package enum MQTTTopicName {
         }
     }
 
+    /// The first byte that a name may not hold: NUL or a wildcard; nil if there is none.
+    /// - Complexity: O(n), eight bytes at a time.
+    static func firstForbidden(in bytes: UnsafeRawBufferPointer) -> UInt8? {
+        var index = 0
+        while bytes.count - index >= 8 {
+            // In bounds: eight bytes are left.
+            let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            guard !hasZeroByte(word), !hasZeroByte(word ^ repeated(UInt8(ascii: "#"))),
+                !hasZeroByte(word ^ repeated(UInt8(ascii: "+")))
+            else { break }
+            index += 8
+        }
+        while index < bytes.count {
+            if isForbidden(bytes[index]) { return bytes[index] }
+            index += 1
+        }
+        return nil
+    }
+
+    private static func repeated(_ byte: UInt8) -> UInt64 {
+        UInt64(byte) &* 0x0101_0101_0101_0101
+    }
+
+    /// Borrows reach a high bit from a zero byte, and from no byte that had none itself.
+    private static func hasZeroByte(_ word: UInt64) -> Bool {
+        (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 != 0
+    }
+
     /// Whether a byte is NUL or a wildcard.
     @inlinable
     static func isForbidden(_ byte: UInt8) -> Bool {
