@@ -4,9 +4,9 @@
 /// share its memory, so decoding copies nothing; when slices are still alive at the next read, the
 /// buffer moves to fresh memory and leaves the old to them.
 package struct ReceiveBuffer: Sendable {
-    private var storage: ByteStorage
-    private var start = 0
-    private var end = 0
+    @usableFromInline var storage: ByteStorage
+    @usableFromInline var start = 0
+    @usableFromInline var end = 0
     private let initialCapacity: Int
 
     /// Creates an empty buffer.
@@ -17,9 +17,11 @@ package struct ReceiveBuffer: Sendable {
     }
 
     /// The number of bytes that wait to be decoded.
+    @inlinable
     package var count: Int { end - start }
 
     /// Calls `body` with the bytes that wait, which must not be used after it returns.
+    @inlinable
     package func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -29,6 +31,7 @@ package struct ReceiveBuffer: Sendable {
     }
 
     /// A range of the waiting bytes, clamped to what is there.
+    @inlinable
     package func slice(at offset: Int, count: Int) -> ByteSlice {
         let lower = start + min(max(offset, 0), self.count)
         let length = min(max(count, 0), end - lower)
@@ -37,6 +40,7 @@ package struct ReceiveBuffer: Sendable {
     }
 
     /// Removes bytes from the front.
+    @inlinable
     package mutating func consume(_ count: Int) {
         start = min(start + max(count, 0), end)
     }

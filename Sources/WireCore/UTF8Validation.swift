@@ -1,4 +1,4 @@
-/// Checks that bytes are well-formed UTF-8 (Unicode 15, table 3-7).
+/// Looks at bytes as text: whether they are well-formed UTF-8 (Unicode 15, table 3-7), and the same.
 package enum UTF8Validation {
     /// What a scan found.
     package struct Result: Equatable, Sendable {
@@ -40,6 +40,28 @@ package enum UTF8Validation {
             index += length
         }
         return Result(isWellFormed: true, containsNull: containsNull)
+    }
+
+    /// Whether two texts have the same bytes.
+    /// - Complexity: O(n), eight bytes at a time.
+    package static func areEqual(
+        _ left: UnsafeRawBufferPointer,
+        _ right: UnsafeRawBufferPointer
+    ) -> Bool {
+        guard left.count == right.count else { return false }
+        var index = 0
+        while left.count - index >= 8 {
+            // In bounds: eight bytes are left in both.
+            let one = left.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let other = right.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            guard one == other else { return false }
+            index += 8
+        }
+        while index < left.count {
+            guard left[index] == right[index] else { return false }
+            index += 1
+        }
+        return true
     }
 
     /// The length of the multi-byte sequence at an index, or nil if it is ill-formed.

@@ -55,4 +55,24 @@ import WireTestSupport
             if result.isWellFormed { #expect(result.containsNull == bytes.contains(0)) }
         }
     }
+
+    @Test("Texts are the same if all their bytes are, at every length and place")
+    func equality() {
+        for count in 0..<40 {
+            let one = (0..<count).map { UInt8($0) }
+            #expect(areEqual(one, one))
+            #expect(!areEqual(one, one + [0]))
+            for index in one.indices {
+                var other = one
+                other[index] ^= 1
+                #expect(!areEqual(one, other))
+            }
+        }
+    }
+
+    private func areEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+        one.withUnsafeBytes { left in
+            other.withUnsafeBytes { right in UTF8Validation.areEqual(left, right) }
+        }
+    }
 }

@@ -132,7 +132,7 @@ package struct MQTTPacketDecoder: Sendable {
     ) throws(MQTTViolation) -> String {
         let bytes = try reader.bytes(Int(try reader.uint16(.publish)), .publish)
         let isLast = lastTopic.utf8.withContiguousStorageIfAvailable { last in
-            last.count == bytes.count && last.elementsEqual(bytes)
+            UTF8Validation.areEqual(UnsafeRawBufferPointer(last), bytes)
         }
         if isLast == true { return lastTopic }
         try ByteReader.checkString(bytes)
