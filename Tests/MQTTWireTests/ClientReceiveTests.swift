@@ -149,6 +149,7 @@ import WireTestSupport
         #expect(harness.told() == [])
         harness.advance(.seconds(1))
         #expect(harness.told() == ["closed connectTimedOut"])
+        #expect(harness.sent == [.connect(MQTTConnect()), .disconnect(MQTTDisconnect())])
     }
 
     /// Bytes after CONNACK, the violation, and the reason of our DISCONNECT.

@@ -112,6 +112,8 @@ package struct MQTTClientConnection: ProtocolCore {
     package mutating func advance(to now: WireInstant) {
         switch state {
         case .connecting(let deadline) where deadline <= now:
+            // Should the server accept after all, it must not publish the will.
+            write(.disconnect(MQTTDisconnect()), at: now)
             close(.connectTimedOut)
         case .connected:
             switch keepAlive.due(at: now) {
