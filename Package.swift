@@ -87,7 +87,7 @@ let package = Package(
         ),
         tests("WireCoreTests", ["WireCore", "WireTestSupport"]),
         tests("MQTTWireTests", ["MQTTWire", "WireCore", "WireTestSupport"]),
-        tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore"]),
+        tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
         tests("WaybillLinkTests", ["WaybillLink", "WaybillTesting", "WireCore"]),
         tests(
             "WaybillMQTTTests",

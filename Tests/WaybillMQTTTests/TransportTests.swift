@@ -2,6 +2,7 @@ import Testing
 import Waybill
 import WaybillMQTT
 import WaybillTesting
+import WireTestSupport
 
 @Suite("MQTT transport over the loopback broker", .timeLimit(.minutes(1)))
 struct TransportTests {
@@ -27,6 +28,25 @@ struct TransportTests {
         #expect(messages.grantedQualityOfService == qos)
         for number in 0..<50 { try await provider.request(.send("\(number)", qos: qos)) }
         #expect(try await texts(50, messages) == (0..<50).map { "\($0)" })
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("A thousand sends of QoS 0 do not hop off the caller's actor once")
+    func noHops() async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport()
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        let hops = try await CountingActor().hops { _ in
+            for number in 0..<1_000 { try await provider.request(.send("\(number)")) }
+        }
+        #expect(hops == 0)
+        // It does count: one that waits for its acknowledgement leaves and comes back.
+        let waiting = try await CountingActor().hops { _ in
+            try await provider.request(.send("x", qos: .atLeastOnce))
+        }
+        #expect(waiting > 0)
         await transport.shutdown()
         await fixture.broker.stop()
     }

@@ -1,40 +1,7 @@
 import Testing
 import Waybill
 import WaybillTesting
-
-/// Runs jobs on one thread, and counts them: a call that hops away comes back as a further job.
-private final class CountingExecutor: SerialExecutor {
-    private let jobs = LockedBox(0)
-
-    var count: Int { jobs.value }
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        jobs.change { $0 += 1 }
-        let unowned = UnownedJob(job)
-        let executor = asUnownedSerialExecutor()
-        Task.detached { unowned.runSynchronously(on: executor) }
-    }
-
-    func asUnownedSerialExecutor() -> UnownedSerialExecutor {
-        UnownedSerialExecutor(ordinary: self)
-    }
-}
-
-private actor Caller {
-    private let executor: CountingExecutor
-
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-    init(_ executor: CountingExecutor) {
-        self.executor = executor
-    }
-
-    func send(_ count: Int, through provider: Provider<TestEntry>) async throws -> Int {
-        let before = executor.count
-        for _ in 0..<count { try await provider.request(.send(.text("x"))) }
-        return executor.count - before
-    }
-}
+import WireTestSupport
 
 private struct MainActorWitness: Interceptor {
     let log: Log
@@ -50,11 +17,15 @@ private struct MainActorWitness: Interceptor {
     @Test("A thousand requests from an actor do not hop off it once")
     func noHops() async throws {
         let mock = MockTransport().expect(.send)
-        let caller = Caller(CountingExecutor())
-        let hops = try await caller.send(1_000, through: Provider(transport: mock))
-        #expect(hops == 0)
-        let intercepted = Provider<TestEntry>(transport: mock).intercepted(Nothing())
-        #expect(try await caller.send(1_000, through: intercepted) == 0)
+        for provider in [
+            Provider<TestEntry>(transport: mock),
+            Provider<TestEntry>(transport: mock).intercepted(Nothing()),
+        ] {
+            let hops = try await CountingActor().hops { _ in
+                for _ in 0..<1_000 { try await provider.request(.send(.text("x"))) }
+            }
+            #expect(hops == 0)
+        }
         #expect(mock.requests.count == 2_000)
     }
 
