@@ -43,6 +43,12 @@ let package = Package(
         // The innermost ring, and the wire cores on it: values, no I/O.
         source("WireCore"),
         source("MQTTWire", ["WireCore"]),
+        source("HTTPWire", ["WireCore"]),
+        source("WebSocketWire", ["HTTPWire", "WireCore", "CWaybillZlib"]),
+        .target(
+            name: "CWaybillZlib",
+            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]
+        ),
 
         // Sockets, clocks and randomness.
         .target(name: "CWaybillLinux"),
@@ -87,6 +93,8 @@ let package = Package(
         ),
         tests("WireCoreTests", ["WireCore", "WireTestSupport"]),
         tests("MQTTWireTests", ["MQTTWire", "WireCore", "WireTestSupport"]),
+        tests("HTTPWireTests", ["HTTPWire", "WireCore", "WireTestSupport"]),
+        tests("WebSocketWireTests", ["WebSocketWire", "HTTPWire", "WireCore", "WireTestSupport"]),
         tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
         tests("WaybillLinkTests", ["WaybillLink", "WaybillTesting", "WireCore"]),
         tests(

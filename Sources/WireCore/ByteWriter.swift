@@ -63,6 +63,28 @@ package struct ByteWriter: Sendable {
         return bytes
     }
 
+    /// Takes the bytes that wait without copying them; the writer goes on with fresh memory.
+    package mutating func takeSlice() -> ByteSlice {
+        defer { self = ByteWriter() }
+        return ByteSlice(storage: storage, offset: start, count: count)
+    }
+
+    /// Appends bytes that a closure writes into the space lent to it.
+    ///
+    /// - Parameters:
+    ///   - count: How large the space is.
+    ///   - fill: Writes into the space and returns how many of its first bytes are to stay.
+    @inlinable
+    package mutating func append(
+        upTo count: Int,
+        _ fill: (UnsafeMutableRawBufferPointer) -> Int
+    ) {
+        guard count > 0 else { return }
+        // In bounds: `reserve` has made room for `count` bytes at `end`, in memory nobody else sees.
+        let space = UnsafeMutableRawBufferPointer(start: reserve(count), count: count)
+        end += min(max(fill(space), 0), count)
+    }
+
     /// Appends a byte.
     @inlinable
     package mutating func append(_ byte: UInt8) {

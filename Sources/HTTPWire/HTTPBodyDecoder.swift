@@ -1,0 +1,188 @@
+package import WireCore
+
+/// How the end of a body is told (RFC 9112, 6.3).
+package enum HTTPBodyFraming: Hashable, Sendable {
+    /// So many bytes, perhaps none.
+    case length(Int)
+    /// Chunks, with their sizes.
+    case chunked
+    /// All until the connection ends.
+    case untilClose
+
+    /// What the head of a response says.
+    /// - Parameters:
+    ///   - response: The head.
+    ///   - method: The method of the request that it answers.
+    /// - Throws: `invalidContentLength`, `unsupportedTransferCoding`.
+    package init(
+        _ response: HTTPResponseHead,
+        to method: String = "GET"
+    ) throws(HTTPViolation) {
+        let isBodiless = response.status < 200 || response.status == 204 || response.status == 304
+        guard !isBodiless, method != "HEAD" else {
+            self = .length(0)
+            return
+        }
+        let codings = response.headers.members("transfer-encoding")
+        guard codings.isEmpty else {
+            // A length beside it counts for nothing.
+            guard codings.count == 1, HTTPSyntax.areSameName(codings[0], "chunked") else {
+                throw .unsupportedTransferCoding
+            }
+            self = .chunked
+            return
+        }
+        guard !response.headers.all("content-length").isEmpty else {
+            self = .untilClose
+            return
+        }
+        // Repeated alike, a length is still one.
+        let lengths = Set(response.headers.members("content-length"))
+        guard lengths.count == 1, let length = lengths.first.flatMap({ HTTPSyntax.number($0) })
+        else { throw .invalidContentLength }
+        self = .length(length)
+    }
+}
+
+/// Takes a body off the front of a receive buffer, piece by piece as it comes.
+///
+/// Nothing is gathered, so no body is too large; whoever gathers sets the limit.
+package struct HTTPBodyDecoder: Sendable {
+    /// A piece.
+    package enum Part: Hashable, Sendable {
+        case bytes(ByteSlice)
+        /// The body is complete; trailer fields may follow chunks (RFC 9112, 7.1.2).
+        case end(trailers: HTTPHeaders)
+    }
+
+    private enum State: Hashable, Sendable {
+        case bytes(left: Int)
+        case untilClose
+        case chunkSize
+        case chunk(left: Int)
+        case chunkEnd
+        case trailers
+        case done
+    }
+
+    /// How long the line with a chunk's size may be, extensions included: 4 KiB.
+    private static let chunkLineLimit = 4_096
+
+    private var state: State
+    private var trailers: HTTPHeadDecoder
+    private var failure: HTTPViolation?
+
+    package init(_ framing: HTTPBodyFraming, trailerLimits: HTTPHeadLimits = HTTPHeadLimits()) {
+        trailers = HTTPHeadDecoder(limits: trailerLimits)
+        state =
+            switch framing {
+            case .length(let length): .bytes(left: length)
+            case .chunked: .chunkSize
+            case .untilClose: .untilClose
+            }
+    }
+
+    /// Whether the end has been told.
+    package var isDone: Bool { state == .done }
+
+    /// Takes the next piece.
+    /// - Returns: The piece, or nil when more bytes are needed or the body is done.
+    /// - Throws: `HTTPViolation`, again at every call after the first.
+    package mutating func next(_ buffer: inout ReceiveBuffer) throws(HTTPViolation) -> Part? {
+        if let failure { throw failure }
+        do throws(HTTPViolation) {
+            return try nextPart(&buffer)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    private mutating func nextPart(_ buffer: inout ReceiveBuffer) throws(HTTPViolation) -> Part? {
+        while true {
+            switch state {
+            case .done: return nil
+            case .untilClose: return take(.max, &buffer)
+            case .bytes(let left):
+                guard left > 0 else { return end() }
+                guard let part = take(left, &buffer) else { return nil }
+                return part
+            case .chunk(let left):
+                guard left > 0 else {
+                    state = .chunkEnd
+                    continue
+                }
+                return take(left, &buffer)
+            case .chunkSize:
+                guard let size = try chunkSize(&buffer) else { return nil }
+                state = size == 0 ? .trailers : .chunk(left: size)
+            case .chunkEnd:
+                guard let line = try line(&buffer, limit: 2) else { return nil }
+                guard line.isEmpty else { throw .malformedChunk }
+                state = .chunkSize
+            case .trailers:
+                guard let fields = try trailers.nextTrailers(&buffer) else { return nil }
+                state = .done
+                return .end(trailers: fields)
+            }
+        }
+    }
+
+    /// Tells that the connection has ended.
+    /// - Returns: The end, if the body was to last until then; nil if it was complete already.
+    /// - Throws: `incompleteBody`.
+    package mutating func receiveEndOfStream() throws(HTTPViolation) -> Part? {
+        switch state {
+        case .done: return nil
+        case .untilClose, .bytes(left: 0): return end()
+        default: throw .incompleteBody
+        }
+    }
+
+    private mutating func end() -> Part {
+        state = .done
+        return .end(trailers: [:])
+    }
+
+    private mutating func take(_ limit: Int, _ buffer: inout ReceiveBuffer) -> Part? {
+        let count = min(limit, buffer.count)
+        guard count > 0 else { return nil }
+        let slice = buffer.slice(at: 0, count: count)
+        buffer.consume(count)
+        switch state {
+        case .bytes(let left): state = .bytes(left: left - count)
+        case .chunk(let left): state = .chunk(left: left - count)
+        default: break
+        }
+        return .bytes(slice)
+    }
+
+    /// Reads `size [;extensions] CRLF` (RFC 9112, 7.1); at most 15 digits, so that no sum overflows.
+    private func chunkSize(_ buffer: inout ReceiveBuffer) throws(HTTPViolation) -> Int? {
+        guard let line = try line(&buffer, limit: Self.chunkLineLimit) else { return nil }
+        let digits = line.prefix { Character(Unicode.Scalar($0)).isHexDigit }
+        let rest = line.dropFirst(digits.count).drop { $0 == 0x20 || $0 == 0x09 }
+        guard (1...15).contains(digits.count), rest.isEmpty || rest.first == UInt8(ascii: ";"),
+            rest.allSatisfy(HTTPSyntax.isValueByte),
+            let size = Int(String(decoding: digits, as: UTF8.self), radix: 16)
+        else { throw .malformedChunk }
+        return size
+    }
+
+    /// Takes a line without its end; nil when the end is not there yet.
+    private func line(
+        _ buffer: inout ReceiveBuffer,
+        limit: Int
+    ) throws(HTTPViolation) -> [UInt8]? {
+        let found = buffer.withUnsafeBytes { bytes in
+            bytes.prefix(limit).firstIndex(of: UInt8(ascii: "\n")).map { Array(bytes[..<$0]) }
+        }
+        guard var line = found else {
+            guard buffer.count < limit else { throw .malformedChunk }
+            return nil
+        }
+        buffer.consume(line.count + 1)
+        if line.last == UInt8(ascii: "\r") { line.removeLast() }
+        return line
+    }
+}

@@ -1,0 +1,202 @@
+package import WireCore
+
+/// How large a head may be.
+package struct HTTPHeadLimits: Hashable, Sendable {
+    /// How many bytes, from the first to the empty line.
+    package var byteCount: Int
+    /// How many fields.
+    package var fieldCount: Int
+
+    /// By default 64 KiB and 100 fields.
+    package init(byteCount: Int = 65_536, fieldCount: Int = 100) {
+        self.byteCount = byteCount
+        self.fieldCount = fieldCount
+    }
+}
+
+/// Takes heads off the front of a receive buffer, whole or not at all.
+///
+/// Lines may end with a line feed alone (RFC 9112, 2.2); a carriage return anywhere else is refused, as are
+/// folded lines. Values keep every byte: what is not UTF-8 is read as Latin-1.
+package struct HTTPHeadDecoder: Sendable {
+    private let limits: HTTPHeadLimits
+    private var failure: HTTPViolation?
+    /// Where the search for the next line begins, and whether a line has begun before it.
+    private var scanned = 0
+    private var lineStart = 0
+    /// The lines found so far, without their ends.
+    private var lines: [Range<Int>] = []
+
+    package init(limits: HTTPHeadLimits = HTTPHeadLimits()) {
+        self.limits = limits
+    }
+
+    /// Takes the head of a response.
+    /// - Returns: The head, or nil when more bytes are needed.
+    /// - Throws: `HTTPViolation`, again at every call after the first.
+    package mutating func nextResponse(
+        _ buffer: inout ReceiveBuffer
+    ) throws(HTTPViolation) -> HTTPResponseHead? {
+        try next(&buffer) { (line, headers) throws(HTTPViolation) in
+            try Self.response(line, headers)
+        }
+    }
+
+    /// Takes the head of a request; empty lines before it are skipped (RFC 9112, 2.2).
+    /// - Returns: The head, or nil when more bytes are needed.
+    /// - Throws: `HTTPViolation`, again at every call after the first.
+    package mutating func nextRequest(
+        _ buffer: inout ReceiveBuffer
+    ) throws(HTTPViolation) -> HTTPRequestHead? {
+        if scanned == 0 { Self.skipEmptyLines(&buffer) }
+        return try next(&buffer) { (line, headers) throws(HTTPViolation) in
+            try Self.request(line, headers)
+        }
+    }
+
+    /// Takes trailer fields and the empty line behind them.
+    mutating func nextTrailers(
+        _ buffer: inout ReceiveBuffer
+    ) throws(HTTPViolation) -> HTTPHeaders? {
+        try next(&buffer, hasStartLine: false) { _, headers in headers }
+    }
+
+    private mutating func next<Head>(
+        _ buffer: inout ReceiveBuffer,
+        hasStartLine: Bool = true,
+        _ make: (String, HTTPHeaders) throws(HTTPViolation) -> Head
+    ) throws(HTTPViolation) -> Head? {
+        if let failure { throw failure }
+        do throws(HTTPViolation) {
+            guard let byteCount = try scan(buffer, hasStartLine: hasStartLine) else { return nil }
+            let lines = lines
+            let head = try buffer.withUnsafeBytes { bytes throws(HTTPViolation) in
+                var fields = HTTPHeaders()
+                for line in lines.dropFirst(hasStartLine ? 1 : 0) {
+                    try Self.appendField(bytes[line], to: &fields)
+                }
+                let startLine = hasStartLine ? lines.first.map { Self.text(bytes[$0]) } : nil
+                return try make(startLine ?? "", fields)
+            }
+            buffer.consume(byteCount)
+            scanned = 0
+            lineStart = 0
+            self.lines = []
+            return head
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// Finds the lines up to the empty one.
+    /// - Returns: The length of the whole head, or nil when its end is not there yet.
+    private mutating func scan(
+        _ buffer: ReceiveBuffer,
+        hasStartLine: Bool
+    ) throws(HTTPViolation) -> Int? {
+        try buffer.withUnsafeBytes { bytes throws(HTTPViolation) in
+            while scanned < bytes.count {
+                guard scanned < limits.byteCount else {
+                    throw .headTooLarge(maximum: limits.byteCount)
+                }
+                let byte = bytes[scanned]
+                scanned += 1
+                guard byte == UInt8(ascii: "\n") else { continue }
+                var end = scanned - 1
+                if end > lineStart, bytes[end - 1] == UInt8(ascii: "\r") { end -= 1 }
+                let line = lineStart..<end
+                guard !bytes[line].contains(UInt8(ascii: "\r")) else { throw .bareCarriageReturn }
+                lineStart = scanned
+                guard !line.isEmpty else {
+                    guard !lines.isEmpty || !hasStartLine else { throw .malformedStatusLine }
+                    return scanned
+                }
+                lines.append(line)
+                guard lines.count <= limits.fieldCount + (hasStartLine ? 1 : 0) else {
+                    throw .tooManyFields(maximum: limits.fieldCount)
+                }
+            }
+            guard scanned < limits.byteCount else {
+                throw .headTooLarge(maximum: limits.byteCount)
+            }
+            return nil
+        }
+    }
+
+    private static func skipEmptyLines(_ buffer: inout ReceiveBuffer) {
+        let count = buffer.withUnsafeBytes { bytes in
+            bytes.prefix { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }.count
+        }
+        buffer.consume(count)
+    }
+
+    // MARK: Lines
+
+    private static func appendField(
+        _ line: Slice<UnsafeRawBufferPointer>,
+        to headers: inout HTTPHeaders
+    ) throws(HTTPViolation) {
+        guard let first = line.first, first != UInt8(ascii: " "), first != UInt8(ascii: "\t") else {
+            throw .obsoleteLineFolding
+        }
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
+            line[..<colon].allSatisfy(HTTPSyntax.isTokenByte)
+        else { throw .malformedField }
+        let value = line[(colon + 1)...]
+        guard value.allSatisfy(HTTPSyntax.isValueByte) else { throw .invalidFieldValue }
+        headers.append(name: text(line[..<colon]), value: HTTPSyntax.trimmed(text(value)))
+    }
+
+    private static func response(
+        _ line: String,
+        _ headers: HTTPHeaders
+    ) throws(HTTPViolation) -> HTTPResponseHead {
+        let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        let isVersion1_0 = try version(parts[0], otherwise: .malformedStatusLine)
+        guard parts.count > 1, parts[1].utf8.count == 3, let status = HTTPSyntax.number(parts[1]),
+            (100...599).contains(status)
+        else { throw .malformedStatusLine }
+        let reason = parts.count > 2 ? String(parts[2]) : ""
+        guard reason.utf8.allSatisfy(HTTPSyntax.isValueByte) else { throw .malformedStatusLine }
+        return HTTPResponseHead(
+            status: status,
+            reason: reason,
+            headers: headers,
+            isVersion1_0: isVersion1_0
+        )
+    }
+
+    private static func request(
+        _ line: String,
+        _ headers: HTTPHeaders
+    ) throws(HTTPViolation) -> HTTPRequestHead {
+        let parts = line.split(separator: " ", omittingEmptySubsequences: false)
+        guard parts.count == 3, HTTPSyntax.isToken(parts[0]), !parts[1].isEmpty,
+            parts[1].utf8.allSatisfy(HTTPSyntax.isTargetByte)
+        else { throw .malformedRequestLine }
+        _ = try version(parts[2], otherwise: .malformedRequestLine)
+        return HTTPRequestHead(
+            method: String(parts[0]),
+            target: String(parts[1]),
+            headers: headers
+        )
+    }
+
+    private static func version(
+        _ text: Substring,
+        otherwise violation: HTTPViolation
+    ) throws(HTTPViolation) -> Bool {
+        switch text {
+        case "HTTP/1.1": return false
+        case "HTTP/1.0": return true
+        default: throw text.hasPrefix("HTTP/") ? .unsupportedVersion : violation
+        }
+    }
+
+    private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        let isWellFormed = UTF8Validation.scan(UnsafeRawBufferPointer(rebasing: bytes)).isWellFormed
+        if isWellFormed { return String(decoding: bytes, as: UTF8.self) }
+        return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    }
+}

@@ -1,0 +1,56 @@
+/// Which bytes may stand where in a head (RFC 9110, 5.5 and 5.6.2).
+package enum HTTPSyntax {
+    /// Whether a byte may stand in a token: a method or a field name.
+    package static func isTokenByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+
+    /// Whether a text is a token.
+    package static func isToken(_ text: some StringProtocol) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy(isTokenByte)
+    }
+
+    /// Whether a byte may stand in a field value: no control character but the tab.
+    package static func isValueByte(_ byte: UInt8) -> Bool {
+        byte >= 0x20 && byte != 0x7F || byte == 0x09
+    }
+
+    /// Whether a byte may stand in a request target: visible ASCII (RFC 9112, 3.2).
+    package static func isTargetByte(_ byte: UInt8) -> Bool {
+        byte > 0x20 && byte < 0x7F
+    }
+
+    /// Whether two names are the same without regard to the case of ASCII letters.
+    package static func areSameName(_ left: some StringProtocol, _ right: some StringProtocol)
+        -> Bool
+    {
+        left.utf8.count == right.utf8.count
+            && zip(left.utf8, right.utf8).allSatisfy { lowercased($0) == lowercased($1) }
+    }
+
+    private static func lowercased(_ byte: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+    }
+
+    /// A text without the white space around it (RFC 9110, 5.6.3).
+    package static func trimmed(_ text: some StringProtocol) -> String {
+        let isSpace = { (character: Character) in character == " " || character == "\t" }
+        let front = text.drop(while: isSpace)
+        guard let last = front.lastIndex(where: { !isSpace($0) }) else { return "" }
+        return String(front[...last])
+    }
+
+    /// The number that digits alone write; nil for anything else, and beyond 18 digits.
+    package static func number(_ text: some StringProtocol) -> Int? {
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        guard !text.isEmpty, text.utf8.count <= 18, text.utf8.allSatisfy(digits.contains) else {
+            return nil
+        }
+        return Int(text)
+    }
+}

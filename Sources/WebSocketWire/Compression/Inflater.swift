@@ -1,0 +1,88 @@
+import CWaybillZlib
+import WireCore
+
+/// Decompresses messages with the system's zlib, piece by piece, and no further than a limit.
+///
+/// `@unchecked Sendable`, because: a stream is owned by the one connection value that made it, which is used
+/// by one thread at a time, behind its driver's lock.
+final class Inflater: @unchecked Sendable {
+    // Made by zlib in `init` and freed in `deinit`: valid as long as the object.
+    private let stream: UnsafeMutableRawPointer
+    private let keepsContext: Bool
+
+    /// - Parameters:
+    ///   - windowBits: The peer's window, as a power of two from 8 to 15.
+    ///   - keepsContext: Whether the peer may refer back to the messages before.
+    /// - Returns: nil where there is no zlib, or no memory.
+    init?(windowBits: Int, keepsContext: Bool) {
+        guard let stream = waybill_inflater_create(Int32(windowBits)) else { return nil }
+        self.stream = stream
+        self.keepsContext = keepsContext
+    }
+
+    deinit {
+        waybill_inflater_destroy(stream)
+    }
+
+    /// Decompresses a piece of a message and appends what comes of it.
+    /// - Parameters:
+    ///   - piece: The piece.
+    ///   - output: Where it goes.
+    ///   - limit: How many bytes `output` may hold in all.
+    func decompress(
+        _ piece: UnsafeRawBufferPointer,
+        into output: inout ByteWriter,
+        limit: Int
+    ) throws(WebSocketViolation) {
+        var left = piece
+        while true {
+            // One byte more than allowed is enough to know.
+            let allowed = limit - output.count + 1
+            let space = min(max(left.count * 2, 1_024), allowed)
+            var consumed = 0
+            var produced = 0
+            var result = WAYBILL_ZLIB_OK
+            output.append(upTo: space) { target in
+                // In bounds: zlib is told the sizes of both.
+                result = Int(
+                    waybill_inflate(
+                        stream,
+                        left.bindMemory(to: UInt8.self).baseAddress,
+                        left.count,
+                        target.bindMemory(to: UInt8.self).baseAddress,
+                        target.count,
+                        &consumed,
+                        &produced
+                    )
+                )
+                return produced
+            }
+            guard result != WAYBILL_ZLIB_ERROR else { throw .invalidCompressedData }
+            guard output.count <= limit else { throw .messageTooBig(maximum: limit) }
+            left = UnsafeRawBufferPointer(rebasing: left.dropFirst(consumed))
+            if result == WAYBILL_ZLIB_END {
+                // The peer closed its deflate stream and may begin another (RFC 7692, 7.2.3.4).
+                guard waybill_inflater_continue(stream) == WAYBILL_ZLIB_OK else {
+                    throw .invalidCompressedData
+                }
+                if left.isEmpty { return }
+                continue
+            }
+            if left.isEmpty, produced < space { return }
+            guard consumed > 0 || produced > 0 else { throw .invalidCompressedData }
+        }
+    }
+
+    /// Ends a message.
+    func finishMessage(into output: inout ByteWriter, limit: Int) throws(WebSocketViolation) {
+        try Deflater.tail.withUnsafeBytes { tail throws(WebSocketViolation) in
+            try decompress(tail, into: &output, limit: limit)
+        }
+        if !keepsContext { _ = waybill_inflater_reset(stream) }
+    }
+}
+
+/// Whether there is a zlib on this machine.
+package enum Compression {
+    package static var isAvailable: Bool { waybill_zlib_is_available() != 0 }
+}

@@ -1,0 +1,114 @@
+/// The parameters of permessage-deflate (RFC 7692, 7.1), as an offer or as what was agreed.
+package struct PermessageDeflate: Hashable, Sendable {
+    /// Whether the server compresses each message on its own (7.1.1.1).
+    package var serverNoContextTakeover = false
+    /// Whether the client does (7.1.1.2).
+    package var clientNoContextTakeover = false
+    /// The server's window, as a power of two from 8 to 15 (7.1.2.1).
+    package var serverMaxWindowBits = 15
+    /// The client's window, likewise (7.1.2.2); nil when an offer does not say that it could be limited.
+    package var clientMaxWindowBits: Int?
+
+    package init(
+        serverNoContextTakeover: Bool = false,
+        clientNoContextTakeover: Bool = false,
+        serverMaxWindowBits: Int = 15,
+        clientMaxWindowBits: Int? = 15
+    ) {
+        self.serverNoContextTakeover = serverNoContextTakeover
+        self.clientNoContextTakeover = clientNoContextTakeover
+        self.serverMaxWindowBits = min(max(serverMaxWindowBits, 8), 15)
+        self.clientMaxWindowBits = clientMaxWindowBits.map { min(max($0, 8), 15) }
+    }
+
+    static let name = "permessage-deflate"
+
+    /// What a client asks for, as the value of `Sec-WebSocket-Extensions`.
+    package var offer: String {
+        var text = Self.name
+        if let clientMaxWindowBits {
+            text += "; client_max_window_bits"
+            if clientMaxWindowBits < 15 { text += "=\(clientMaxWindowBits)" }
+        }
+        return text + commonParameters
+    }
+
+    /// What a server agrees to, likewise.
+    package var response: String {
+        var text = Self.name
+        if let clientMaxWindowBits, clientMaxWindowBits < 15 {
+            text += "; client_max_window_bits=\(clientMaxWindowBits)"
+        }
+        return text + commonParameters
+    }
+
+    private var commonParameters: String {
+        var text = ""
+        if serverMaxWindowBits < 15 { text += "; server_max_window_bits=\(serverMaxWindowBits)" }
+        if serverNoContextTakeover { text += "; server_no_context_takeover" }
+        if clientNoContextTakeover { text += "; client_no_context_takeover" }
+        return text
+    }
+
+    /// What a server's answer to this offer means.
+    /// - Returns: What was agreed; nil if the answer breaks the rules, so that the connection must fail
+    ///   (RFC 7692, 7.1: unknown, repeated or malformed parameters, or ones that were not offered).
+    package func agreed(with answer: WebSocketExtension) -> PermessageDeflate? {
+        guard let found = Self.read(answer, isOffer: false) else { return nil }
+        // A limit on the client's window must have been offered (7.1.2.2).
+        guard found.clientMaxWindowBits == nil || clientMaxWindowBits != nil else { return nil }
+        // What the offer demands of the server, the server must have taken on (7.1.1.1, 7.1.2.1).
+        guard found.serverMaxWindowBits <= serverMaxWindowBits,
+            found.serverNoContextTakeover || !serverNoContextTakeover
+        else { return nil }
+        var agreed = found
+        agreed.clientMaxWindowBits = min(found.clientMaxWindowBits ?? 15, clientMaxWindowBits ?? 15)
+        agreed.clientNoContextTakeover = found.clientNoContextTakeover || clientNoContextTakeover
+        return agreed
+    }
+
+    /// What a server with these parameters makes of an offer; nil to decline it.
+    package func accepting(_ offer: WebSocketExtension) -> PermessageDeflate? {
+        guard let found = Self.read(offer, isOffer: true) else { return nil }
+        var agreed = PermessageDeflate()
+        agreed.serverNoContextTakeover = found.serverNoContextTakeover || serverNoContextTakeover
+        agreed.clientNoContextTakeover = found.clientNoContextTakeover || clientNoContextTakeover
+        agreed.serverMaxWindowBits = min(found.serverMaxWindowBits, serverMaxWindowBits)
+        // A window below zlib's smallest is declined rather than broken.
+        guard agreed.serverMaxWindowBits > 8 else { return nil }
+        agreed.clientMaxWindowBits = found.clientMaxWindowBits.map {
+            min($0, clientMaxWindowBits ?? 15)
+        }
+        return agreed
+    }
+
+    /// Reads parameters; nil when one of them is not allowed.
+    private static func read(_ source: WebSocketExtension, isOffer: Bool) -> PermessageDeflate? {
+        var found = PermessageDeflate(clientMaxWindowBits: nil)
+        var seen: Set<String> = []
+        for (name, value) in source.parameters {
+            guard seen.insert(name).inserted else { return nil }
+            switch (name, value) {
+            case ("server_no_context_takeover", nil): found.serverNoContextTakeover = true
+            case ("client_no_context_takeover", nil): found.clientNoContextTakeover = true
+            case ("server_max_window_bits", let value?):
+                guard let bits = windowBits(value) else { return nil }
+                found.serverMaxWindowBits = bits
+            case ("client_max_window_bits", nil) where isOffer: found.clientMaxWindowBits = 15
+            case ("client_max_window_bits", let value?):
+                guard let bits = windowBits(value) else { return nil }
+                found.clientMaxWindowBits = bits
+            default: return nil
+            }
+        }
+        return found
+    }
+
+    /// 8 to 15, without leading zeros (RFC 7692, 7.1.2).
+    private static func windowBits(_ text: String) -> Int? {
+        guard let bits = Int(text), (8...15).contains(bits), text == String(bits) else {
+            return nil
+        }
+        return bits
+    }
+}

@@ -1,0 +1,136 @@
+package import WireCore
+
+// Messages, control frames and the closing handshake (RFC 6455, 5 to 7).
+extension WebSocketConnection {
+    /// Above this many bytes that wait to leave, pings are answered by the last one only (RFC 6455, 5.5.3).
+    private static let pongLimit = 1 << 20
+
+    // MARK: Sending
+
+    /// Sends a message in one frame.
+    ///
+    /// - Parameters:
+    ///   - kind: What the bytes are; text must be UTF-8.
+    ///   - payload: The bytes.
+    /// - Throws: `notOpen`.
+    package mutating func send(
+        _ kind: WebSocketMessage.Kind,
+        _ payload: some WireBytes
+    ) throws(WebSocketSendError) {
+        guard isOpen else { throw .notOpen }
+        payload.withWireBytes { writer.write(kind, $0) }
+    }
+
+    /// Sends a fragment of a message, uncompressed; the next one continues it unless this is final.
+    package mutating func sendFragment(
+        _ opcode: WebSocketOpcode,
+        _ payload: some WireBytes,
+        isFinal: Bool
+    ) throws(WebSocketSendError) {
+        guard isOpen else { throw .notOpen }
+        payload.withWireBytes { writer.write(opcode, $0, isFinal: isFinal) }
+    }
+
+    /// Asks the peer for a sign of life, which echoes the payload of at most 125 bytes.
+    package mutating func ping(_ payload: [UInt8] = []) throws(WebSocketSendError) {
+        guard isOpen else { throw .notOpen }
+        guard payload.count <= WebSocketFrameHeader.maximumControlPayload else {
+            throw .controlPayloadTooLong(payload.count)
+        }
+        payload.withUnsafeBytes { writer.write(.ping, $0) }
+    }
+
+    /// Begins the closing handshake (RFC 6455, 7.1.2); messages of the peer are still received.
+    ///
+    /// While the connection is being opened, it just ends.
+    ///
+    /// - Parameters:
+    ///   - code: Why; `noStatusReceived` to say nothing.
+    ///   - reason: Why, in words: 123 bytes of UTF-8 at the most.
+    ///   - now: The time; the peer must answer within the close timeout.
+    /// - Throws: `invalidCloseCode`, `controlPayloadTooLong`.
+    package mutating func close(
+        _ code: WebSocketCloseCode = .normalClosure,
+        reason: String = "",
+        at now: WireInstant
+    ) throws(WebSocketSendError) {
+        guard code.isSendable || (code == .noStatusReceived && reason.isEmpty) else {
+            throw .invalidCloseCode(code.rawValue)
+        }
+        let byteCount = 2 + reason.utf8.count
+        guard byteCount <= WebSocketFrameHeader.maximumControlPayload else {
+            throw .controlPayloadTooLong(byteCount)
+        }
+        switch state {
+        case .open:
+            writer.writeClose(code, reason: reason)
+            state = .closing(deadline: now.advanced(by: configuration.closeTimeout))
+        case .connecting, .refused, .waiting, .asked:
+            finish(.closed(.abnormalClosure, reason: "", isByPeer: false))
+        case .closing, .lingering, .finished: break
+        }
+    }
+
+    // MARK: Receiving
+
+    mutating func receiveFrames(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
+        payOwedPong()
+        while true {
+            do throws(WebSocketViolation) {
+                guard let input = try reader.next(&buffer) else { return }
+                switch input {
+                case .message(let message): events.append(.message(message))
+                case .ping(let payload): answer(payload)
+                case .pong(let payload): events.append(.pong(payload))
+                case .close(let code, let reason):
+                    buffer.removeAll()
+                    return receiveClose(code, reason: reason, at: now)
+                }
+            } catch {
+                buffer.removeAll()
+                return violate(error, at: now)
+            }
+        }
+    }
+
+    private mutating func answer(_ payload: ByteSlice) {
+        events.append(.ping(payload))
+        // After our Close nothing more is sent (RFC 6455, 5.5.1).
+        guard isOpen else { return }
+        guard writer.outbound.count < Self.pongLimit else {
+            owedPong = payload
+            return
+        }
+        payload.withUnsafeBytes { writer.write(.pong, $0) }
+    }
+
+    private mutating func payOwedPong() {
+        guard let payload = owedPong, isOpen, writer.outbound.count < Self.pongLimit else { return }
+        owedPong = nil
+        payload.withUnsafeBytes { writer.write(.pong, $0) }
+    }
+
+    /// The peer's Close: answered with its own code unless it answers ours (RFC 6455, 5.5.1).
+    private mutating func receiveClose(
+        _ code: WebSocketCloseCode,
+        reason: String,
+        at now: WireInstant
+    ) {
+        let isByPeer = isOpen
+        if isByPeer { writer.writeClose(code, reason: "") }
+        end(.closed(code, reason: reason, isByPeer: isByPeer), at: now)
+    }
+
+    private mutating func violate(_ violation: WebSocketViolation, at now: WireInstant) {
+        if isOpen { writer.writeClose(violation.closeCode, reason: "") }
+        linger(.violation(violation), at: now)
+    }
+
+    /// The server closes the stream; the client waits for that (RFC 6455, 7.1.1).
+    private mutating func end(_ closure: WebSocketClosure, at now: WireInstant) {
+        switch role {
+        case .client: linger(closure, at: now)
+        case .server: finish(closure)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+package import WireCore
+
+/// Messages into frames: masked by a client, compressed where that was agreed on.
+package struct WebSocketWriter: Sendable {
+    private let role: WebSocketRole
+    private let randomWords: @Sendable (Int) -> [UInt64]
+    /// Two keys in each.
+    private var keys: ArraySlice<UInt64> = []
+    private var spareKey: UInt32?
+    var deflater: Deflater?
+    private let compressionThreshold: Int
+
+    /// The frames that wait to leave.
+    package var outbound = ByteWriter()
+
+    package init(
+        role: WebSocketRole,
+        compressionThreshold: Int = 0,
+        randomWords: @escaping @Sendable (Int) -> [UInt64]
+    ) {
+        self.role = role
+        self.compressionThreshold = compressionThreshold
+        self.randomWords = randomWords
+    }
+
+    /// Keys are fetched 64 at a time: asking the system costs more than masking a small message.
+    private mutating func nextKey() -> UInt32? {
+        guard role == .client else { return nil }
+        if let key = spareKey {
+            spareKey = nil
+            return key
+        }
+        if keys.isEmpty { keys = randomWords(32)[...] }
+        let word = keys.popFirst() ?? 0
+        spareKey = UInt32(truncatingIfNeeded: word >> 32)
+        return UInt32(truncatingIfNeeded: word)
+    }
+
+    /// Writes a message as one frame.
+    package mutating func write(_ kind: WebSocketMessage.Kind, _ payload: UnsafeRawBufferPointer) {
+        let opcode: WebSocketOpcode = kind == .text ? .text : .binary
+        guard let deflater, payload.count >= compressionThreshold,
+            let compressed = deflater.compress(payload)
+        else { return write(opcode, payload) }
+        compressed.withUnsafeBytes { write(opcode, $0, isCompressed: true) }
+    }
+
+    /// Writes a frame.
+    package mutating func write(
+        _ opcode: WebSocketOpcode,
+        _ payload: UnsafeRawBufferPointer,
+        isFinal: Bool = true,
+        isCompressed: Bool = false
+    ) {
+        let key = nextKey()
+        let header = WebSocketFrameHeader(
+            opcode: opcode,
+            isFinal: isFinal,
+            isCompressed: isCompressed,
+            maskingKey: key,
+            payloadByteCount: payload.count
+        )
+        outbound.reserve(total: payload.count + 14)
+        header.encode(into: &outbound)
+        if let key {
+            outbound.append(payload, maskedBy: key)
+        } else {
+            outbound.append(payload)
+        }
+    }
+
+    /// Writes a Close; without a code when there was none (RFC 6455, 5.5.1).
+    mutating func writeClose(_ code: WebSocketCloseCode, reason: String) {
+        guard code.isSendable else {
+            return write(.close, UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+        let bytes = [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)] + Array(reason.utf8)
+        bytes.withUnsafeBytes { write(.close, $0) }
+    }
+}

@@ -1,0 +1,35 @@
+/// Base 64 (RFC 4648, 4), as the two keys of the handshake need it.
+enum Base64 {
+    private static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
+    )
+
+    static func encode(_ bytes: [UInt8]) -> String {
+        var text: [UInt8] = []
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let word = (0..<3).reduce(UInt32(0)) { word, index in
+                word << 8 | (index < group.count ? UInt32(group[start + index]) : 0)
+            }
+            for index in 0..<4 {
+                let isFilled = index <= group.count
+                let digit = alphabet[Int(word >> (18 - 6 * UInt32(index)) & 0x3F)]
+                text.append(isFilled ? digit : UInt8(ascii: "="))
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Whether a text encodes just so many bytes, in the one way that there is.
+    static func isEncoding(_ text: String, ofByteCount count: Int) -> Bool {
+        let digits = Array(text.utf8.prefix { $0 != UInt8(ascii: "=") })
+        let padding = text.utf8.count - digits.count
+        guard text.utf8.count == (count + 2) / 3 * 4, padding == (3 - count % 3) % 3,
+            text.utf8.suffix(padding).allSatisfy({ $0 == UInt8(ascii: "=") }),
+            digits.allSatisfy(alphabet.contains), let last = digits.last,
+            let value = alphabet.firstIndex(of: last)
+        else { return false }
+        // The bits beyond the last byte must be zero.
+        return value & ((1 << (2 * padding)) - 1) == 0
+    }
+}

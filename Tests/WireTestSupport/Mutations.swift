@@ -1,0 +1,47 @@
+import Foundation
+
+/// Valid bytes made wrong in small ways: bytes changed, removed, repeated, cut off, joined.
+package enum Mutations {
+    /// How many inputs a suite tries: few by default, ten million in the extended set.
+    package static var count: Int {
+        ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1" ? 10_000_000 : 20_000
+    }
+
+    /// Calls `body` with that many inputs made from the seeds.
+    ///
+    /// - Parameters:
+    ///   - seeds: Valid inputs.
+    ///   - count: How many.
+    ///   - seed: What makes the run repeat itself.
+    ///   - body: Must not trap.
+    package static func run(
+        _ seeds: [[UInt8]],
+        count: Int,
+        seed: UInt64,
+        _ body: ([UInt8]) -> Void
+    ) {
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<count {
+            var bytes = seeds.randomElement(using: &random) ?? []
+            for _ in 0..<Int.random(in: 1...4, using: &random) { mutate(&bytes, seeds, &random) }
+            body(bytes)
+        }
+    }
+
+    private static func mutate(
+        _ bytes: inout [UInt8],
+        _ seeds: [[UInt8]],
+        _ random: inout SeededGenerator
+    ) {
+        guard !bytes.isEmpty else { return }
+        let index = Int.random(in: 0..<bytes.count, using: &random)
+        switch UInt8.random(in: 0..<6, using: &random) {
+        case 0: bytes[index] = UInt8.random(in: 0...255, using: &random)
+        case 1: bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+        case 2: bytes.remove(at: index)
+        case 3: bytes.insert(bytes[index], at: index)
+        case 4: bytes.removeSubrange(index...)
+        default: bytes += seeds.randomElement(using: &random) ?? []
+        }
+    }
+}
