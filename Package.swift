@@ -54,7 +54,10 @@ let package = Package(
         .target(name: "CWaybillLinux"),
         source(
             "WaybillLink",
-            ["WireCore", .target(name: "CWaybillLinux", condition: .when(platforms: [.linux]))]
+            [
+                "WireCore", "HTTPWire", "WebSocketWire",
+                .target(name: "CWaybillLinux", condition: .when(platforms: [.linux])),
+            ]
         ),
 
         // What users write, the transports, and what users test with.

@@ -12,16 +12,21 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     package struct Handler: Sendable {
         let receive: @Sendable ([Core.Event]) -> Void
         let end: @Sendable (LinkError?) -> Void
+        let drained: @Sendable () -> Void
 
         /// - Parameters:
         ///   - receive: Takes events, in order.
         ///   - end: Called once, after the last event; the error is nil when this side closed.
+        ///   - drained: Called once for each ``Driver/requestDrainNotice()`` that said yes, from any
+        ///     thread, unless the end comes first.
         package init(
             receive: @escaping @Sendable ([Core.Event]) -> Void,
-            end: @escaping @Sendable (LinkError?) -> Void
+            end: @escaping @Sendable (LinkError?) -> Void,
+            drained: @escaping @Sendable () -> Void = {}
         ) {
             self.receive = receive
             self.end = end
+            self.drained = drained
         }
     }
 
@@ -112,6 +117,16 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             state.withLock { $0.drainWaiters.removeValue(forKey: identifier) }?.resume()
         }
         try Task.checkCancellation()
+    }
+
+    /// Whether more bytes wait to leave than the high-water mark; if so, the handler hears when they
+    /// have drained.
+    package func requestDrainNotice() -> Bool {
+        state.withLock { state in
+            guard !state.isOver, state.byteCount > Self.highWaterMark else { return false }
+            state.wantsDrainNotice = true
+            return true
+        }
     }
 
     /// Stops or resumes reading from the peer.
@@ -211,8 +226,11 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             }
             switch written {
             case .success(let count):
-                let waiters = state.withLock { $0.noteWritten(count, of: bytes.count) }
+                let (waiters, drained) = state.withLock { state in
+                    (state.noteWritten(count, of: bytes.count), state.takeDrainNotice())
+                }
                 for waiter in waiters { waiter.resume() }
+                drained?()
             case .failure(let error):
                 return end(error)
             }

@@ -35,6 +35,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
 
     var drainWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var lastWaiter: UInt64 = 0
+    var wantsDrainNotice = false
 
     private var isDelivering = false
     private(set) var isOver = false
@@ -118,6 +119,13 @@ struct DriverState<Core: ProtocolCore>: Sendable {
         guard !drainWaiters.isEmpty, byteCount <= Driver<Core>.lowWaterMark else { return [] }
         defer { drainWaiters.removeAll() }
         return Array(drainWaiters.values)
+    }
+
+    /// Who wants to hear, once, that enough has been written.
+    mutating func takeDrainNotice() -> (@Sendable () -> Void)? {
+        guard wantsDrainNotice, byteCount <= Driver<Core>.lowWaterMark else { return nil }
+        wantsDrainNotice = false
+        return handler?.drained
     }
 
     /// Makes the caller the one to close the stream, once the core is done and all is written.

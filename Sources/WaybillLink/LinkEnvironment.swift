@@ -11,22 +11,27 @@ package struct LinkEnvironment: Sendable {
     package var makeTimers: @Sendable () throws(LinkError) -> any TimerSource
     /// Gives random bits.
     package var random: @Sendable () -> UInt64
+    /// Gives many of them at once, so many words.
+    package var randomWords: @Sendable (Int) -> [UInt64]
 
     package init(
         dialer: any Dialer,
         makeTimers: @escaping @Sendable () throws(LinkError) -> any TimerSource,
-        random: @escaping @Sendable () -> UInt64
+        random: @escaping @Sendable () -> UInt64,
+        randomWords: (@Sendable (Int) -> [UInt64])? = nil
     ) {
         self.dialer = dialer
         self.makeTimers = makeTimers
         self.random = random
+        self.randomWords = randomWords ?? { count in (0..<count).map { _ in random() } }
     }
 
     /// The system's own.
     package static let system = LinkEnvironment(
         dialer: systemDialer,
         makeTimers: systemTimers,
-        random: { UInt64.random(in: .min ... .max) }
+        random: { UInt64.random(in: .min ... .max) },
+        randomWords: SystemRandom.words
     )
 
     #if os(Linux)

@@ -1,3 +1,6 @@
+package import HTTPWire
+package import WebSocketWire
+
 /// What can go wrong below the protocols.
 package enum LinkError: Error, Hashable, Sendable {
     /// The name has no address; the text is the resolver's own.
@@ -18,6 +21,18 @@ package enum LinkError: Error, Hashable, Sendable {
     case cancelled
     /// The system refused something it should not; its error number and the call.
     case system(errorNumber: Int32, call: String)
+    /// The server did not switch to WebSocket: its answer, and up to 64 KiB of the body.
+    case upgradeRefused(HTTPResponseHead, body: [UInt8])
+    /// The server's answer to the upgrade breaks RFC 6455.
+    case upgradeFailed(WebSocketHandshakeFault)
+    /// The request for the upgrade cannot be sent.
+    case upgradeInvalid(WebSocketClientHandshake.RequestError)
+    /// The peer closed the WebSocket with a code that is not that of a normal end.
+    case webSocketClosed(WebSocketCloseCode, reason: String)
+    /// The peer broke RFC 6455 and was told so.
+    case webSocketViolation(WebSocketViolation)
+    /// The peer gave no sign of life in time.
+    case silent
     /// There is no such link on this platform.
     case unsupported(String)
 }
@@ -34,6 +49,13 @@ extension LinkError: CustomStringConvertible {
         case .closed: "connection closed"
         case .cancelled: "cancelled"
         case .system(let number, let call): "\(call) failed (error \(number))"
+        case .upgradeRefused(let head, _): "the server answered the upgrade with \(head.status)"
+        case .upgradeFailed(let fault): "the server's answer to the upgrade is wrong: \(fault)"
+        case .upgradeInvalid(let fault): "the upgrade cannot be asked for: \(fault)"
+        case .webSocketClosed(let code, let reason):
+            "WebSocket closed by the peer: \(code.rawValue) \(reason)"
+        case .webSocketViolation(let violation): "the peer broke WebSocket: \(violation)"
+        case .silent: "no sign of life from the peer"
         case .unsupported(let what): "\(what) is not available on this platform"
         }
     }

@@ -10,10 +10,11 @@ final class Deflater: @unchecked Sendable {
     private let stream: UnsafeMutableRawPointer
     private let keepsContext: Bool
 
+    /// Nil where there is no zlib, or no memory.
+    ///
     /// - Parameters:
     ///   - windowBits: The window, as a power of two from 9 to 15.
     ///   - keepsContext: Whether a message may refer back to the ones before.
-    /// - Returns: nil where there is no zlib, or no memory.
     init?(windowBits: Int, keepsContext: Bool) {
         // 6 and 8: zlib's own middle way between time, memory and size.
         guard let stream = waybill_deflater_create(6, Int32(windowBits), 8) else { return nil }

@@ -10,10 +10,11 @@ final class Inflater: @unchecked Sendable {
     private let stream: UnsafeMutableRawPointer
     private let keepsContext: Bool
 
+    /// Nil where there is no zlib, or no memory.
+    ///
     /// - Parameters:
     ///   - windowBits: The peer's window, as a power of two from 8 to 15.
     ///   - keepsContext: Whether the peer may refer back to the messages before.
-    /// - Returns: nil where there is no zlib, or no memory.
     init?(windowBits: Int, keepsContext: Bool) {
         guard let stream = waybill_inflater_create(Int32(windowBits)) else { return nil }
         self.stream = stream
@@ -25,10 +26,12 @@ final class Inflater: @unchecked Sendable {
     }
 
     /// Decompresses a piece of a message and appends what comes of it.
+    ///
     /// - Parameters:
     ///   - piece: The piece.
     ///   - output: Where it goes.
     ///   - limit: How many bytes `output` may hold in all.
+    /// - Throws: `invalidCompressedData`, `messageTooBig`.
     func decompress(
         _ piece: UnsafeRawBufferPointer,
         into output: inout ByteWriter,

@@ -21,6 +21,15 @@ extension WebSocketConnection {
         payload.withWireBytes { writer.write(kind, $0) }
     }
 
+    /// As ``send(_:_:)``, from memory that is lent for the call.
+    package mutating func send(
+        _ kind: WebSocketMessage.Kind,
+        _ payload: UnsafeRawBufferPointer
+    ) throws(WebSocketSendError) {
+        guard isOpen else { throw .notOpen }
+        writer.write(kind, payload)
+    }
+
     /// Sends a fragment of a message, uncompressed; the next one continues it unless this is final.
     package mutating func sendFragment(
         _ opcode: WebSocketOpcode,

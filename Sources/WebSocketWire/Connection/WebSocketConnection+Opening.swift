@@ -117,7 +117,6 @@ extension WebSocketConnection {
     /// Opens the connection that was asked for.
     ///
     /// - Parameters:
-    ///   - buffer: What the client has sent behind its request is decoded at the next call of `receive`.
     ///   - subprotocol: One of those offered, or nil.
     ///   - headers: Further fields of the answer.
     package mutating func accept(subprotocol: String? = nil, headers: HTTPHeaders = [:]) {

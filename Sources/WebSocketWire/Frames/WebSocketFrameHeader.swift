@@ -52,6 +52,7 @@ package struct WebSocketFrameHeader: Hashable, Sendable {
     ///   - role: Which end reads.
     ///   - allowsCompression: Whether RSV1 has a meaning.
     /// - Returns: The header and its length in bytes; nil when more bytes are needed.
+    /// - Throws: `WebSocketViolation`.
     package static func decode(
         _ bytes: UnsafeRawBufferPointer,
         role: WebSocketRole,

@@ -28,6 +28,7 @@ package enum WebSocketServerHandshake {
     ///   - subprotocol: One of those offered, or nil.
     ///   - deflate: The compression that may be agreed to; nil for none.
     ///   - headers: Further fields.
+    /// - Returns: The answer, and what it agrees to.
     package static func response(
         to request: HTTPRequestHead,
         subprotocol: String?,

@@ -1,0 +1,53 @@
+package import WebSocketWire
+import WireCore
+
+/// Connects through another dialer and opens a WebSocket over what it gives.
+package struct WebSocketDialer: Dialer {
+    private let base: any Dialer
+    private let request: WebSocketClientHandshake.Request
+    private let configuration: WebSocketConfiguration
+    private let units: WebSocketUnits
+
+    /// - Parameters:
+    ///   - base: What connects.
+    ///   - request: What is asked of the server.
+    ///   - configuration: How the connection behaves.
+    ///   - units: How bytes are cut into messages.
+    package init(
+        base: any Dialer,
+        request: WebSocketClientHandshake.Request,
+        configuration: WebSocketConfiguration,
+        units: WebSocketUnits
+    ) {
+        self.base = base
+        self.request = request
+        self.configuration = configuration
+        self.units = units
+    }
+
+    package func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        let begin = timers.now
+        let stream = try await base.dial(endpoint, timeout: timeout, timers: timers)
+        var configuration = configuration
+        configuration.handshakeTimeout = max(timeout - begin.duration(to: timers.now), .zero)
+        let core: WebSocketConnection
+        do throws(WebSocketClientHandshake.RequestError) {
+            core = try WebSocketConnection(
+                connecting: request,
+                configuration: configuration,
+                at: timers.now
+            )
+        } catch {
+            stream.close()
+            throw .upgradeInvalid(error)
+        }
+        let socket = WebSocketStream(core: core, units: units, stream: stream, timers: timers)
+        socket.open()
+        _ = try await socket.opening()
+        return socket
+    }
+}

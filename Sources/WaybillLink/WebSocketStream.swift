@@ -1,0 +1,286 @@
+package import WebSocketWire
+import WireCore
+
+/// How the bytes of a stream are cut into the messages of a WebSocket.
+package enum WebSocketUnits: Sendable {
+    /// Anywhere, as binary messages (MQTT 5, 6.0.0-2).
+    case anywhere
+    /// One unit of the protocol above in each message, as text where it is UTF-8 and binary where it is
+    /// not; the closure gives the length of the first unit, zero if it is not complete.
+    case each(@Sendable (UnsafeRawBufferPointer) -> Int)
+}
+
+/// A byte stream that runs through a WebSocket: the tunnel for MQTT and STOMP alike.
+///
+/// Below is one driver with the WebSocket core; above, it looks like any other stream. What is written
+/// leaves in messages, and what messages bring is read as bytes. Held back, it holds back the peer.
+///
+/// Closing after ``finishWriting()`` runs the closing handshake, and the end is told when that is done or
+/// its time is over; closing again, or without it, cuts.
+package final class WebSocketStream: ByteStream {
+    private struct State: Sendable {
+        var receiver: (any ByteStreamReceiver)?
+        /// What has been received and not read.
+        var inbox: ArraySlice<ByteSlice> = []
+        /// How much of its first piece has been read.
+        var readCount = 0
+        var isReading = true
+        var isPumping = false
+        var isReadableAgain = false
+        /// Whether this side ends it, and whether that is left to the closing handshake.
+        var isClosing = false
+        var hasBegunToClose = false
+        /// How it ended, once it did.
+        var end: LinkError??
+        var opening: Result<WebSocketOpening, LinkError>?
+        var opener: CheckedContinuation<Void, Never>?
+        var closure: WebSocketClosure?
+    }
+
+    private let state = Locked(State())
+    private let driver: Driver<WebSocketConnection>
+    private let units: WebSocketUnits
+
+    /// The longest message that is cut ``WebSocketUnits/anywhere``: 64 KiB.
+    private static let messageSize = 65_536
+
+    package init(
+        core: WebSocketConnection,
+        units: WebSocketUnits,
+        stream: any ByteStream,
+        timers: any TimerSource
+    ) {
+        self.units = units
+        driver = Driver(core: core, stream: stream, timers: timers)
+    }
+
+    // MARK: Opening
+
+    /// Begins the opening handshake; the stream keeps itself until its end.
+    ///
+    /// - Parameter decide: For a server: called with each request, on the link's thread, to accept or
+    ///   refuse it.
+    package func open(
+        _ decide: @escaping @Sendable (inout WebSocketConnection, WebSocketEvent) -> Void = {
+            _,
+            _ in
+        }
+    ) {
+        driver.start(
+            .init(
+                receive: { self.handle($0, decide) },
+                end: { self.ended($0) },
+                drained: { self.drained() }
+            )
+        )
+    }
+
+    /// Waits until the connection is open.
+    /// - Returns: What was agreed on.
+    /// - Throws: `LinkError`; `cancelled` when the task was cancelled.
+    package func opening() async throws(LinkError) -> WebSocketOpening {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mustWait = state.withLock { state in
+                    guard state.opening == nil, !Task.isCancelled else { return false }
+                    state.opener = continuation
+                    return true
+                }
+                if !mustWait { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.opener.take() }?.resume()
+        }
+        // Read with the lock, so that whoever is resumed sees all that was written before.
+        guard let opening = state.withLock({ $0.opening }) else {
+            driver.close()
+            throw .cancelled
+        }
+        return try opening.get()
+    }
+
+    private func resolve(_ opening: Result<WebSocketOpening, LinkError>) {
+        let opener = state.withLock { state in
+            if state.opening == nil { state.opening = opening }
+            return state.opener.take()
+        }
+        opener?.resume()
+    }
+
+    // MARK: Events
+
+    private func handle(
+        _ events: [WebSocketEvent],
+        _ decide: (inout WebSocketConnection, WebSocketEvent) -> Void
+    ) {
+        var pieces: [ByteSlice] = []
+        for event in events {
+            switch event {
+            case .requested: driver.withCore(.immediate) { core, _ in decide(&core, event) }
+            case .opened(let opening): resolve(.success(opening))
+            case .message(let message):
+                if message.payload.count > 0 { pieces.append(message.payload) }
+            case .ping, .pong: break
+            case .closed(let closure):
+                state.withLock { $0.closure = closure }
+                resolve(.failure(Self.error(closure) ?? .closed))
+            }
+        }
+        guard !pieces.isEmpty else { return }
+        state.withLock { $0.inbox += pieces }
+        pump()
+    }
+
+    private func ended(_ error: LinkError?) {
+        state.withLock { state in
+            let cause = state.closure.map { Self.error($0) } ?? error
+            state.end = .some(state.isClosing ? nil : cause ?? .endOfStream)
+            if state.isClosing { state.inbox = [] }
+        }
+        resolve(.failure(error ?? .closed))
+        pump()
+    }
+
+    private func drained() {
+        state.withLock { $0.receiver }?.streamIsWritable()
+    }
+
+    /// Why it is over; nil for a normal end.
+    private static func error(_ closure: WebSocketClosure) -> LinkError? {
+        switch closure {
+        case .closed(.normalClosure, _, _), .closed(.goingAway, _, _),
+            .closed(.noStatusReceived, _, _):
+            nil
+        case .closed(let code, let reason, _): .webSocketClosed(code, reason: reason)
+        case .refused(let head, let body): .upgradeRefused(head, body: body)
+        case .handshakeFailed(let fault): .upgradeFailed(fault)
+        case .violation(let violation): .webSocketViolation(violation)
+        case .timedOut(.handshake): .timedOut
+        case .timedOut: .silent
+        case .endOfStream: .endOfStream
+        }
+    }
+
+    /// What the receiver is told next.
+    private enum Step: Sendable {
+        case readable(any ByteStreamReceiver)
+        case ended(any ByteStreamReceiver, LinkError?)
+    }
+
+    /// Tells the receiver what there is, one caller at a time.
+    private func pump() {
+        var lastCount = -1
+        while true {
+            let step: Step? = state.withLock { state in
+                guard !state.isPumping else {
+                    state.isReadableAgain = true
+                    return nil
+                }
+                guard let receiver = state.receiver else { return nil }
+                state.isReadableAgain = false
+                if !state.inbox.isEmpty, state.isReading, state.inbox.count != lastCount {
+                    lastCount = state.inbox.count
+                    state.isPumping = true
+                    return .readable(receiver)
+                }
+                guard state.inbox.isEmpty, case .some(let end) = state.end else { return nil }
+                state.receiver = nil
+                return .ended(receiver, end)
+            }
+            switch step {
+            case .readable(let receiver):
+                receiver.streamIsReadable()
+                state.withLock { state in
+                    state.isPumping = false
+                    if state.isReadableAgain { lastCount = -1 }
+                }
+            case .ended(let receiver, let error): return receiver.streamDidEnd(error)
+            case nil: return
+            }
+        }
+    }
+
+    // MARK: ByteStream
+
+    package func start(_ receiver: any ByteStreamReceiver) {
+        state.withLock { $0.receiver = receiver }
+        pump()
+    }
+
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+        if let end = state.withLock({ $0.end }) { throw end ?? .closed }
+        var taken = 0
+        while taken < bytes.count, !driver.requestDrainNotice() {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[taken...])
+            let unit = UnsafeRawBufferPointer(rebasing: rest.prefix(length(of: rest)))
+            let kind = kind(of: unit)
+            do throws(WebSocketSendError) {
+                // Copied out of memory that is only lent; the frame's mask would copy it anyway.
+                try driver.withCore { (core, _) throws(WebSocketSendError) in
+                    try core.send(kind, unit)
+                }
+            } catch {
+                // Closing: the end will be told.
+                return bytes.count
+            }
+            taken += unit.count
+        }
+        return taken
+    }
+
+    private func length(of bytes: UnsafeRawBufferPointer) -> Int {
+        guard case .each(let measure) = units else { return min(bytes.count, Self.messageSize) }
+        let length = measure(bytes)
+        return length > 0 ? min(length, bytes.count) : bytes.count
+    }
+
+    private func kind(of unit: UnsafeRawBufferPointer) -> WebSocketMessage.Kind {
+        guard case .each = units else { return .binary }
+        return UTF8Validation.scan(unit).isWellFormed ? .text : .binary
+    }
+
+    package func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+        let count = state.withLock { state in
+            var filled = 0
+            while filled < space.count, let first = state.inbox.first {
+                let count = min(first.count - state.readCount, space.count - filled)
+                first.withUnsafeBytes { bytes in
+                    let part = bytes[state.readCount..<state.readCount + count]
+                    UnsafeMutableRawBufferPointer(rebasing: space[filled...]).copyBytes(from: part)
+                }
+                filled += count
+                state.readCount += count
+                guard state.readCount == first.count else { break }
+                state.readCount = 0
+                state.inbox.removeFirst()
+            }
+            return filled
+        }
+        return count > 0 ? .bytes(count) : .nothing
+    }
+
+    /// The driver below gathers.
+    package func scheduleFlush() -> Bool { false }
+
+    package func setReading(_ isReading: Bool) {
+        state.withLock { $0.isReading = isReading }
+        driver.setReading(isReading)
+        driver.withCore { core, now in core.holdReading(!isReading, at: now) }
+        if isReading { pump() }
+    }
+
+    package func finishWriting() {
+        state.withLock { $0.isClosing = true }
+        driver.withCore(.immediate) { core, now in try? core.close(at: now) }
+    }
+
+    package func close() {
+        let mustCut = state.withLock { state in
+            defer { state.isClosing = true }
+            guard state.isClosing, !state.hasBegunToClose else { return true }
+            state.hasBegunToClose = true
+            return false
+        }
+        if mustCut { driver.close() }
+    }
+}
