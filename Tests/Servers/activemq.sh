@@ -13,7 +13,7 @@ activemq_install() {
 activemq_start() {
     local folder=$1 base
     mkdir "$folder/tmp"
-    for base in $(candidate_ports 1 | head -n 5); do
+    for base in $(candidate_ports 1); do
         cat > "$folder/activemq.xml" << CONF
 <beans xmlns="http://www.springframework.org/schema/beans" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
     xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd

@@ -25,7 +25,7 @@ rabbitmq_start() {
     script=$(rabbitmq_script)
     echo '[rabbitmq_stomp,rabbitmq_web_stomp].' > "$folder/enabled_plugins"
     : > "$folder/env.conf"
-    # A try takes seconds: three, not all.
+    # A try takes seconds: three only.
     for base in $(candidate_ports 4 | head -n 3); do
         cat > "$folder/rabbitmq.conf" << CONF
 listeners.tcp = none
