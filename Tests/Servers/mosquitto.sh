@@ -1,7 +1,5 @@
-# Mosquitto, the MQTT 3.1.1 and 5 peer. Sourced by `with`.
-#
-# Each server's file defines: NAME_install, NAME_start FOLDER (writes FOLDER/env with the variables for the
-# tests, and FOLDER/NAME.pid), NAME_stop is the shared one: TERM to that pid.
+# Mosquitto, the MQTT 3.1.1 and 5 peer, over TCP and WebSocket. Sourced by `with`.
+# shellcheck shell=bash
 
 mosquitto_install() {
     command -v mosquitto > /dev/null && command -v mosquitto_passwd > /dev/null && return 0
@@ -11,7 +9,7 @@ mosquitto_install() {
 mosquitto_start() {
     local folder=$1 base
     mosquitto_passwd -b -c "$folder/passwd" alice secret
-    for base in $(candidate_ports 3); do
+    for base in $(candidate_ports 4); do
         cat > "$folder/mosquitto.conf" << CONF
 per_listener_settings true
 user root
@@ -31,20 +29,24 @@ listener $((base + 2)) 127.0.0.1
 allow_anonymous true
 max_qos 1
 max_topic_alias 5
+# over WebSocket, at any path; without the socket domain it would listen on every interface
+listener $((base + 3)) 127.0.0.1
+protocol websockets
+socket_domain ipv4
+allow_anonymous true
 CONF
         mosquitto -c "$folder/mosquitto.conf" > "$folder/mosquitto.log" 2>&1 &
         echo $! > "$folder/mosquitto.pid"
-        if answers_mqtt "$base" "$(cat "$folder/mosquitto.pid")"; then
+        if answers_in 10 $! mqtt_round_trip "$base" && answers_in 10 $! upgrade_round_trip $((base + 3)) / 101; then
             {
                 echo "export WAYBILL_MOSQUITTO_PORT=$base"
                 echo "export WAYBILL_MOSQUITTO_AUTH_PORT=$((base + 1))"
                 echo "export WAYBILL_MOSQUITTO_SMALL_PORT=$((base + 2))"
-            } >> "$folder/env"
+                echo "export WAYBILL_MOSQUITTO_WS_PORT=$((base + 3))"
+            } > "$folder/env"
             return 0
         fi
-        stop_pid "$(cat "$folder/mosquitto.pid")"
+        stop_listed "$folder/mosquitto.pid"
     done
-    echo "mosquitto did not start; its last words:" >&2
-    tail -n 40 "$folder/mosquitto.log" >&2
-    return 1
+    did_not_start mosquitto "$folder/mosquitto.log"
 }

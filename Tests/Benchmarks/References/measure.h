@@ -1,5 +1,6 @@
-// What every client prints: CPU microseconds per message, and messages a second.
+// What every client prints: CPU microseconds per message, messages a second, and for round trips their spread.
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -22,8 +23,21 @@ static void begin(void) {
     wall_before = wall_now();
 }
 
-static void finish(const char *job, long count) {
+static inline void finish(const char *job, long count) {
     double cpu = cpu_now() - cpu_before, wall = wall_now() - wall_before;
     printf("{\"job\": \"%s\", \"count\": %ld, \"cpu_us_per_message\": %.4f, \"messages_per_second\": %.0f}\n", job, count,
            cpu / count, count / wall * 1e6);
+}
+
+static inline int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+// The same for round trips, with the median and the 99th percentile of the given microseconds, which are sorted.
+static inline void finish_round_trips(const char *job, double *times, long count) {
+    double cpu = cpu_now() - cpu_before, wall = wall_now() - wall_before;
+    qsort(times, count, sizeof *times, ascending);
+    printf("{\"job\": \"%s\", \"count\": %ld, \"cpu_us_per_message\": %.4f, \"messages_per_second\": %.0f, \"p50_us\": %.2f, "
+           "\"p99_us\": %.2f}\n", job, count, cpu / count, count / wall * 1e6, times[count / 2], times[count * 99 / 100]);
 }

@@ -1,0 +1,68 @@
+# RabbitMQ, the STOMP 1.2 peer over TCP and WebSocket. Sourced by `with`.
+# The user is guest with the password guest, the virtual host /, the path of the WebSocket /ws.
+# shellcheck shell=bash disable=SC2034
+rabbitmq_large=1
+
+# The server's own script: the one on the path would change user and folder, and hide the log.
+rabbitmq_script() {
+    local script
+    for script in /usr/lib/rabbitmq/bin/rabbitmq-server /usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server; do
+        if [ -x "$script" ]; then
+            echo "$script"
+            return 0
+        fi
+    done
+    return 1
+}
+
+rabbitmq_install() {
+    rabbitmq_script > /dev/null && command -v epmd > /dev/null && return 0
+    apt_install rabbitmq-server
+}
+
+rabbitmq_start() {
+    local folder=$1 base script epmd server
+    script=$(rabbitmq_script)
+    echo '[rabbitmq_stomp,rabbitmq_web_stomp].' > "$folder/enabled_plugins"
+    : > "$folder/env.conf"
+    # A try takes seconds: three only.
+    for base in $(candidate_ports 4 | head -n 3); do
+        cat > "$folder/rabbitmq.conf" << CONF
+listeners.tcp = none
+log.console = true
+stomp.listeners.tcp.1 = 127.0.0.1:$base
+web_stomp.tcp.ip = 127.0.0.1
+web_stomp.tcp.port = $((base + 1))
+web_stomp.ws_opts.compress = true
+vm_memory_high_watermark.absolute = 512MB
+disk_free_limit.absolute = 50MB
+CONF
+        # Erlang's port mapper, in the foreground: the server would start one that outlives it.
+        ERL_EPMD_ADDRESS=127.0.0.1 epmd -port $((base + 3)) > "$folder/epmd.log" 2>&1 &
+        epmd=$!
+        echo $epmd > "$folder/rabbitmq.pid"
+        (
+            export HOME=$folder RABBITMQ_NODENAME=waybill@localhost RABBITMQ_DIST_PORT=$((base + 2)) \
+                RABBITMQ_CONF_ENV_FILE=$folder/env.conf RABBITMQ_CONFIG_FILE=$folder/rabbitmq.conf \
+                RABBITMQ_ENABLED_PLUGINS_FILE=$folder/enabled_plugins RABBITMQ_MNESIA_BASE=$folder/mnesia \
+                RABBITMQ_LOG_BASE=$folder/log RABBITMQ_LOGS=- RABBITMQ_PID_FILE=$folder/server.id \
+                RABBITMQ_GENERATED_CONFIG_DIR=$folder/generated \
+                ERL_EPMD_PORT=$((base + 3)) ERL_EPMD_ADDRESS=127.0.0.1 \
+                RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none"
+            exec "$script"
+        ) > "$folder/rabbitmq.log" 2>&1 &
+        server=$!
+        printf '%s\n' $server $epmd > "$folder/rabbitmq.pid"
+        if answers_in 60 $server stomp_round_trip "$base" guest guest &&
+            answers_in 60 $server upgrade_round_trip $((base + 1)) /ws 101; then
+            {
+                echo "export WAYBILL_RABBITMQ_STOMP_PORT=$base"
+                echo "export WAYBILL_RABBITMQ_WS_PORT=$((base + 1))"
+            } > "$folder/env"
+            return 0
+        fi
+        stop_listed "$folder/rabbitmq.pid"
+        rm -rf "$folder/mnesia"
+    done
+    did_not_start rabbitmq "$folder/rabbitmq.log"
+}
