@@ -4,7 +4,7 @@ import WireCore
 ///
 /// The consumer is woken once however many elements came, and takes a whole array by swapping it out:
 /// that is what makes a stream of small messages cheap.
-final class Mailbox<Element: Sendable>: Sendable {
+package final class Mailbox<Element: Sendable>: Sendable {
     private struct State: Sendable {
         var waiting: [Element] = []
         var consumer: CheckedContinuation<Void, Never>?
@@ -12,7 +12,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 
     /// How the stream ended.
-    enum Ending: Sendable {
+    package enum Ending: Sendable {
         case finished
         case failed(WaybillError)
     }
@@ -20,7 +20,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     private let state = Locked(State())
 
     /// Lets `body` add to what waits, or drop from it, and wakes the consumer.
-    func append<Result: Sendable>(_ body: (inout [Element]) -> Result) -> Result {
+    package func append<Result: Sendable>(_ body: (inout [Element]) -> Result) -> Result {
         let (result, consumer) = state.withLock { state in
             let result = body(&state.waiting)
             return (result, state.waiting.isEmpty ? nil : state.consumer.take())
@@ -30,7 +30,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 
     /// Puts back what the consumer took and did not use.
-    func putBack(_ elements: ArraySlice<Element>) {
+    package func putBack(_ elements: ArraySlice<Element>) {
         guard !elements.isEmpty else { return }
         append { $0.insert(contentsOf: elements, at: 0) }
     }
@@ -38,7 +38,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// Lets the consumer finish what waits, and then see the end.
     ///
     /// The first end counts.
-    func finish(_ end: Ending) {
+    package func finish(_ end: Ending) {
         let consumer = state.withLock { state in
             if state.end == nil { state.end = end }
             return state.consumer.take()
@@ -50,7 +50,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     ///
     /// - Returns: At least one element, or nil at the end.
     /// - Throws: `WaybillError`, once, if that is how the stream ended; `CancellationError`.
-    func take() async throws -> [Element]? {
+    package func take() async throws -> [Element]? {
         while true {
             if let found = try takeNow() { return found.elements }
             try Task.checkCancellation()

@@ -1,0 +1,75 @@
+import Waybill
+import WaybillWebSocket
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Connects to each URL in turn and sends back what it receives, until the server closes.
+///
+///     WebSocketEcho [--max BYTES] [--no-compression] URL ...
+///
+/// Exits with 0 when every URL could be connected to, however the connections ended; with 1 when one could
+/// not, with 2 for arguments that it does not understand.
+@main
+struct WebSocketEcho {
+    static func main() async {
+        var configuration = WebSocket.Configuration()
+        // Room for every message that a conformance suite may send; the default is 1 MiB.
+        configuration.maximumMessageSize = 64 << 20
+        configuration.maximumWaitingSize = 64 << 20
+        configuration.compressionThreshold = 0
+        var urls: [String] = []
+        var arguments = CommandLine.arguments.dropFirst()
+        while let argument = arguments.popFirst() {
+            switch argument {
+            case "--max":
+                guard let limit = arguments.popFirst().flatMap({ Int($0) }), limit >= 0 else {
+                    return leave("--max needs a number of bytes")
+                }
+                configuration.maximumMessageSize = limit
+            case "--no-compression": configuration.compression = nil
+            case let option where option.hasPrefix("-"): return leave("unknown option \(option)")
+            default: urls.append(argument)
+            }
+        }
+        guard !urls.isEmpty else { return leave("usage: WebSocketEcho [--max BYTES] [--no-compression] URL ...") }
+        var hasFailed = false
+        for url in urls {
+            do {
+                try await echo(url, configuration)
+            } catch {
+                report("\(url): \(error)")
+                hasFailed = true
+            }
+        }
+        if hasFailed { exit(1) }
+    }
+
+    /// Echoes over one connection until it ends, in whatever way.
+    private static func echo(_ url: String, _ configuration: WebSocket.Configuration) async throws {
+        let socket = try await WebSocket.connect(to: url, configuration: configuration)
+        do {
+            for try await message in socket.messages {
+                try await socket.send(message)
+            }
+        } catch {
+            // How the peer ends is its own affair; what it did wrong has been answered.
+            report("\(url): \(error)")
+        }
+        try await socket.close()
+    }
+
+    private static func report(_ text: String) {
+        fputs("\(text)\n", stderr)
+    }
+
+    private static func leave(_ text: String) {
+        report(text)
+        exit(2)
+    }
+}

@@ -1,0 +1,26 @@
+/// A server's answer to a request for a WebSocket that it does not grant.
+///
+/// The `underlying` error of a ``WaybillError`` whose connection failed for that.
+public struct UpgradeRefusal: Error, Sendable {
+    /// The status code, such as 401.
+    public var status: Int
+    /// The words behind it.
+    public var reason: String
+    /// The fields of the answer; names are to be compared without regard to case.
+    public var headers: Headers
+    /// The body, up to its first 64 KiB.
+    public var body: Payload
+
+    /// Describes an answer.
+    public init(status: Int, reason: String, headers: Headers, body: Payload) {
+        self.status = status
+        self.reason = reason
+        self.headers = headers
+        self.body = body
+    }
+}
+
+extension UpgradeRefusal: CustomStringConvertible {
+    /// Status and words; never fields or body.
+    public var description: String { reason.isEmpty ? "\(status)" : "\(status) \(reason)" }
+}

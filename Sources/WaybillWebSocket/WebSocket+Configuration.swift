@@ -1,0 +1,133 @@
+public import Waybill
+import WebSocketWire
+
+extension WebSocket {
+    /// How a connection behaves.
+    public struct Configuration: Sendable {
+        /// What subprotocols are offered, best first (RFC 6455, 1.9).
+        public var subprotocols: [String] = []
+        /// Whether the server must choose one of them; false by default.
+        public var requiresSubprotocol = false
+        /// Further fields of the request for the upgrade: tokens, cookies, an origin.
+        public var headers: Headers = [:]
+        /// What compression is offered; nil for none.
+        ///
+        /// Where the system has no zlib, none is.
+        public var compression: Compression? = Compression()
+        /// How short a message is sent without compression, in bytes; 64 by default.
+        public var compressionThreshold = 64
+        /// The longest message to accept, in bytes, inflated; 1 MiB by default.
+        ///
+        /// A longer one ends the connection with code 1009.
+        public var maximumMessageSize = 1 << 20
+        /// How many bytes of messages may wait for the reader before the peer is held back; 1 MiB by
+        /// default.
+        public var maximumWaitingSize = 1 << 20
+        /// How long connecting may take, from the name to the answer; 10 seconds by default.
+        public var connectTimeout = Duration.seconds(10)
+        /// How long the peer may take to answer a Close, and again to close the stream; 5 seconds by default.
+        public var closeTimeout = Duration.seconds(5)
+        /// After how much silence a ping is sent; 20 seconds by default, nil for never.
+        public var pingInterval: Duration? = .seconds(20)
+        /// How long the peer may then stay silent; 20 seconds by default.
+        public var pingTimeout = Duration.seconds(20)
+
+        /// The defaults.
+        public init() {}
+
+        /// As the core below wants it.
+        func wire(_ randomWords: @escaping @Sendable (Int) -> [UInt64]) -> WebSocketConfiguration {
+            var wire = WebSocketConfiguration(randomWords: randomWords)
+            wire.maximumMessageSize = max(maximumMessageSize, 0)
+            wire.deflate = compression.map { compression in
+                PermessageDeflate(
+                    serverNoContextTakeover: compression.serverNoContextTakeover,
+                    clientNoContextTakeover: compression.clientNoContextTakeover,
+                    serverMaxWindowBits: compression.serverMaxWindowBits,
+                    clientMaxWindowBits: compression.clientMaxWindowBits
+                )
+            }
+            wire.compressionThreshold = compressionThreshold
+            wire.closeTimeout = closeTimeout
+            wire.pingInterval = pingInterval
+            wire.pingTimeout = pingTimeout
+            return wire
+        }
+    }
+
+    /// What permessage-deflate is asked to do (RFC 7692, 7.1).
+    public struct Compression: Hashable, Sendable {
+        /// Whether the server must compress each message on its own; false by default.
+        public var serverNoContextTakeover = false
+        /// Whether the client does; false by default.
+        public var clientNoContextTakeover = false
+        /// The server's window, as a power of two from 8 to 15; 15 by default.
+        public var serverMaxWindowBits = 15
+        /// The client's, likewise.
+        public var clientMaxWindowBits = 15
+
+        /// The defaults.
+        public init() {}
+    }
+
+    /// A message.
+    public enum Message: Hashable, Sendable {
+        /// Text, which is UTF-8 on the wire.
+        case text(String)
+        /// Bytes.
+        case binary([UInt8])
+
+        /// The number of bytes on the wire, before compression.
+        public var byteCount: Int {
+            switch self {
+            case .text(let text): text.utf8.count
+            case .binary(let bytes): bytes.count
+            }
+        }
+    }
+
+    /// Why a connection was closed (RFC 6455, 7.4).
+    public struct CloseCode: Hashable, Sendable, RawRepresentable {
+        /// The number.
+        public let rawValue: UInt16
+
+        /// Any number; only 1000 to 1003, 1007 to 1014 and 3000 to 4999 can be sent.
+        public init(rawValue: UInt16) {
+            self.rawValue = rawValue
+        }
+
+        /// 1000: the purpose is fulfilled.
+        public static let normalClosure = CloseCode(rawValue: 1_000)
+        /// 1001: a server goes down, or a client leaves.
+        public static let goingAway = CloseCode(rawValue: 1_001)
+        /// 1002: the peer broke the protocol.
+        public static let protocolError = CloseCode(rawValue: 1_002)
+        /// 1003: the peer sent a kind of data that cannot be taken.
+        public static let unsupportedData = CloseCode(rawValue: 1_003)
+        /// 1005: the peer gave no code; never sent.
+        public static let noStatusReceived = CloseCode(rawValue: 1_005)
+        /// 1006: the connection ended without a Close; never sent.
+        public static let abnormalClosure = CloseCode(rawValue: 1_006)
+        /// 1007: text that is not UTF-8.
+        public static let invalidFramePayloadData = CloseCode(rawValue: 1_007)
+        /// 1008: the message breaks a rule of the peer's own.
+        public static let policyViolation = CloseCode(rawValue: 1_008)
+        /// 1009: the message is too large.
+        public static let messageTooBig = CloseCode(rawValue: 1_009)
+        /// 1011: the server met a condition that it did not expect.
+        public static let internalError = CloseCode(rawValue: 1_011)
+    }
+
+    /// How a connection ended.
+    public struct Closure: Hashable, Sendable {
+        /// The code: of the peer's Close, or the one that describes what happened.
+        public var code: CloseCode
+        /// The reason that the peer gave, in words.
+        public var reason: String
+
+        /// Whether it is an end that nobody needs to worry about: 1000, 1001, or no code at all.
+        public var isNormal: Bool {
+            [.normalClosure, .goingAway, .noStatusReceived].contains(code)
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Waybill
+import WaybillLink
+import WaybillSession
+import WebSocketWire
+
+extension WebSocket.Closure {
+    /// What the core's last word means.
+    init(_ closure: WebSocketClosure) {
+        switch closure {
+        case .closed(let code, let reason, _):
+            self.init(code: .init(rawValue: code.rawValue), reason: reason)
+        case .violation(let violation):
+            self.init(
+                code: .init(rawValue: violation.closeCode.rawValue),
+                reason: "\(violation)"
+            )
+        case .refused, .handshakeFailed, .timedOut, .endOfStream:
+            self.init(code: .abnormalClosure, reason: "")
+        }
+    }
+}
+
+extension WaybillError {
+    /// Why a connection is over; nil for a normal end.
+    static func webSocketClosure(_ closure: WebSocketClosure) -> WaybillError? {
+        switch closure {
+        case .closed(let code, let reason, _):
+            guard !WebSocket.Closure(closure).isNormal else { return nil }
+            return WaybillError(.webSocketClosed(code, reason: reason))
+        case .refused(let head, let body): return WaybillError(.upgradeRefused(head, body: body))
+        case .handshakeFailed(let fault): return WaybillError(.upgradeFailed(fault))
+        case .violation(let violation): return WaybillError(.webSocketViolation(violation))
+        case .timedOut(.handshake): return WaybillError(.timedOut)
+        case .timedOut: return WaybillError(.silent)
+        case .endOfStream: return WaybillError(.endOfStream)
+        }
+    }
+
+    static func webSocketSend(_ error: WebSocketSendError) -> WaybillError {
+        switch error {
+        case .notOpen: WaybillError(.notConnected, "the connection is closed or closing")
+        case .invalidCloseCode(let code):
+            WaybillError(.invalidEntry, "the close code \(code) must not be sent")
+        case .controlPayloadTooLong(let count):
+            WaybillError(.invalidEntry, "\(count) bytes are more than a control frame holds, 125")
+        }
+    }
+}

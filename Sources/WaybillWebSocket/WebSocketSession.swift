@@ -1,0 +1,307 @@
+import Waybill
+import WaybillLink
+import WaybillSession
+import WebSocketWire
+import WireCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// One connection from its stream to its end.
+final class WebSocketSession: Sendable {
+    /// What was agreed on.
+    struct Opening: Sendable {
+        var subprotocol: String?
+        var headers: Headers
+        var isCompressed: Bool
+    }
+
+    private struct State: Sendable {
+        /// How many bytes of messages wait for the reader, and whether the peer is held back for it.
+        var waitingSize = 0
+        var isHeld = false
+        var isRead = false
+        var closure: WebSocket.Closure?
+        var pings: [UInt64: Promise<Void>] = [:]
+        var lastPing: UInt64 = 0
+    }
+
+    private let state = Locked(State())
+    private let waiting = Mailbox<WebSocket.Message>()
+    private let configuration: WebSocket.Configuration
+    private let timers: any TimerSource
+    private let driver: Driver<WebSocketConnection>
+    private let opening = Promise<Opening>()
+    private let ended = Promise<Void>()
+
+    // MARK: Opening
+
+    static func open(
+        _ url: URL,
+        configuration: WebSocket.Configuration,
+        environment: LinkEnvironment
+    ) async throws -> (WebSocketSession, Opening) {
+        let address = try ServiceAddress(
+            url,
+            for: "WebSocket",
+            schemes: [.http("ws", port: 80)]
+        )
+        let timers: any TimerSource
+        do { timers = try environment.makeTimers() } catch { throw WaybillError(error) }
+        let begin = timers.now
+        let stream: any ByteStream
+        do throws(LinkError) {
+            stream = try await environment.dialer.dial(
+                address.endpoint,
+                timeout: configuration.connectTimeout,
+                timers: timers
+            )
+        } catch {
+            timers.invalidate()
+            if case .cancelled = error { throw CancellationError() }
+            throw WaybillError(error)
+        }
+        var wire = configuration.wire(environment.randomWords)
+        wire.handshakeTimeout = max(
+            configuration.connectTimeout - begin.duration(to: timers.now),
+            .zero
+        )
+        let session: WebSocketSession
+        do throws(WebSocketClientHandshake.RequestError) {
+            let core = try WebSocketConnection(
+                connecting: .init(
+                    host: address.hostField,
+                    target: address.path,
+                    subprotocols: configuration.subprotocols,
+                    requiresSubprotocol: configuration.requiresSubprotocol,
+                    headers: .init(configuration.headers)
+                ),
+                configuration: wire,
+                at: timers.now
+            )
+            session = WebSocketSession(core, configuration, stream, timers)
+        } catch {
+            stream.close()
+            timers.invalidate()
+            throw WaybillError(.upgradeInvalid(error))
+        }
+        return (session, try await session.open())
+    }
+
+    private init(
+        _ core: WebSocketConnection,
+        _ configuration: WebSocket.Configuration,
+        _ stream: any ByteStream,
+        _ timers: any TimerSource
+    ) {
+        self.configuration = configuration
+        self.timers = timers
+        driver = Driver(core: core, stream: stream, timers: timers)
+    }
+
+    private func open() async throws -> Opening {
+        // The driver lets go of the handler after the end, and of this session with it.
+        driver.start(.init(receive: { self.handle($0) }, end: { self.handleEnd($0) }))
+        do {
+            return try await opening.value()
+        } catch {
+            driver.close()
+            throw error
+        }
+    }
+
+    // MARK: Events
+
+    private func handle(_ events: [WebSocketEvent]) {
+        var batch: [WebSocket.Message] = []
+        for event in events {
+            switch event {
+            case .message(let message): batch.append(WebSocket.Message(message))
+            case .opened(let opened):
+                opening.resolve(
+                    .success(
+                        Opening(
+                            subprotocol: opened.subprotocol,
+                            headers: Headers(opened.headers),
+                            isCompressed: opened.deflate != nil
+                        )
+                    )
+                )
+            case .pong(let payload): notePong(payload)
+            case .closed(let closure):
+                deliver(batch)
+                batch = []
+                finish(closure)
+            case .requested, .ping: break
+            }
+        }
+        deliver(batch)
+    }
+
+    private func deliver(_ batch: [WebSocket.Message]) {
+        guard !batch.isEmpty else { return }
+        let size = batch.reduce(0) { $0 + $1.byteCount }
+        let mustHold = state.withLock { state in
+            state.waitingSize += size
+            guard !state.isHeld, state.waitingSize > configuration.maximumWaitingSize else {
+                return false
+            }
+            state.isHeld = true
+            return true
+        }
+        if mustHold { setReading(false) }
+        waiting.append { $0 += batch }
+    }
+
+    private func setReading(_ isReading: Bool) {
+        driver.setReading(isReading)
+        driver.withCore { core, now in core.holdReading(!isReading, at: now) }
+    }
+
+    private func finish(_ closure: WebSocketClosure) {
+        let error = WaybillError.webSocketClosure(closure)
+        state.withLock { $0.closure = $0.closure ?? WebSocket.Closure(closure) }
+        opening.resolve(
+            .failure(error ?? WaybillError(.connectionLost, "closed while it was being opened"))
+        )
+        waiting.finish(error.map { .failed($0) } ?? .finished)
+        let pings = state.withLock { state in
+            defer { state.pings = [:] }
+            return state.pings.values.map { $0 }
+        }
+        let lost = WaybillError(.connectionLost, "the connection ended before the pong")
+        for ping in pings { ping.resolve(.failure(error ?? lost)) }
+    }
+
+    private func handleEnd(_ error: LinkError?) {
+        // Whatever the core has not said before.
+        finish(.endOfStream)
+        timers.invalidate()
+        ended.resolve(.success(()))
+    }
+
+    // MARK: Sending
+
+    func send(_ kind: WebSocketMessage.Kind, _ payload: some WireBytes) async throws {
+        let isCongested: Bool
+        do throws(WebSocketSendError) {
+            isCongested = try driver.send { (core, _) throws(WebSocketSendError) in
+                try core.send(kind, payload)
+            }.isCongested
+        } catch {
+            throw WaybillError.webSocketSend(error)
+        }
+        if isCongested { try await driver.waitUntilDrained() }
+    }
+
+    func ping() async throws -> Duration {
+        let pong = Promise<Void>()
+        let number = state.withLock { state in
+            state.lastPing += 1
+            state.pings[state.lastPing] = pong
+            return state.lastPing
+        }
+        defer { state.withLock { _ = $0.pings.removeValue(forKey: number) } }
+        let begin = timers.now
+        do throws(WebSocketSendError) {
+            try driver.withCore(.immediate) { (core, _) throws(WebSocketSendError) in
+                try core.ping(Self.payload(number))
+            }
+        } catch {
+            throw WaybillError.webSocketSend(error)
+        }
+        let deadline = begin.advanced(by: configuration.pingTimeout)
+        let timer = timers.scheduleTimer(at: deadline) {
+            pong.resolve(.failure(WaybillError(.timedOut, "no pong within the time allowed")))
+        }
+        defer { timers.cancelTimer(timer) }
+        try await pong.value()
+        return max(begin.duration(to: timers.now), .zero)
+    }
+
+    private func notePong(_ payload: ByteSlice) {
+        let found = state.withLock { state in
+            state.pings.first { Self.payload($0.key) == payload.bytes }?.value
+        }
+        found?.resolve(.success(()))
+    }
+
+    private static func payload(_ number: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
+    }
+
+    // MARK: Reading
+
+    /// Makes the caller the one reader; false when there is one.
+    func beginReading() -> Bool {
+        state.withLock { state in
+            defer { state.isRead = true }
+            return !state.isRead
+        }
+    }
+
+    func endReading(unused: ArraySlice<WebSocket.Message>) {
+        let size = unused.reduce(0) { $0 + $1.byteCount }
+        state.withLock { state in
+            state.isRead = false
+            state.waitingSize += size
+        }
+        waiting.putBack(unused)
+    }
+
+    /// Takes all that waits; nil at the end.
+    func take() async throws -> [WebSocket.Message]? {
+        guard let batch = try await waiting.take() else { return nil }
+        let size = batch.reduce(0) { $0 + $1.byteCount }
+        let mayGoOn = state.withLock { state in
+            state.waitingSize -= size
+            guard state.isHeld, state.waitingSize <= configuration.maximumWaitingSize else {
+                return false
+            }
+            state.isHeld = false
+            return true
+        }
+        if mayGoOn { setReading(true) }
+        return batch
+    }
+
+    // MARK: The end
+
+    var closure: WebSocket.Closure? { state.withLock { $0.closure } }
+
+    func close(_ code: WebSocket.CloseCode, reason: String) async throws {
+        do throws(WebSocketSendError) {
+            try driver.withCore(.immediate) { (core, now) throws(WebSocketSendError) in
+                try core.close(WebSocketCloseCode(rawValue: code.rawValue), reason: reason, at: now)
+            }
+        } catch {
+            throw WaybillError.webSocketSend(error)
+        }
+        // A peer that is held back could not be heard closing.
+        setReading(true)
+        // Not to be cut short: the core's own timers bound it.
+        await Task { @concurrent [ended] in try? await ended.value() }.value
+        #if os(Linux)
+            SharedEventLoop.reap()
+        #endif
+    }
+
+    /// Closes without waiting, when nobody refers to the connection any longer.
+    func abandon() {
+        driver.withCore(.immediate) { core, now in try? core.close(.goingAway, at: now) }
+        setReading(true)
+    }
+}
+
+extension WebSocket.Message {
+    fileprivate init(_ message: WebSocketMessage) {
+        switch message.kind {
+        // Checked by the core: nothing is repaired here.
+        case .text: self = .text(message.payload.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
+        case .binary: self = .binary(message.payload.bytes)
+        }
+    }
+}
