@@ -60,9 +60,13 @@ let package = Package(
             ]
         ),
 
-        // What users write, the transports, and what users test with.
+        // What users write, what the transports share, the transports, and what users test with.
         source("Waybill", ["WireCore"]),
-        source("WaybillMQTT", ["Waybill", "WaybillLink", "MQTTWire", "WireCore"]),
+        source("WaybillSession", ["Waybill", "WaybillLink", "WireCore"]),
+        source(
+            "WaybillMQTT",
+            ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"]
+        ),
         source(
             "WaybillTesting",
             ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"]
@@ -100,6 +104,10 @@ let package = Package(
         tests("WebSocketWireTests", ["WebSocketWire", "HTTPWire", "WireCore", "WireTestSupport"]),
         tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
         tests("WaybillLinkTests", ["WaybillLink", "WaybillTesting", "WireCore"]),
+        tests(
+            "WaybillSessionTests",
+            ["Waybill", "WaybillSession", "WaybillLink", "WaybillTesting", "WireCore"]
+        ),
         tests(
             "WaybillMQTTTests",
             [

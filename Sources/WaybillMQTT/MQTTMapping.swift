@@ -1,6 +1,6 @@
 import MQTTWire
 import Waybill
-import WaybillLink
+import WaybillSession
 import WireCore
 
 /// Requests into packets, and what comes back into receipts, messages and errors.
@@ -93,12 +93,7 @@ enum MQTTMapping {
     }
 
     static func unsupported(_ what: String, _ request: Request) -> WaybillError {
-        WaybillError(
-            .unsupported,
-            "MQTT has no \(what)",
-            topic: request.topic,
-            command: request.command.name
-        )
+        .unsupported(by: "MQTT", what, request)
     }
 
     static func quality(_ qos: QualityOfService) -> MQTTQualityOfService {
@@ -212,17 +207,6 @@ enum MQTTMapping {
             case .noPacketIdentifierLeft: (.limitExceeded, "65,535 requests wait for the server")
             }
         return WaybillError(code, message, topic: request.topic, command: request.command.name)
-    }
-
-    static func error(_ error: LinkError) -> WaybillError {
-        let code: WaybillError.Code =
-            switch error {
-            case .timedOut: .timedOut
-            case .reset, .endOfStream, .closed: .connectionLost
-            case .unsupported: .unsupported
-            case .nameNotResolved, .refused, .unreachable, .cancelled, .system: .connectionRefused
-            }
-        return WaybillError(code, error.description, underlying: error)
     }
 
     /// Why a connection is over; nil when this side ended it.

@@ -1,76 +1,14 @@
 import MQTTWire
-import Waybill
-import WireCore
+import WaybillSession
+
+/// What the server answers to a request.
+enum MQTTAnswer: Sendable {
+    case published(MQTTReasonCode, MQTTProperties)
+    case subscribed(MQTTSuback)
+    case unsubscribed(MQTTUnsuback)
+}
 
 /// One request that waits for its acknowledgement.
-final class MQTTPendingCall: MQTTCall {
-    /// What the server answers.
-    enum Answer: Sendable {
-        case published(MQTTReasonCode, MQTTProperties)
-        case subscribed(MQTTSuback)
-        case unsubscribed(MQTTUnsuback)
-    }
+typealias MQTTPendingCall = PendingCall<MQTTAnswer>
 
-    private enum State: Sendable {
-        case new
-        case waiting(CheckedContinuation<Void, Never>)
-        case done(Result<Answer, any Error>)
-    }
-
-    private let state = Locked(State.new)
-
-    /// Sends and waits.
-    ///
-    /// - Parameters:
-    ///   - send: Hands the request over, with this call.
-    ///   - withdraw: Called when the task is cancelled while it waits.
-    /// - Returns: The server's answer.
-    /// - Throws: What `send` throws; what ``fail(_:)`` is given; `CancellationError`.
-    func answer(
-        sending send: () throws(WaybillError) -> Void,
-        withdrawing withdraw: @Sendable (MQTTPendingCall) -> Void
-    ) async throws -> Answer {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isNew = state.withLock { state in
-                    guard case .new = state else { return false }
-                    state = .waiting(continuation)
-                    return true
-                }
-                guard isNew else { return continuation.resume() }
-                do throws(WaybillError) {
-                    try send()
-                } catch {
-                    fail(error)
-                }
-            }
-        } onCancel: {
-            if finish(.failure(CancellationError())) { withdraw(self) }
-        }
-        // Read with the lock, so that whoever is resumed sees all that was written before.
-        guard case .done(let result) = state.withLock({ $0 }) else { throw CancellationError() }
-        return try result.get()
-    }
-
-    /// Ends the wait with an answer.
-    func succeed(_ answer: Answer) {
-        _ = finish(.success(answer))
-    }
-
-    /// Ends the wait with an error.
-    func fail(_ error: WaybillError) {
-        _ = finish(.failure(error))
-    }
-
-    /// - Returns: Whether somebody waited for this.
-    private func finish(_ result: Result<Answer, any Error>) -> Bool {
-        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            if case .done = state { return nil }
-            defer { state = .done(result) }
-            guard case .waiting(let continuation) = state else { return nil }
-            return continuation
-        }
-        waiting?.resume()
-        return waiting != nil
-    }
-}
+extension PendingCall: MQTTCall where Answer == MQTTAnswer {}

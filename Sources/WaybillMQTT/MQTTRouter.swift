@@ -1,17 +1,12 @@
 import MQTTWire
 import Waybill
+import WaybillSession
 
 /// One filter with its options and everybody who listens to it.
 struct MQTTSubscriptionEntry: Sendable {
-    /// Someone who listens.
-    struct Listener: Sendable {
-        let source: MessageSource
-        let isManual: Bool
-    }
-
     var subscription: MQTTSubscription
     let identifier: UInt32
-    var listeners: [Listener]
+    var listeners: [MessageListener]
     /// Resolves with the granted quality of service once the server has answered.
     var answer: Promise<QualityOfService>
 }
@@ -26,7 +21,7 @@ struct MQTTRouter: Sendable {
 
     // Messages come in runs of the same topic.
     private var lastTopic: String?
-    private var lastListeners: [MQTTSubscriptionEntry.Listener] = []
+    private var lastListeners: [MessageListener] = []
 
     subscript(filter: String) -> MQTTSubscriptionEntry? { entries[filter] }
 
@@ -45,7 +40,7 @@ struct MQTTRouter: Sendable {
     mutating func add(
         _ subscription: MQTTSubscription,
         matching filter: String,
-        listener: MQTTSubscriptionEntry.Listener
+        listener: MessageListener
     ) -> MQTTSubscriptionEntry {
         let entry = MQTTSubscriptionEntry(
             subscription: subscription,
@@ -61,7 +56,7 @@ struct MQTTRouter: Sendable {
     }
 
     /// Adds a listener to a filter that is there.
-    mutating func add(_ listener: MQTTSubscriptionEntry.Listener, to filter: String) {
+    mutating func add(_ listener: MessageListener, to filter: String) {
         entries[filter]?.listeners.append(listener)
         lastTopic = nil
     }
@@ -105,7 +100,7 @@ struct MQTTRouter: Sendable {
     ///
     /// Where the server names the subscriptions that matched, those alone: it may send a copy for each.
     /// Otherwise every filter that matches the topic.
-    mutating func listeners(for publish: MQTTPublish) -> [MQTTSubscriptionEntry.Listener] {
+    mutating func listeners(for publish: MQTTPublish) -> [MessageListener] {
         if !publish.properties.isEmpty {
             let named = publish.properties.subscriptionIdentifiers
             if !named.isEmpty {
@@ -115,7 +110,7 @@ struct MQTTRouter: Sendable {
             }
         }
         if lastTopic == publish.topic { return lastListeners }
-        var found: [MQTTSubscriptionEntry.Listener] = []
+        var found: [MessageListener] = []
         trie.forEachMatch(of: publish.topic) { filters in
             for filter in filters { found += entries[filter]?.listeners ?? [] }
         }

@@ -1,15 +1,13 @@
 import MQTTWire
 import Waybill
 import WaybillLink
+import WaybillSession
 import WireCore
 
 /// One connection from its stream to its end: the core, its driver, and who listens.
-final class MQTTSession: Sendable {
+final class MQTTSession: ConnectionSession, DeliverySettler {
     private struct State: Sendable {
         var router = MQTTRouter()
-        /// Deliveries that the app settles by hand.
-        var manual: [UInt64: MQTTDelivery] = [:]
-        var lastManual: UInt64 = 0
         var closure: MQTTClosure?
         /// What calls fail with that the end leaves unanswered.
         var abandonment = WaybillError(
@@ -23,35 +21,35 @@ final class MQTTSession: Sendable {
     private let timers: any TimerSource
     private let driver: Driver<MQTTClientConnection>
 
+    private let manual = ManualDeliveries<MQTTSession>()
     /// Resolves with the server's CONNACK.
-    let connack = Promise<MQTTConnack>()
+    private let connack = Promise<MQTTConnack>()
     /// Resolves when the stream is closed.
-    let ended = Promise<Void>()
+    private let ended = Promise<Void>()
 
-    init(
-        stream: any ByteStream,
-        timers: any TimerSource,
-        configuration: MQTTConfiguration,
-        core: MQTTClientConnection.Configuration
-    ) {
+    init(link: OpenedLink, configuration: MQTTConfiguration) {
         self.configuration = configuration
-        self.timers = timers
+        timers = link.timers
+        var core = MQTTClientConnection.Configuration()
+        core.version = configuration.version == .v5 ? .v5 : .v3_1_1
+        core.maximumPacketSize = configuration.maximumPacketSize
+        core.receiveMaximum = max(configuration.receiveMaximum, 1)
+        core.inflightWindow = min(max(configuration.inflightWindow, 1), 65_535)
+        core.connectTimeout = link.timeLeft
+        core.acknowledgementTimeout = configuration.acknowledgementTimeout
+        core.isTracing = configuration.wireLogger != nil
         driver = Driver(
             core: MQTTClientConnection(configuration: core),
-            stream: stream,
-            timers: timers
+            stream: link.stream,
+            timers: link.timers
         )
     }
 
-    /// Sends CONNECT; ``connack`` follows.
-    ///
-    /// - Parameters:
-    ///   - packet: The request.
-    ///   - onEnd: Called once when the connection is over, with the cause unless this side ended it.
-    func start(
+    /// Sends CONNECT and waits for CONNACK.
+    func begin(
         _ packet: MQTTConnect,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
-    ) {
+    ) async throws -> Receipt {
         // The driver lets go of the handler after the end, and of this session with it.
         driver.start(
             .init(
@@ -63,15 +61,19 @@ final class MQTTSession: Sendable {
                 }
             )
         )
+        let request = Request(topic: nil, command: .connect)
         do {
             try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
                 try core.connect(packet, hasSessionState: !packet.cleanStart, at: now)
             }
         } catch {
-            let request = Request(topic: nil, command: .connect)
             connack.resolve(.failure(MQTTMapping.error(error, request)))
             driver.close()
         }
+        let connack = try await connack.value()
+        var receipt = try MQTTMapping.receipt(request, connack.reasonCode, connack.properties)
+        receipt.isSessionPresent = connack.sessionPresent
+        return receipt
     }
 
     // MARK: Requests
@@ -109,12 +111,13 @@ final class MQTTSession: Sendable {
         _ options: SubscribeOptions
     ) async throws -> Messages<Message> {
         let filter = subscription.filter
-        let source = makeSource(filter, options.buffering ?? configuration.buffering)
-        let messages = source.messages
-        let listener = MQTTSubscriptionEntry.Listener(
-            source: source,
-            isManual: options.acknowledgement == .manual
+        let listener = MessageListener(
+            options,
+            buffering: configuration.buffering,
+            onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
+            onPressure: { [weak self] isHeld in self?.driver.setReading(!isHeld) }
         )
+        let messages = listener.source.messages
         let matching = (try? MQTTTopicFilter(filter))?.filter ?? filter
         let (answer, identifier) = state.withLock { state -> (Promise<QualityOfService>, UInt32?) in
             guard let entry = state.router[filter] else {
@@ -134,10 +137,10 @@ final class MQTTSession: Sendable {
             }
         }
         do {
-            source.grantedQualityOfService = try await answer.value()
+            listener.source.grantedQualityOfService = try await answer.value()
             return messages
         } catch {
-            source.terminate()
+            listener.source.terminate()
             throw error
         }
     }
@@ -172,22 +175,6 @@ final class MQTTSession: Sendable {
         }
     }
 
-    private func makeSource(_ filter: String, _ policy: BufferPolicy) -> MessageSource {
-        let source = Locked<MessageSource?>(nil)
-        let made = MessageSource(
-            policy: policy,
-            callbacks: .init(
-                onTermination: { [weak self] in
-                    guard let ended = source.withLock({ $0.take() }) else { return }
-                    self?.listenerLeft(ended, filter)
-                },
-                onPressure: { [weak self] isHeld in self?.driver.setReading(!isHeld) }
-            )
-        )
-        source.withLock { $0 = made }
-        return made
-    }
-
     /// When the last listener leaves, the filter goes.
     private func listenerLeft(_ source: MessageSource, _ filter: String) {
         let isLast = state.withLock { $0.router.remove(source, from: filter) }
@@ -210,26 +197,16 @@ final class MQTTSession: Sendable {
     }
 
     /// Settles a message that was subscribed to with manual acknowledgement.
-    func settle(_ id: Message.ID, _ request: Request, reason: MQTTReasonCode) throws -> Receipt {
-        guard case .number(let identifier) = id.storage, settleManually(identifier, reason) else {
-            throw WaybillError(
-                .invalidEntry,
-                "no message of that name waits to be acknowledged",
-                command: request.command.name
-            )
-        }
-        return Receipt()
+    func settle(
+        _ id: Message.ID,
+        isAccepted: Bool,
+        _ request: Request
+    ) throws(WaybillError) -> Receipt {
+        try manual.settle(id, Settlement(isAccepted: isAccepted), request)
     }
 
-    func settleManually(_ identifier: UInt64, _ reason: MQTTReasonCode) -> Bool {
-        guard let delivery = state.withLock({ $0.manual.removeValue(forKey: identifier) }) else {
-            return false
-        }
-        delivery.settle(reason)
-        return true
-    }
-
-    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) {
+    func settle(_ receipt: MQTTDeliveryReceipt, _ settlement: Settlement) {
+        let reason: MQTTReasonCode = settlement.isAccepted ? .success : .unspecifiedError
         driver.withCore { core, now in core.acknowledge(receipt, reason, at: now) }
     }
 
@@ -237,7 +214,7 @@ final class MQTTSession: Sendable {
         _ request: Request,
         _ send: (inout MQTTClientConnection, WireInstant, MQTTPendingCall)
             throws(MQTTSendError) -> Void
-    ) async throws -> MQTTPendingCall.Answer {
+    ) async throws -> MQTTAnswer {
         let call = MQTTPendingCall()
         do {
             return try await call.answer(
@@ -252,10 +229,8 @@ final class MQTTSession: Sendable {
                 },
                 withdrawing: { call in driver.withCore { core, _ in core.cancel(call) } }
             )
-        } catch var error as WaybillError {
-            error.topic = error.topic ?? request.topic
-            error.command = error.command ?? request.command.name
-            throw error
+        } catch let error as WaybillError {
+            throw error.about(request)
         }
     }
 
@@ -267,19 +242,10 @@ final class MQTTSession: Sendable {
     // MARK: The end
 
     /// Sends DISCONNECT and waits until the stream is closed, or by force after a time.
-    ///
-    /// - Parameters:
-    ///   - timeout: The time.
-    ///   - abandonment: What unanswered calls fail with; nil for `connectionLost`.
-    func disconnect(within timeout: Duration, abandonment: WaybillError? = nil) async {
+    func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         if let abandonment { state.withLock { $0.abandonment = abandonment } }
         driver.withCore(.immediate) { core, now in core.disconnect(at: now) }
-        let timer = timers.scheduleTimer(at: timers.now.advanced(by: timeout)) { [driver] in
-            driver.close()
-        }
-        // Not to be cut short: what follows relies on the stream being closed.
-        await Task { @concurrent [ended] in try? await ended.value() }.value
-        timers.cancelTimer(timer)
+        await ended.settled(within: timeout, by: timers) { [driver] in driver.close() }
     }
 
     /// Sends DISCONNECT without waiting.
@@ -288,23 +254,22 @@ final class MQTTSession: Sendable {
     }
 
     private func handleEnd(_ error: LinkError?) -> WaybillError? {
-        let (closure, sources, manual) = state.withLock { state in
+        let (closure, sources) = state.withLock { state in
             let sources = state.router.sources
             state.router = MQTTRouter()
-            defer { state.manual = [:] }
-            return (state.closure, sources, state.manual)
+            return (state.closure, sources)
         }
         timers.invalidate()
         let cause: WaybillError? =
             switch (closure, error) {
-            case (.endOfStream?, let error?), (nil, let error?): MQTTMapping.error(error)
+            case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
             case (let closure?, _): MQTTMapping.error(closure)
             case (nil, nil): nil
             }
         connack.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )
-        withExtendedLifetime(manual) {}
+        manual.removeAll()
         for source in sources { source.finish(throwing: cause) }
         return cause
     }
@@ -312,7 +277,7 @@ final class MQTTSession: Sendable {
     // MARK: Events
 
     private func handle(_ events: [MQTTClientEvent]) {
-        var batch = MQTTBatch()
+        var batch = MessageBatch()
         for event in events {
             if case .message(let publish, let receipt) = event {
                 collect(publish, receipt, into: &batch)
@@ -357,51 +322,16 @@ final class MQTTSession: Sendable {
     private func collect(
         _ publish: MQTTPublish,
         _ receipt: MQTTDeliveryReceipt?,
-        into batch: inout MQTTBatch
+        into batch: inout MessageBatch
     ) {
         let listeners = state.withLock { $0.router.listeners(for: publish) }
         guard !listeners.isEmpty else {
             // Nobody listens any longer; the server is told all the same (MQTT 5, 4.5.0-2).
-            if let receipt { acknowledge(receipt, .success) }
+            if let receipt { settle(receipt, Settlement()) }
             return
         }
-        var message = MQTTMapping.message(publish)
-        guard let receipt else {
-            for listener in listeners { batch.add(message, to: listener.source) }
-            return
-        }
-        let delivery = MQTTDelivery(receipt, session: self, listeners: listeners.count)
-        for listener in listeners {
-            message.delivery = delivery
-            if listener.isManual {
-                let identifier = state.withLock { state in
-                    state.lastManual += 1
-                    state.manual[state.lastManual] = delivery
-                    return state.lastManual
-                }
-                message.id = Message.ID(.number(identifier))
-                message.delivery = MQTTManualDelivery(identifier: identifier, session: self)
-            }
-            batch.add(message, to: listener.source)
-            message.id = nil
-        }
-    }
-}
-
-/// Messages on their way to their sources, gathered so that each consumer is woken once.
-private struct MQTTBatch {
-    private var lists: [(source: MessageSource, messages: [Message])] = []
-
-    mutating func add(_ message: Message, to source: MessageSource) {
-        if let index = lists.firstIndex(where: { $0.source === source }) {
-            lists[index].messages.append(message)
-        } else {
-            lists.append((source, [message]))
-        }
-    }
-
-    mutating func deliver() {
-        for (source, messages) in lists { source.deliver(messages) }
-        lists.removeAll(keepingCapacity: true)
+        let message = MQTTMapping.message(publish)
+        guard let receipt else { return batch.add(message, to: listeners) }
+        batch.add(message, to: listeners, settling: receipt, by: self, manual: manual)
     }
 }

@@ -1,6 +1,7 @@
 import MQTTWire
 public import Waybill
 package import WaybillLink
+import WaybillSession
 import WireCore
 
 #if canImport(FoundationEssentials)
@@ -15,6 +16,9 @@ import WireCore
 /// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
 /// waits for that.
 public final class MQTTTransport: Transport {
+    /// What can be spoken, with the ports of IANA.
+    private static let schemes: [ServiceAddress.Scheme] = [.tcp("mqtt", port: 1_883)]
+
     private let engine: MQTTEngine
 
     /// Makes a transport; nothing is connected yet.
@@ -41,10 +45,11 @@ public final class MQTTTransport: Transport {
         url: String,
         configuration: MQTTConfiguration = MQTTConfiguration()
     ) throws(WaybillError) {
-        guard let url = URL(string: url) else {
-            throw WaybillError(.invalidEntry, "this is not a URL")
-        }
-        try self.init(url: url, configuration: configuration, environment: .system)
+        try self.init(
+            url: ServiceAddress.url(url),
+            configuration: configuration,
+            environment: .system
+        )
     }
 
     /// Makes a transport over links, a clock and randomness of one's own.
@@ -54,7 +59,7 @@ public final class MQTTTransport: Transport {
         environment: LinkEnvironment
     ) throws(WaybillError) {
         var configuration = configuration
-        let address = try MQTTAddress(url)
+        let address = try ServiceAddress(url, for: "MQTT", schemes: Self.schemes)
         configuration.userName = configuration.userName ?? address.userName
         configuration.password = configuration.password ?? address.password
         engine = MQTTEngine(
@@ -69,7 +74,7 @@ public final class MQTTTransport: Transport {
     }
 
     /// The state of the connection: the present one first, then each change once.
-    public var states: ConnectionStates { engine.states.states }
+    public var states: ConnectionStates { engine.states }
 
     /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {

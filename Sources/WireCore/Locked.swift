@@ -3,13 +3,14 @@
 #elseif WAYBILL_THREAD_SANITIZER
     import Glibc
 #else
-    package import Synchronization
+    public import Synchronization
 #endif
 
 /// A value and the one lock around it.
 ///
 /// The lock is held for the length of a closure that can neither suspend nor let the value out, so
 /// it never spans an `await`. User code is never called inside.
+@usableFromInline
 package struct Locked<State>: ~Copyable, Sendable {
     #if canImport(Darwin)
         // `uncheckedState` only waives the check that the initial value may cross isolation domains;
@@ -20,6 +21,7 @@ package struct Locked<State>: ~Copyable, Sendable {
             lock = OSAllocatedUnfairLock(uncheckedState: state)
         }
 
+        @usableFromInline
         package func withLock<Output, Failure: Error>(
             _ body: (inout State) throws(Failure) -> Output
         ) throws(Failure) -> Output {
@@ -39,6 +41,7 @@ package struct Locked<State>: ~Copyable, Sendable {
             box = PthreadBox(state)
         }
 
+        @usableFromInline
         package func withLock<Output, Failure: Error>(
             _ body: (inout State) throws(Failure) -> Output
         ) throws(Failure) -> Output {

@@ -34,7 +34,8 @@ import Testing
         "CWaybillLinux": [],
         "WaybillLink": ["WireCore", "CWaybillLinux"],
         "Waybill": ["WireCore"],
-        "WaybillMQTT": ["Waybill", "WaybillLink", "MQTTWire", "WireCore"],
+        "WaybillSession": ["Waybill", "WaybillLink", "WireCore"],
+        "WaybillMQTT": ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"],
         "WaybillTesting": ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"],
     ]
 
@@ -44,6 +45,7 @@ import Testing
         "MQTTWire": [],
         "WaybillLink": ["Glibc", "Musl", "Darwin"],
         "Waybill": ["FoundationEssentials", "Foundation"],
+        "WaybillSession": ["FoundationEssentials", "Foundation"],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],
         "WaybillTesting": ["FoundationEssentials", "Foundation"],
     ]

@@ -1,7 +1,7 @@
 import WireCore
 
 /// A value that comes once and that any number of tasks wait for.
-final class Promise<Value: Sendable>: Sendable {
+package final class Promise<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var result: Result<Value, any Error>?
         var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -11,13 +11,16 @@ final class Promise<Value: Sendable>: Sendable {
     private let state = Locked(State())
     private let onAbandoned: @Sendable () -> Void
 
+    /// The result, if it has come.
+    package var result: Result<Value, any Error>? { state.withLock { $0.result } }
+
     /// - Parameter onAbandoned: Called when the last task that waited has been cancelled.
-    init(onAbandoned: @escaping @Sendable () -> Void = {}) {
+    package init(onAbandoned: @escaping @Sendable () -> Void = {}) {
         self.onAbandoned = onAbandoned
     }
 
     /// Gives everybody the result; the first one counts.
-    func resolve(_ result: Result<Value, any Error>) {
+    package func resolve(_ result: Result<Value, any Error>) {
         let waiters = state.withLock { state in
             if state.result == nil { state.result = result }
             defer { state.waiters = [:] }
@@ -28,7 +31,7 @@ final class Promise<Value: Sendable>: Sendable {
 
     /// Waits for the result.
     /// - Throws: Its error, or `CancellationError`.
-    func value() async throws -> Value {
+    package func value() async throws -> Value {
         let identifier = state.withLock { state in
             state.lastWaiter += 1
             return state.lastWaiter

@@ -1,13 +1,19 @@
-import MQTTWire
 import Waybill
 import WireCore
 
 /// One attempt to connect, for all who wait for it.
-final class MQTTAttempt: Sendable {
+@usableFromInline
+package final class ConnectionAttempt<Session: Sendable>: Sendable {
     /// What comes of it.
     struct Made: Sendable {
-        let session: MQTTSession
-        let connack: MQTTConnack
+        let session: Session
+        /// What the peer said.
+        let receipt: Receipt
+    }
+
+    /// That a connection was over before it was taken over.
+    struct EarlyEnd: Sendable {
+        let cause: WaybillError?
     }
 
     /// The task, which may be cancelled before it is there.
@@ -18,8 +24,6 @@ final class MQTTAttempt: Sendable {
         }
 
         private let state = Locked(State())
-
-        var task: Task<Void, Never>? { state.withLock { $0.task } }
 
         func set(_ task: Task<Void, Never>) {
             let isCancelled = state.withLock { state in
@@ -38,8 +42,13 @@ final class MQTTAttempt: Sendable {
         }
     }
 
+    private struct State: Sendable {
+        var reason: WaybillError?
+        var earlyEnd: EarlyEnd?
+    }
+
     private let work = Work()
-    private let reason = Locked<WaybillError?>(nil)
+    private let state = Locked(State())
 
     /// Resolves with the session.
     ///
@@ -50,16 +59,16 @@ final class MQTTAttempt: Sendable {
         outcome = Promise(onAbandoned: { [work] in work.cancel() })
     }
 
-    /// One that has succeeded already.
-    convenience init(done session: MQTTSession) {
-        self.init()
-        outcome.resolve(.success(Made(session: session, connack: MQTTConnack())))
-    }
-
     /// Why it was stopped, for those who still wait.
     var stopReason: WaybillError {
-        reason.withLock { $0 }
+        state.withLock { $0.reason }
             ?? WaybillError(.notConnected, "the attempt to connect was cancelled")
+    }
+
+    /// The end of the connection, should it have come before the attempt was done.
+    var earlyEnd: EarlyEnd? {
+        get { state.withLock { $0.earlyEnd } }
+        set { state.withLock { $0.earlyEnd = newValue } }
     }
 
     /// Sets it going.
@@ -69,13 +78,13 @@ final class MQTTAttempt: Sendable {
 
     /// Stops it.
     func cancel(because reason: WaybillError) {
-        self.reason.withLock { $0 = reason }
+        state.withLock { $0.reason = reason }
         work.cancel()
     }
 
     /// Stops it and waits until it has cleaned up.
     func stop(because reason: WaybillError) async {
         cancel(because: reason)
-        await work.task?.value
+        await outcome.settled()
     }
 }

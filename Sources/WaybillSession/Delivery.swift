@@ -1,0 +1,63 @@
+import Waybill
+import WireCore
+
+/// What becomes of a received message.
+package struct Settlement: Hashable, Sendable {
+    /// False when the app has refused the message.
+    package var isAccepted = true
+    /// The transaction of which this is a part, where the protocol has such a thing.
+    package var transaction: String?
+
+    package init(isAccepted: Bool = true, transaction: String? = nil) {
+        self.isAccepted = isAccepted
+        self.transaction = transaction
+    }
+}
+
+/// Tells the peer what became of a message, as a session does.
+package protocol DeliverySettler: AnyObject, Sendable {
+    /// What names a delivery to the peer.
+    associatedtype Name: Sendable
+
+    /// Called once for each delivery, with no lock held.
+    ///
+    /// - Parameters:
+    ///   - name: The delivery.
+    ///   - settlement: What became of it.
+    func settle(_ name: Name, _ settlement: Settlement)
+}
+
+/// A received message until all its listeners are done with it; then the peer is told.
+package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
+    private let name: Settler.Name
+    private weak let settler: Settler?
+    private let state: Locked<(left: Int, settlement: Settlement)>
+
+    /// - Parameters:
+    ///   - name: What names it to the peer.
+    ///   - settler: Who tells the peer, as long as it is there.
+    ///   - listeners: How many settle it, at least one.
+    package init(_ name: Settler.Name, settler: Settler, listeners: Int) {
+        self.name = name
+        self.settler = settler
+        state = Locked((listeners, Settlement()))
+    }
+
+    package func messageWasTaken() { settle(Settlement()) }
+
+    /// A message that nobody takes is accepted, too: else it would hold up the others (MQTT 5, 4.5.0-2).
+    package func messageWasDropped() { settle(Settlement()) }
+
+    /// One listener is done; refusing counts more than accepting.
+    package func settle(_ settlement: Settlement) {
+        let (isLast, all) = state.withLock { state in
+            state.left -= 1
+            if !settlement.isAccepted { state.settlement.isAccepted = false }
+            if let transaction = settlement.transaction {
+                state.settlement.transaction = transaction
+            }
+            return (state.left == 0, state.settlement)
+        }
+        if isLast { settler?.settle(name, all) }
+    }
+}

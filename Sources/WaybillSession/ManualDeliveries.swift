@@ -1,0 +1,79 @@
+package import Waybill
+import WireCore
+
+/// The deliveries that the app settles by hand, by the names of their messages.
+package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
+    private struct State: Sendable {
+        var waiting: [Message.ID: Delivery<Settler>] = [:]
+        var lastNumber: UInt64 = 0
+    }
+
+    /// Rides on a message, so that one that is dropped is settled all the same.
+    private final class Ticket: MessageDelivery {
+        private let id: Message.ID
+        private weak let deliveries: ManualDeliveries?
+
+        init(_ id: Message.ID, _ deliveries: ManualDeliveries) {
+            self.id = id
+            self.deliveries = deliveries
+        }
+
+        func messageWasTaken() {}
+
+        func messageWasDropped() { deliveries?.take(id)?.messageWasDropped() }
+    }
+
+    private let state = Locked(State())
+
+    package init() {}
+
+    /// Waits for the app to settle a message: gives it a name.
+    func hold(_ delivery: Delivery<Settler>, for message: inout Message) {
+        let id = state.withLock { state in
+            state.lastNumber += 1
+            let id = Message.ID(.number(state.lastNumber))
+            state.waiting[id] = delivery
+            return id
+        }
+        message.id = id
+        message.delivery = Ticket(id, self)
+    }
+
+    /// Does what an entry with the command `ack` or `nack` asks for.
+    ///
+    /// - Parameters:
+    ///   - id: The message.
+    ///   - settlement: What the app says, refused for `nack`.
+    ///   - request: The request.
+    /// - Returns: That it is done.
+    /// - Throws: `invalidEntry` when no message of that name waits.
+    package func settle(
+        _ id: Message.ID,
+        _ settlement: Settlement,
+        _ request: Request
+    ) throws(WaybillError) -> Receipt {
+        guard let delivery = take(id) else {
+            throw WaybillError(
+                .invalidEntry,
+                "no message of that name waits to be acknowledged",
+                command: request.command.name
+            )
+        }
+        delivery.settle(settlement)
+        return Receipt()
+    }
+
+    /// Forgets all, when the connection is over.
+    package func removeAll() {
+        let gone = state.withLock { state in
+            defer { state.waiting = [:] }
+            return state.waiting
+        }
+        // Let go of with no lock held.
+        withExtendedLifetime(gone) {}
+    }
+
+    private func take(_ id: Message.ID) -> Delivery<Settler>? {
+        state.withLock { $0.waiting.removeValue(forKey: id) }
+    }
+}

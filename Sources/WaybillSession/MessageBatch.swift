@@ -1,0 +1,51 @@
+package import Waybill
+
+/// Messages on their way to their listeners, gathered so that each consumer is woken once.
+package struct MessageBatch {
+    private var lists: [(source: MessageSource, messages: [Message])] = []
+
+    package init() {}
+
+    /// Adds a message that needs no acknowledgement.
+    package mutating func add(_ message: Message, to listeners: [MessageListener]) {
+        for listener in listeners { add(message, to: listener.source) }
+    }
+
+    /// Adds a message that is settled when all its listeners are done with it.
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - listeners: Who gets it, at least one.
+    ///   - name: What names its delivery to the peer.
+    ///   - settler: Who tells the peer.
+    ///   - manual: Where it waits for those who acknowledge by hand.
+    package mutating func add<Settler: DeliverySettler>(
+        _ message: Message,
+        to listeners: [MessageListener],
+        settling name: Settler.Name,
+        by settler: Settler,
+        manual: ManualDeliveries<Settler>
+    ) {
+        let delivery = Delivery(name, settler: settler, listeners: listeners.count)
+        for listener in listeners {
+            var message = message
+            message.delivery = delivery
+            if listener.isManual { manual.hold(delivery, for: &message) }
+            add(message, to: listener.source)
+        }
+    }
+
+    /// Hands over all that was gathered.
+    package mutating func deliver() {
+        for (source, messages) in lists { source.deliver(messages) }
+        lists.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func add(_ message: Message, to source: MessageSource) {
+        if let index = lists.firstIndex(where: { $0.source === source }) {
+            lists[index].messages.append(message)
+        } else {
+            lists.append((source, [message]))
+        }
+    }
+}

@@ -1,0 +1,43 @@
+package import Waybill
+import WireCore
+
+/// Someone who listens to a subscription.
+package struct MessageListener: Sendable {
+    /// Where the messages go.
+    package let source: MessageSource
+    /// Whether the app acknowledges by hand.
+    package let isManual: Bool
+
+    package init(source: MessageSource, isManual: Bool) {
+        self.source = source
+        self.isManual = isManual
+    }
+
+    /// A listener as the options of a subscription say.
+    ///
+    /// - Parameters:
+    ///   - options: The options.
+    ///   - buffering: What happens when messages come faster than they are taken, unless the options say.
+    ///   - onLeave: Called once, with the source, when nobody listens any longer.
+    ///   - onPressure: Whether the peer should be held back.
+    package init(
+        _ options: SubscribeOptions,
+        buffering: BufferPolicy,
+        onLeave: @escaping @Sendable (MessageSource) -> Void,
+        onPressure: @escaping @Sendable (Bool) -> Void
+    ) {
+        let itself = Locked<MessageSource?>(nil)
+        let source = MessageSource(
+            policy: options.buffering ?? buffering,
+            callbacks: .init(
+                onTermination: {
+                    guard let source = itself.withLock({ $0.take() }) else { return }
+                    onLeave(source)
+                },
+                onPressure: onPressure
+            )
+        )
+        itself.withLock { $0 = source }
+        self.init(source: source, isManual: options.acknowledgement == .manual)
+    }
+}

@@ -1,0 +1,80 @@
+public import Waybill
+public import WireCore
+
+/// One request that waits for the peer's answer.
+///
+/// Compiled into the transport's own module, since every acknowledged message goes through it.
+@usableFromInline
+package final class PendingCall<Answer: Sendable>: Sendable {
+    @usableFromInline
+    enum State: Sendable {
+        case new
+        case waiting(CheckedContinuation<Void, Never>)
+        case done(Result<Answer, any Error>)
+    }
+
+    @usableFromInline let state = Locked(State.new)
+
+    @inlinable package init() {}
+
+    /// Sends and waits.
+    ///
+    /// To be called once.
+    ///
+    /// - Parameters:
+    ///   - send: Hands the request over, with this call.
+    ///   - withdraw: Called when the task is cancelled while it waits.
+    /// - Returns: The peer's answer.
+    /// - Throws: What `send` throws; what ``fail(_:)`` is given; `CancellationError`.
+    @inlinable
+    package func answer(
+        sending send: () throws(WaybillError) -> Void,
+        withdrawing withdraw: @Sendable (PendingCall) -> Void
+    ) async throws -> Answer {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isNew = state.withLock { state in
+                    guard case .new = state else { return false }
+                    state = .waiting(continuation)
+                    return true
+                }
+                guard isNew else { return continuation.resume() }
+                do throws(WaybillError) {
+                    try send()
+                } catch {
+                    fail(error)
+                }
+            }
+        } onCancel: {
+            if finish(.failure(CancellationError())) { withdraw(self) }
+        }
+        // Read with the lock, so that whoever is resumed sees all that was written before.
+        guard case .done(let result) = state.withLock({ $0 }) else { throw CancellationError() }
+        return try result.get()
+    }
+
+    /// Ends the wait with an answer.
+    @inlinable
+    package func succeed(_ answer: Answer) {
+        _ = finish(.success(answer))
+    }
+
+    /// Ends the wait with an error.
+    @inlinable
+    package func fail(_ error: WaybillError) {
+        _ = finish(.failure(error))
+    }
+
+    /// - Returns: Whether somebody waited for this.
+    @inlinable
+    func finish(_ result: Result<Answer, any Error>) -> Bool {
+        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            if case .done = state { return nil }
+            defer { state = .done(result) }
+            guard case .waiting(let continuation) = state else { return nil }
+            return continuation
+        }
+        waiting?.resume()
+        return waiting != nil
+    }
+}

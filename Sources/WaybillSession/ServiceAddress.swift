@@ -1,0 +1,112 @@
+package import Waybill
+package import WaybillLink
+
+#if canImport(FoundationEssentials)
+    package import FoundationEssentials
+#else
+    package import Foundation
+#endif
+
+/// What a URL says: where to connect, how, and as whom.
+package struct ServiceAddress: Hashable, Sendable {
+    /// A scheme that a transport speaks.
+    package struct Scheme: Hashable, Sendable {
+        /// The scheme in lower case, such as `mqtt`.
+        package let name: String
+        /// The port where the URL names none.
+        package let port: UInt16
+        /// Whether the URL says more than who is meant: a path and a query.
+        package let hasPath: Bool
+
+        /// A scheme for a protocol right on top of TCP.
+        package static func tcp(_ name: String, port: UInt16) -> Scheme {
+            Scheme(name: name, port: port, hasPath: false)
+        }
+
+        /// A scheme for a protocol within HTTP or WebSocket.
+        package static func http(_ name: String, port: UInt16) -> Scheme {
+            Scheme(name: name, port: port, hasPath: true)
+        }
+    }
+
+    /// The scheme, one of those given.
+    package let scheme: Scheme
+    /// Where to connect.
+    package let endpoint: Endpoint
+    /// The user's name, without percent encoding.
+    package let userName: String?
+    /// The password, without percent encoding.
+    package let password: String?
+    /// Path and query as a request target has them (RFC 9112, 3.2.1): percent-encoded, at least `/`.
+    ///
+    /// Always `/` for a scheme without a path.
+    package let path: String
+
+    /// Reads `scheme://user:password@host:port/path?query`.
+    ///
+    /// - Parameters:
+    ///   - url: The URL.
+    ///   - protocolName: The protocol for which it is read, such as `MQTT`.
+    ///   - schemes: The schemes that can be spoken, the most usual one first.
+    /// - Throws: `unsupported` for a scheme that cannot be spoken, `invalidEntry` for what is no such URL.
+    package init(
+        _ url: URL,
+        for protocolName: String,
+        schemes: [Scheme]
+    ) throws(WaybillError) {
+        guard let name = url.scheme?.lowercased() else {
+            let example = schemes.first.map { ", such as \($0.name)://" } ?? ""
+            throw WaybillError(.invalidEntry, "the URL has no scheme\(example)")
+        }
+        guard let scheme = schemes.first(where: { $0.name == name }) else {
+            throw WaybillError(
+                .unsupported,
+                "\(protocolName) over the scheme \(name) is not available"
+            )
+        }
+        self.scheme = scheme
+        endpoint = try Self.endpoint(of: url, default: scheme.port)
+        userName = url.user(percentEncoded: false)
+        password = url.password(percentEncoded: false)
+        path = try Self.path(of: url, scheme)
+    }
+
+    private static func endpoint(
+        of url: URL,
+        default defaultPort: UInt16
+    ) throws(WaybillError) -> Endpoint {
+        guard var host = url.host(percentEncoded: false), !host.isEmpty else {
+            throw WaybillError(.invalidEntry, "the URL names no host")
+        }
+        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        guard let port = UInt16(exactly: url.port ?? Int(defaultPort)), port > 0 else {
+            throw WaybillError(.invalidEntry, "the port of the URL is not between 1 and 65535")
+        }
+        return Endpoint(host: host, port: port)
+    }
+
+    private static func path(of url: URL, _ scheme: Scheme) throws(WaybillError) -> String {
+        let path = url.path()
+        guard scheme.hasPath else {
+            guard path.isEmpty || path == "/" else {
+                throw WaybillError(.invalidEntry, "an \(scheme.name) URL has no path")
+            }
+            return "/"
+        }
+        // No fragment travels to the peer, and WebSocket forbids it outright (RFC 6455, 3).
+        guard url.fragment() == nil else {
+            throw WaybillError(.invalidEntry, "an address has no fragment")
+        }
+        let query = url.query().map { "?\($0)" } ?? ""
+        return (path.isEmpty ? "/" : path) + query
+    }
+
+    /// Reads text as a URL.
+    /// - Throws: `invalidEntry` when it is none.
+    package static func url(_ text: String) throws(WaybillError) -> URL {
+        guard let url = URL(string: text) else {
+            throw WaybillError(.invalidEntry, "this is not a URL")
+        }
+        return url
+    }
+}

@@ -1,0 +1,96 @@
+import Waybill
+import WaybillSession
+import WireCore
+
+/// A session without a connection, which does what a test says.
+final class FakeSession: ConnectionSession {
+    private struct State: Sendable {
+        var onEnd: (@Sendable (WaybillError?) -> Void)?
+        var log: [String] = []
+    }
+
+    private let state = Locked(State())
+    /// Resolves with what the peer says.
+    let acceptance = Promise<Receipt>()
+    /// Called when the session has begun.
+    private let didBegin: @Sendable (FakeSession) -> Void
+
+    init(didBegin: @escaping @Sendable (FakeSession) -> Void = { _ in }) {
+        self.didBegin = didBegin
+    }
+
+    /// What was called, in order.
+    var log: [String] { state.withLock { $0.log } }
+
+    func begin(
+        _ greeting: String,
+        onEnd: @escaping @Sendable (WaybillError?) -> Void
+    ) async throws -> Receipt {
+        state.withLock { state in
+            state.onEnd = onEnd
+            state.log.append("begin \(greeting)")
+        }
+        didBegin(self)
+        return try await acceptance.value()
+    }
+
+    func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
+        note("disconnect" + (abandonment.map { " \($0.code.name)" } ?? ""))
+        end(nil)
+    }
+
+    func disconnectNow() {
+        note("disconnect now")
+        end(nil)
+    }
+
+    func accept() {
+        acceptance.resolve(.success(Receipt(reason: "welcome")))
+    }
+
+    /// The connection is over; once.
+    func end(_ cause: WaybillError?) {
+        let failure = cause ?? WaybillError(.notConnected, "ended")
+        acceptance.resolve(.failure(failure))
+        state.withLock { $0.onEnd.take() }?(cause)
+    }
+
+    private func note(_ line: String) {
+        state.withLock { $0.log.append(line) }
+    }
+}
+
+/// A life cycle over sessions that are made beforehand, and everything that it reports.
+struct LifecycleFixture {
+    let lifecycle: ConnectionLifecycle<FakeSession>
+    private var observer: ConnectionStates.AsyncIterator
+
+    init(_ sessions: FakeSession..., connectsOnDemand: Bool = true) {
+        let rest = Locked(sessions)
+        lifecycle = ConnectionLifecycle(
+            .init(
+                connectsOnDemand: connectsOnDemand,
+                connectTimeout: .seconds(10),
+                closeTimeout: .seconds(5)
+            )
+        ) { _ in
+            guard let session = rest.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
+                throw WaybillError(.connectionRefused, "no session is left")
+            }
+            return session
+        }
+        observer = lifecycle.states.states.makeAsyncIterator()
+    }
+
+    /// All states up to the present one; a last change of a known kind tells where that is.
+    mutating func reported() async -> [String] {
+        lifecycle.states.report(.idle)
+        var found: [String] = []
+        _ = await observer.next()
+        while let state = await observer.next() {
+            if case .idle = state { break }
+            found.append("\(state)")
+        }
+        return found
+    }
+}

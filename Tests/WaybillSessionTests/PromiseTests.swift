@@ -1,0 +1,90 @@
+import Testing
+import WaybillSession
+import WireCore
+
+@Suite("Promises", .timeLimit(.minutes(1))) struct PromiseTests {
+    private final class Counter: Sendable {
+        private let number = Locked(0)
+
+        var value: Int { number.withLock { $0 } }
+
+        func increase() { number.withLock { $0 += 1 } }
+    }
+
+    private struct Fault: Error, Equatable {
+        let number: Int
+    }
+
+    @Test("The first result counts, for all who wait and all who come later")
+    func manyWaiters() async throws {
+        let promise = Promise<Int>()
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<100 { group.addTask { try await promise.value() } }
+            await Task.yield()
+            promise.resolve(.success(1))
+            promise.resolve(.success(2))
+            promise.resolve(.failure(Fault(number: 3)))
+            for try await value in group { #expect(value == 1) }
+        }
+        #expect(try await promise.value() == 1)
+    }
+
+    @Test("An error reaches all who wait")
+    func failure() async {
+        let promise = Promise<Int>()
+        let waiting = Task { try await promise.value() }
+        promise.resolve(.failure(Fault(number: 1)))
+        await #expect(throws: Fault(number: 1)) { try await waiting.value }
+        await #expect(throws: Fault(number: 1)) { try await promise.value() }
+    }
+
+    @Test("It is abandoned when the last who waits is cancelled")
+    func abandonment() async {
+        let counter = Counter()
+        let promise = Promise<Int>(onAbandoned: { counter.increase() })
+        let tasks = (0..<2).map { _ in Task { try await promise.value() } }
+        for _ in 0..<50 { await Task.yield() }
+        for task in tasks { task.cancel() }
+        for task in tasks {
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+        #expect(counter.value > 0)
+    }
+
+    @Test("One who is cancelled leaves the others waiting")
+    func oneCancelled() async throws {
+        let promise = Promise<Int>()
+        let staying = Task { try await promise.value() }
+        let leaving = Task { try await promise.value() }
+        leaving.cancel()
+        await #expect(throws: CancellationError.self) { try await leaving.value }
+        promise.resolve(.success(1))
+        #expect(try await staying.value == 1)
+    }
+
+    @Test("A result that is there is not abandoned, and reaches a cancelled task, too")
+    func resolvedBefore() async throws {
+        let counter = Counter()
+        let promise = Promise<Int>(onAbandoned: { counter.increase() })
+        promise.resolve(.success(1))
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await promise.value()
+        }
+        #expect(try await task.value == 1)
+        #expect(counter.value == 0)
+    }
+
+    @Test("Who waits for it to be settled is not cut short by being cancelled")
+    func settled() async throws {
+        let promise = Promise<Int>()
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            await promise.settled()
+            return promise.result != nil
+        }
+        for _ in 0..<50 { await Task.yield() }
+        promise.resolve(.success(1))
+        #expect(await task.value)
+    }
+}
