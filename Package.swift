@@ -37,6 +37,7 @@ let package = Package(
     products: [
         .library(name: "Waybill", targets: ["Waybill"]),
         .library(name: "WaybillMQTT", targets: ["WaybillMQTT"]),
+        .library(name: "WaybillWebSocket", targets: ["WaybillWebSocket"]),
         .library(name: "WaybillTesting", targets: ["WaybillTesting"]),
     ],
     targets: [
@@ -62,10 +63,20 @@ let package = Package(
 
         // What users write, what the transports share, the transports, and what users test with.
         source("Waybill", ["WireCore"]),
-        source("WaybillSession", ["Waybill", "WaybillLink", "WireCore"]),
+        source(
+            "WaybillSession",
+            ["Waybill", "WaybillLink", "WebSocketWire", "HTTPWire", "WireCore"]
+        ),
         source(
             "WaybillMQTT",
             ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"]
+        ),
+        source(
+            "WaybillWebSocket",
+            [
+                "Waybill", "WaybillSession", "WaybillLink", "WebSocketWire", "HTTPWire",
+                "WireCore",
+            ]
         ),
         source(
             "WaybillTesting",
@@ -83,6 +94,12 @@ let package = Package(
             name: "Quickstart",
             dependencies: ["ChatService", "Waybill", "WaybillMQTT", "WaybillTesting"],
             path: "Examples/Quickstart",
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "WebSocketEcho",
+            dependencies: ["Waybill", "WaybillWebSocket"],
+            path: "Examples/WebSocketEcho",
             swiftSettings: settings
         ),
         tests(

@@ -65,7 +65,8 @@ struct WebSocketEcho {
     }
 
     private static func report(_ text: String) {
-        fputs("\(text)\n", stderr)
+        let line = Array("\(text)\n".utf8)
+        _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 
     private static func leave(_ text: String) {

@@ -1,5 +1,7 @@
+import HTTPWire
 package import Waybill
 package import WaybillLink
+import WebSocketWire
 
 extension WaybillError {
     /// What went wrong below the protocols, in the words of users.
@@ -7,11 +9,39 @@ extension WaybillError {
         let code: WaybillError.Code =
             switch error {
             case .timedOut: .timedOut
-            case .reset, .endOfStream, .closed: .connectionLost
+            case .reset, .endOfStream, .closed, .silent, .webSocketClosed: .connectionLost
             case .unsupported: .unsupported
             case .nameNotResolved, .refused, .unreachable, .cancelled, .system: .connectionRefused
+            case .upgradeRefused(let head, _): Self.code(ofRefusal: head.status)
+            case .upgradeInvalid: .invalidEntry
+            case .webSocketViolation(.messageTooBig): .limitExceeded
+            case .upgradeFailed, .webSocketViolation: .protocolViolation
             }
         self.init(code, error.description, underlying: error)
+        switch error {
+        case .upgradeRefused(let head, let body):
+            let refusal = UpgradeRefusal(
+                status: head.status,
+                reason: head.reason,
+                headers: Headers(head.headers),
+                body: Payload(body)
+            )
+            peerReason = refusal.description
+            underlying = refusal
+        case .webSocketClosed(let code, let reason):
+            peerReason = reason.isEmpty ? "\(code.rawValue)" : "\(code.rawValue) \(reason)"
+        default: break
+        }
+    }
+
+    /// What a status that refuses an upgrade means: credentials that count for nothing, a server that may
+    /// do better later (RFC 9110, 15.5 and 15.6), or a no.
+    private static func code(ofRefusal status: Int) -> WaybillError.Code {
+        switch status {
+        case 401, 403, 407: .unauthorized
+        case 408, 425, 429, 500...599: .connectionRefused
+        default: .rejected
+        }
     }
 
     /// A request for something that a protocol does not have.

@@ -1,6 +1,7 @@
 public import Waybill
 package import WaybillLink
 import WaybillSession
+import WebSocketWire
 import WireCore
 
 #if canImport(FoundationEssentials)

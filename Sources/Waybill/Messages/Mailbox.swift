@@ -19,6 +19,8 @@ package final class Mailbox<Element: Sendable>: Sendable {
 
     private let state = Locked(State())
 
+    package init() {}
+
     /// Lets `body` add to what waits, or drop from it, and wakes the consumer.
     package func append<Result: Sendable>(_ body: (inout [Element]) -> Result) -> Result {
         let (result, consumer) = state.withLock { state in

@@ -1,0 +1,50 @@
+import HTTPWire
+package import Waybill
+package import WaybillLink
+import WebSocketWire
+
+/// What turns a URL with `ws` into a stream that runs through a WebSocket.
+package enum WebSocketTunnel {
+    /// A dialer that asks the server at an address for a WebSocket.
+    ///
+    /// - Parameters:
+    ///   - address: Where, and with which path.
+    ///   - options: What the app adds to the request.
+    ///   - subprotocols: What is offered; the server must choose one.
+    ///   - units: How bytes are cut into messages.
+    ///   - maximumMessageSize: The longest message to accept, in bytes.
+    ///   - environment: What connects, and where masking keys come from.
+    /// - Returns: The dialer.
+    package static func dialer(
+        to address: ServiceAddress,
+        options: WebSocketOptions,
+        subprotocols: [String],
+        units: WebSocketUnits,
+        maximumMessageSize: Int,
+        environment: LinkEnvironment
+    ) -> any Dialer {
+        var configuration = WebSocketConfiguration(randomWords: environment.randomWords)
+        configuration.maximumMessageSize = maximumMessageSize
+        configuration.deflate = options.offersCompression ? PermessageDeflate() : nil
+        return WebSocketDialer(
+            base: environment.dialer,
+            request: WebSocketClientHandshake.Request(
+                host: address.hostField,
+                target: address.path,
+                subprotocols: subprotocols,
+                requiresSubprotocol: true,
+                headers: HTTPHeaders(options.headers)
+            ),
+            configuration: configuration,
+            units: units
+        )
+    }
+}
+
+extension ServiceAddress {
+    /// Host and port as in the field `Host`: the port only where it is not the scheme's own (RFC 9110, 7.2).
+    package var hostField: String {
+        guard endpoint.port == scheme.port else { return endpoint.description }
+        return endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
+    }
+}
