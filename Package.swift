@@ -132,6 +132,13 @@ let package = Package(
                 "WireTestSupport",
             ]
         ),
+        tests(
+            "WaybillWebSocketTests",
+            [
+                "Waybill", "WaybillWebSocket", "WaybillLink", "WaybillTesting", "WebSocketWire",
+                "HTTPWire", "WireCore",
+            ]
+        ),
         tests("WaybillTestingTests", ["Waybill", "WaybillTesting"]),
         tests("ArchitectureTests", []),
         tests("ServerTests", ["Waybill", "WaybillMQTT", "WaybillTesting"]),

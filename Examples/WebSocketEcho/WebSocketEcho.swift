@@ -37,7 +37,9 @@ struct WebSocketEcho {
             default: urls.append(argument)
             }
         }
-        guard !urls.isEmpty else { return leave("usage: WebSocketEcho [--max BYTES] [--no-compression] URL ...") }
+        guard !urls.isEmpty else {
+            return leave("usage: WebSocketEcho [--max BYTES] [--no-compression] URL ...")
+        }
         var hasFailed = false
         for url in urls {
             do {

@@ -119,6 +119,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         try Task.checkCancellation()
     }
 
+    /// How many bytes wait to leave.
+    package var unsentByteCount: Int { state.withLock { $0.byteCount } }
+
     /// Whether more bytes wait to leave than the high-water mark; if so, the handler hears when they
     /// have drained.
     package func requestDrainNotice() -> Bool {

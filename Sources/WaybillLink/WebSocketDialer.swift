@@ -30,6 +30,9 @@ package struct WebSocketDialer: Dialer {
         timeout: Duration,
         timers: any TimerSource
     ) async throws(LinkError) -> any ByteStream {
+        do throws(WebSocketClientHandshake.RequestError) { try request.check() } catch {
+            throw .upgradeInvalid(error)
+        }
         let begin = timers.now
         let stream = try await base.dial(endpoint, timeout: timeout, timers: timers)
         var configuration = configuration

@@ -61,6 +61,8 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// Messages of QoS 1 and 2 are held back by the protocol and never dropped.
     public var buffering = BufferPolicy(.dropOldest)
+    /// How a WebSocket is asked for, where the URL says `ws`.
+    public var webSocket = WebSocketOptions()
     /// Is shown every packet, without secrets.
     public var wireLogger: (any WireLogger)?
 

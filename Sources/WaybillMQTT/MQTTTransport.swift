@@ -10,22 +10,24 @@ import WireCore
     public import Foundation
 #endif
 
-/// MQTT 3.1.1 and 5 over TCP, as a ``Waybill/Transport``.
+/// MQTT 3.1.1 and 5 over TCP or WebSocket, as a ``Waybill/Transport``.
 ///
 /// One transport keeps one connection, which all its providers share. It connects when it is asked to,
 /// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
 /// waits for that.
 public final class MQTTTransport: Transport {
     /// What can be spoken, with the ports of IANA.
-    private static let schemes: [ServiceAddress.Scheme] = [.tcp("mqtt", port: 1_883)]
+    private static let schemes: [ServiceAddress.Scheme] = [
+        .tcp("mqtt", port: 1_883), .http("ws", port: 80),
+    ]
 
     private let engine: MQTTEngine
 
     /// Makes a transport; nothing is connected yet.
     ///
     /// - Parameters:
-    ///   - url: `mqtt://host`, with the port 1883 unless it names another; user name and password in it
-    ///     count where the configuration has none.
+    ///   - url: `mqtt://host`, with the port 1883 unless it names another, or `ws://host/path`, with the port
+    ///     80; user name and password in it count where the configuration has none.
     ///   - configuration: How the transport behaves.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
     public convenience init(
@@ -62,6 +64,19 @@ public final class MQTTTransport: Transport {
         let address = try ServiceAddress(url, for: "MQTT", schemes: Self.schemes)
         configuration.userName = configuration.userName ?? address.userName
         configuration.password = configuration.password ?? address.password
+        var environment = environment
+        if address.scheme.hasPath {
+            environment.dialer = WebSocketTunnel.dialer(
+                to: address,
+                options: configuration.webSocket,
+                // MQTT 5, 6: the name that the server must choose.
+                subprotocols: ["mqtt"],
+                units: .anywhere,
+                // A message may hold many packets, and many messages one.
+                maximumMessageSize: max(configuration.maximumPacketSize, 1 << 20) * 2,
+                environment: environment
+            )
+        }
         engine = MQTTEngine(
             endpoint: address.endpoint,
             configuration: configuration,

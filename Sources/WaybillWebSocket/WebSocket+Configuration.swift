@@ -125,6 +125,12 @@ extension WebSocket {
         /// The reason that the peer gave, in words.
         public var reason: String
 
+        /// Describes an end.
+        public init(code: CloseCode, reason: String) {
+            self.code = code
+            self.reason = reason
+        }
+
         /// Whether it is an end that nobody needs to worry about: 1000, 1001, or no code at all.
         public var isNormal: Bool {
             [.normalClosure, .goingAway, .noStatusReceived].contains(code)

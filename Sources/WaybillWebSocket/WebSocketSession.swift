@@ -49,43 +49,31 @@ final class WebSocketSession: Sendable {
             for: "WebSocket",
             schemes: [.http("ws", port: 80)]
         )
-        let timers: any TimerSource
-        do { timers = try environment.makeTimers() } catch { throw WaybillError(error) }
-        let begin = timers.now
-        let stream: any ByteStream
-        do throws(LinkError) {
-            stream = try await environment.dialer.dial(
-                address.endpoint,
-                timeout: configuration.connectTimeout,
-                timers: timers
-            )
-        } catch {
-            timers.invalidate()
-            if case .cancelled = error { throw CancellationError() }
-            throw WaybillError(error)
-        }
-        var wire = configuration.wire(environment.randomWords)
-        wire.handshakeTimeout = max(
-            configuration.connectTimeout - begin.duration(to: timers.now),
-            .zero
+        let request = WebSocketClientHandshake.Request(
+            host: address.hostField,
+            target: address.path,
+            subprotocols: configuration.subprotocols,
+            requiresSubprotocol: configuration.requiresSubprotocol,
+            headers: .init(configuration.headers)
         )
+        do { try request.check() } catch { throw WaybillError(.upgradeInvalid(error)) }
+        let link = try await environment.open(
+            address.endpoint,
+            within: configuration.connectTimeout
+        )
+        var wire = configuration.wire(environment.randomWords)
+        wire.handshakeTimeout = link.timeLeft
         let session: WebSocketSession
         do throws(WebSocketClientHandshake.RequestError) {
             let core = try WebSocketConnection(
-                connecting: .init(
-                    host: address.hostField,
-                    target: address.path,
-                    subprotocols: configuration.subprotocols,
-                    requiresSubprotocol: configuration.requiresSubprotocol,
-                    headers: .init(configuration.headers)
-                ),
+                connecting: request,
                 configuration: wire,
-                at: timers.now
+                at: link.timers.now
             )
-            session = WebSocketSession(core, configuration, stream, timers)
+            session = WebSocketSession(core, configuration, link)
         } catch {
-            stream.close()
-            timers.invalidate()
+            link.stream.close()
+            link.timers.invalidate()
             throw WaybillError(.upgradeInvalid(error))
         }
         return (session, try await session.open())
@@ -94,12 +82,11 @@ final class WebSocketSession: Sendable {
     private init(
         _ core: WebSocketConnection,
         _ configuration: WebSocket.Configuration,
-        _ stream: any ByteStream,
-        _ timers: any TimerSource
+        _ link: OpenedLink
     ) {
         self.configuration = configuration
-        self.timers = timers
-        driver = Driver(core: core, stream: stream, timers: timers)
+        timers = link.timers
+        driver = Driver(core: core, stream: link.stream, timers: link.timers)
     }
 
     private func open() async throws -> Opening {
@@ -300,7 +287,8 @@ extension WebSocket.Message {
     fileprivate init(_ message: WebSocketMessage) {
         switch message.kind {
         // Checked by the core: nothing is repaired here.
-        case .text: self = .text(message.payload.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
+        case .text:
+            self = .text(message.payload.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
         case .binary: self = .binary(message.payload.bytes)
         }
     }

@@ -31,10 +31,16 @@ import Testing
     private static let rings: [String: Set<String>] = [
         "WireCore": [],
         "MQTTWire": ["WireCore"],
+        "HTTPWire": ["WireCore"],
+        "WebSocketWire": ["HTTPWire", "WireCore", "CWaybillZlib"],
+        "CWaybillZlib": [],
         "CWaybillLinux": [],
-        "WaybillLink": ["WireCore", "CWaybillLinux"],
+        "WaybillLink": ["WireCore", "HTTPWire", "WebSocketWire", "CWaybillLinux"],
         "Waybill": ["WireCore"],
-        "WaybillSession": ["Waybill", "WaybillLink", "WireCore"],
+        "WaybillSession": ["Waybill", "WaybillLink", "WebSocketWire", "HTTPWire", "WireCore"],
+        "WaybillWebSocket": [
+            "Waybill", "WaybillSession", "WaybillLink", "WebSocketWire", "HTTPWire", "WireCore",
+        ],
         "WaybillMQTT": ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"],
         "WaybillTesting": ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"],
     ]
@@ -46,6 +52,9 @@ import Testing
         "WaybillLink": ["Glibc", "Musl", "Darwin"],
         "Waybill": ["FoundationEssentials", "Foundation"],
         "WaybillSession": ["FoundationEssentials", "Foundation"],
+        "WaybillWebSocket": ["FoundationEssentials", "Foundation"],
+        "HTTPWire": [],
+        "WebSocketWire": [],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],
         "WaybillTesting": ["FoundationEssentials", "Foundation"],
     ]

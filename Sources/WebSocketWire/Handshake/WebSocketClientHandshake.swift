@@ -28,6 +28,12 @@ package struct WebSocketClientHandshake: Sendable {
             self.requiresSubprotocol = requiresSubprotocol
             self.headers = headers
         }
+
+        /// Checks that it can be sent.
+        /// - Throws: `RequestError`.
+        package func check() throws(RequestError) {
+            _ = try WebSocketClientHandshake(self, deflate: nil, nonce: []).head()
+        }
     }
 
     /// Why a request cannot be sent.

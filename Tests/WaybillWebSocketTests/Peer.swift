@@ -1,0 +1,115 @@
+import Foundation
+import HTTPWire
+import Waybill
+import WaybillLink
+import WaybillTesting
+import WaybillWebSocket
+import WebSocketWire
+import WireCore
+
+/// A server in memory, for one connection, on a clock that stands still.
+final class Peer: Dialer {
+    typealias Handler =
+        @Sendable (Driver<WebSocketConnection>, WebSocketEvent) -> Void
+
+    private struct State: Sendable {
+        var driver: Driver<WebSocketConnection>?
+        var events: [WebSocketEvent] = []
+        var ends = 0
+    }
+
+    let clock = ManualClock()
+    let pair: ByteStreamPair
+    private let state = Locked(State())
+    private let handler: Handler
+    private let configuration: WebSocketConfiguration
+
+    /// - Parameters:
+    ///   - capacity: How many bytes each direction holds.
+    ///   - deflate: What the server agrees to.
+    ///   - handler: What the server does; by default it accepts and listens.
+    init(
+        capacity: Int = 1 << 20,
+        deflate: PermessageDeflate? = nil,
+        _ handler: @escaping Handler = Peer.accept
+    ) {
+        pair = ByteStreamPair(capacity: capacity)
+        var configuration = WebSocketConfiguration { Array(repeating: 0, count: $0) }
+        configuration.deflate = deflate
+        configuration.maximumMessageSize = 16 << 20
+        self.configuration = configuration
+        self.handler = handler
+    }
+
+    static let accept: Handler = { driver, event in
+        guard case .requested = event else { return }
+        driver.withCore(.immediate) { core, _ in core.accept() }
+    }
+
+    static let echo: Handler = { driver, event in
+        accept(driver, event)
+        guard case .message(let message) = event else { return }
+        driver.withCore(.immediate) { core, _ in
+            try? core.send(message.kind, message.payload)
+        }
+    }
+
+    /// What the server has heard.
+    var events: [WebSocketEvent] { state.withLock { $0.events } }
+
+    /// How many bytes it has not been able to send.
+    var unsentByteCount: Int {
+        state.withLock { $0.driver }?.unsentByteCount ?? 0
+    }
+
+    /// How many times its stream has ended.
+    var ends: Int { state.withLock { $0.ends } }
+
+    /// Lets the server do something of its own accord.
+    func act(_ body: @Sendable (inout WebSocketConnection, WireInstant) -> Void) {
+        state.withLock { $0.driver }?.withCore(.immediate, body)
+    }
+
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        let core = WebSocketConnection(serverWith: configuration, at: timers.now)
+        let driver = Driver(core: core, stream: pair.second, timers: timers)
+        state.withLock { $0.driver = driver }
+        driver.start(
+            .init(
+                receive: { [handler] events in
+                    for event in events {
+                        self.state.withLock { $0.events.append(event) }
+                        handler(driver, event)
+                    }
+                },
+                end: { _ in self.state.withLock { $0.ends += 1 } }
+            )
+        )
+        return pair.first
+    }
+
+    var environment: LinkEnvironment {
+        let timers = clock.linkTimers
+        return LinkEnvironment(
+            dialer: self,
+            makeTimers: { () throws(LinkError) in timers },
+            random: { 7 }
+        )
+    }
+
+    func connect(
+        _ configure: (inout WebSocket.Configuration) -> Void = { _ in }
+    ) async throws -> WebSocket {
+        var configuration = WebSocket.Configuration()
+        configure(&configuration)
+        return try await WebSocket.connect(
+            to: .init(string: "ws://example.com/chat?room=1") ?? .init(filePath: "/"),
+            configuration: configuration,
+            environment: environment
+        )
+    }
+}

@@ -1,0 +1,305 @@
+import Foundation
+import HTTPWire
+import Testing
+import Waybill
+import WaybillLink
+import WaybillTesting
+import WaybillWebSocket
+import WebSocketWire
+import WireCore
+
+@Suite("WebSocket client", .timeLimit(.minutes(1)))
+struct WebSocketTests {
+    @Test("Text, bytes and data go out and come back, with and without compression")
+    func echo() async throws {
+        for deflate in [nil, PermessageDeflate()] {
+            let peer = Peer(deflate: deflate, Peer.echo)
+            let socket = try await peer.connect()
+            #expect(socket.isCompressed == (deflate != nil && Compression.isAvailable))
+            try await socket.send("text")
+            try await socket.send([1, 2, 3])
+            try await socket.send(Data([4, 5]))
+            try await socket.send(.text(String(repeating: "long ", count: 1_000)))
+            var iterator = socket.messages.makeAsyncIterator()
+            #expect(try await iterator.next() == .text("text"))
+            #expect(try await iterator.next() == .binary([1, 2, 3]))
+            #expect(try await iterator.next() == .binary([4, 5]))
+            #expect(try await iterator.next() == .text(String(repeating: "long ", count: 1_000)))
+            try await socket.close()
+            #expect(try await iterator.next() == nil)
+            #expect(socket.closure == .init(code: .normalClosure, reason: ""))
+            #expect(peer.ends == 1)
+        }
+    }
+
+    @Test("The request says where, and what the configuration adds")
+    func request() async throws {
+        let peer = Peer { driver, event in
+            guard case .requested = event else { return }
+            driver.withCore(.immediate) { core, _ in
+                core.accept(subprotocol: "chat.v2", headers: ["X-Server": "s"])
+            }
+        }
+        let socket = try await peer.connect {
+            $0.subprotocols = ["chat.v2", "chat.v1"]
+            $0.headers = ["Authorization": "Bearer t"]
+        }
+        #expect(socket.subprotocol == "chat.v2")
+        #expect(socket.headers.first("X-Server") == "s")
+        guard case .requested(let head)? = peer.events.first else {
+            Issue.record("no request")
+            return
+        }
+        #expect(head.target == "/chat?room=1")
+        #expect(head.headers.first("host") == "example.com")
+        #expect(head.headers.first("authorization") == "Bearer t")
+    }
+
+    @Test("A refused upgrade is an error with status, fields and body")
+    func refused() async throws {
+        let rows: [(Int, WaybillError.Code)] = [
+            (401, .unauthorized), (403, .unauthorized), (404, .rejected), (429, .connectionRefused),
+            (503, .connectionRefused), (200, .rejected), (302, .rejected),
+        ]
+        for (status, code) in rows {
+            let peer = Peer { driver, event in
+                guard case .requested = event else { return }
+                driver.withCore(.immediate) { core, _ in
+                    core.refuse(
+                        HTTPResponseHead(status: status, reason: "No", headers: ["X-Why": "w"]),
+                        body: Array("because".utf8)
+                    )
+                }
+            }
+            let error = await #expect(throws: WaybillError.self) { try await peer.connect() }
+            #expect(error?.code == code)
+            #expect(error?.peerReason == "\(status) No")
+            let refusal = try #require(error?.underlying as? UpgradeRefusal)
+            #expect(refusal.status == status)
+            #expect(refusal.headers.first("X-Why") == "w")
+            #expect(refusal.body.text == "because")
+        }
+    }
+
+    @Test("What cannot be asked for is refused before anything is sent")
+    func badRequests() async throws {
+        let peer = Peer()
+        for configure: (inout WebSocket.Configuration) -> Void in [
+            { $0.headers = ["Upgrade": "x"] }, { $0.headers = ["A": "b\r\nC: d"] },
+            { $0.subprotocols = ["a b"] },
+        ] {
+            let error = await #expect(throws: WaybillError.self) {
+                try await peer.connect(configure)
+            }
+            #expect(error?.code == .invalidEntry)
+        }
+        #expect(peer.events.isEmpty)
+        for (url, code) in [
+            ("http://h", WaybillError.Code.unsupported), ("ws:///", .invalidEntry),
+            ("ws://h:0", .invalidEntry), ("ws://h/#f", .invalidEntry), ("", .invalidEntry),
+        ] {
+            let error = await #expect(throws: WaybillError.self) {
+                try await WebSocket.connect(to: url)
+            }
+            #expect(error?.code == code, "\(url)")
+        }
+    }
+
+    @Test("An abnormal end is thrown once, a normal one is not")
+    func ends() async throws {
+        let rows: [(UInt16, WaybillError.Code?)] = [
+            (1_000, nil), (1_001, nil), (1_011, .connectionLost), (4_000, .connectionLost),
+        ]
+        for (code, expected) in rows {
+            let peer = Peer()
+            let socket = try await peer.connect()
+            var iterator = socket.messages.makeAsyncIterator()
+            peer.act { core, now in
+                try? core.send(.text, Array("last".utf8))
+                try? core.close(WebSocketCloseCode(rawValue: code), reason: "why", at: now)
+            }
+            #expect(try await iterator.next() == .text("last"))
+            if let expected {
+                let error = await #expect(throws: WaybillError.self) { try await iterator.next() }
+                #expect(error?.code == expected)
+                #expect(error?.peerReason == "\(code) why")
+            }
+            #expect(try await iterator.next() == nil)
+            #expect(socket.closure == .init(code: .init(rawValue: code), reason: "why"))
+            await #expect(throws: WaybillError.self) { try await socket.send("late") }
+        }
+    }
+
+    @Test("A connection that breaks is 1006, and everybody who waits hears of it")
+    func breaks() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect()
+        let message = Task { try await socket.messages.first { _ in true } }
+        let pong = Task { try await socket.ping() }
+        while peer.events.last != .ping([0, 0, 0, 0, 0, 0, 0, 1]) { await Task.yield() }
+        peer.pair.reset()
+        let error = await #expect(throws: WaybillError.self) { try await message.value }
+        #expect(error?.code == .connectionLost)
+        _ = try? await pong.value
+        #expect(socket.closure?.code == .abnormalClosure)
+    }
+
+    @Test("A message over the limit ends the connection with 1009")
+    func limit() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect { $0.maximumMessageSize = 10 }
+        peer.act { core, _ in try? core.send(.text, Array("eleven byte".utf8)) }
+        let error = await #expect(throws: WaybillError.self) {
+            try await socket.messages.first { _ in true }
+        }
+        #expect(error?.code == .limitExceeded)
+        #expect(peer.events.last == .closed(.closed(.messageTooBig, reason: "", isByPeer: true)))
+        #expect(socket.closure?.code == .messageTooBig)
+    }
+
+    @Test("What nobody reads holds the peer back, and all of it arrives in the end")
+    func holdsBack() async throws {
+        let peer = Peer(capacity: 65_536)
+        let socket = try await peer.connect { $0.maximumWaitingSize = 100_000 }
+        let payload = [UInt8](repeating: 1, count: 10_000)
+        peer.act { core, _ in
+            for _ in 0..<200 { try? core.send(.binary, payload) }
+        }
+        // The waiting limit, one read beyond it and the pair's own space: the rest has not left the peer.
+        #expect(peer.unsentByteCount > 1_000_000)
+        var count = 0
+        for try await message in socket.messages {
+            #expect(message == .binary(payload))
+            count += 1
+            if count == 200 { break }
+        }
+        #expect(count == 200)
+        try await socket.close()
+    }
+
+    @Test("Sending waits while the peer does not read, and ends when the task is cancelled")
+    func backPressure() async throws {
+        let peer = Peer(capacity: 65_536)
+        let socket = try await peer.connect()
+        peer.pair.second.setReading(false)
+        let payload = [UInt8](repeating: 1, count: 100_000)
+        let sent = Locked(0)
+        let task = Task {
+            while true {
+                try await socket.send(payload)
+                sent.withLock { $0 += 1 }
+            }
+        }
+        while sent.withLock({ $0 }) < 10 { await Task.yield() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        // A little more than the high-water mark of 1 MiB.
+        #expect(sent.withLock { $0 } <= 12)
+        peer.pair.second.setReading(true)
+        try await socket.send("after")
+        #expect(
+            peer.events.last
+                == .message(.init(kind: .text, payload: [0x61, 0x66, 0x74, 0x65, 0x72]))
+        )
+    }
+
+    @Test("One loop at a time; the next goes on where the last one stopped")
+    func loops() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect()
+        peer.act { core, _ in
+            for number in 0..<4 { try? core.send(.binary, [UInt8(number)]) }
+        }
+        do {
+            var first = socket.messages.makeAsyncIterator()
+            #expect(try await first.next() == .binary([0]))
+            var second = socket.messages.makeAsyncIterator()
+            let error = await #expect(throws: WaybillError.self) { try await second.next() }
+            #expect(error?.code == .invalidEntry)
+            #expect(try await first.next() == .binary([1]))
+        }
+        var third = socket.messages.makeAsyncIterator()
+        #expect(try await third.next() == .binary([2]))
+        #expect(try await third.next() == .binary([3]))
+    }
+
+    @Test("A ping comes back, or does not in time")
+    func pings() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect { $0.pingInterval = nil }
+        #expect(try await socket.ping() == .zero)
+        peer.pair.second.setReading(false)
+        let isDone = Locked(false)
+        let task = Task {
+            defer { isDone.withLock { $0 = true } }
+            try await socket.ping()
+        }
+        while !isDone.withLock({ $0 }) {
+            peer.clock.advance(by: .seconds(20))
+            await Task.yield()
+        }
+        let error = await #expect(throws: WaybillError.self) { try await task.value }
+        #expect(error?.code == .timedOut)
+    }
+
+    @Test("Silence is answered with a ping, and silence after that with the end")
+    func keepAlive() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect()
+        peer.clock.advance(by: .seconds(20))
+        #expect(peer.events.last == .ping(.empty))
+        peer.pair.second.setReading(false)
+        peer.clock.advance(by: .seconds(20))
+        peer.clock.advance(by: .seconds(20))
+        let error = await #expect(throws: WaybillError.self) {
+            try await socket.messages.first { _ in true }
+        }
+        #expect(error?.code == .connectionLost)
+    }
+
+    @Test("Closing waits for the peer, refuses what it may not send, and does nothing twice")
+    func closing() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect()
+        for (code, reason) in [
+            (1_006, ""), (2_999, ""), (1_000, String(repeating: "x", count: 124)),
+        ] {
+            let error = await #expect(throws: WaybillError.self) {
+                try await socket.close(.init(rawValue: UInt16(code)), reason: reason)
+            }
+            #expect(error?.code == .invalidEntry)
+        }
+        try await socket.close(.init(rawValue: 4_321), reason: "enough")
+        #expect(
+            peer.events.last
+                == .closed(.closed(.init(rawValue: 4_321), reason: "enough", isByPeer: true))
+        )
+        try await socket.close()
+        #expect(socket.closure?.code.rawValue == 4_321)
+    }
+
+    @Test("Letting go of the last reference says that one leaves")
+    func lettingGo() async throws {
+        let peer = Peer()
+        _ = try await peer.connect()
+        #expect(peer.events.last == .closed(.closed(.goingAway, reason: "", isByPeer: true)))
+        #expect(peer.ends == 1)
+    }
+
+    @Test("Cancelling an attempt ends it, and a server that never answers is left in time")
+    func attempts() async throws {
+        let silent = Peer { _, _ in }
+        let task = Task { try await silent.connect() }
+        while silent.events.isEmpty { await Task.yield() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(silent.ends == 1)
+
+        let slow = Peer { _, _ in }
+        let attempt = Task { try await slow.connect() }
+        while slow.events.isEmpty { await Task.yield() }
+        slow.clock.advance(by: .seconds(10))
+        let error = await #expect(throws: WaybillError.self) { try await attempt.value }
+        #expect(error?.code == .timedOut)
+    }
+}
