@@ -214,6 +214,22 @@ import WireTestSupport
         await transport.shutdown()
     }
 
+    @Test("A server that accepts and hangs up at once: the next request connects anew")
+    func hangsUpAtOnce() async throws {
+        let brief = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .finish)
+        let fine = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(6))
+        let transport = try MQTTTransport(scripts: brief, fine, configuration: configuration())
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        while true {
+            if case .disconnected = transport.states.current { break }
+            await Task.yield()
+        }
+        try await provider.request(.send("x"))
+        #expect(fine.isComplete)
+        await transport.shutdown()
+    }
+
     @Test("Cancelling a request that waits frees it, and its identifier later")
     func cancelledRequest() async throws {
         let fixture = try Fixture()
