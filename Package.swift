@@ -43,6 +43,7 @@ let package = Package(
         // The innermost ring, and the wire cores on it: values, no I/O.
         source("WireCore"),
         source("MQTTWire", ["WireCore"]),
+        source("STOMPWire", ["WireCore"]),
 
         // Sockets, clocks and randomness.
         .target(name: "CWaybillLinux"),
@@ -87,6 +88,7 @@ let package = Package(
         ),
         tests("WireCoreTests", ["WireCore", "WireTestSupport"]),
         tests("MQTTWireTests", ["MQTTWire", "WireCore", "WireTestSupport"]),
+        tests("STOMPWireTests", ["STOMPWire", "WireCore", "WireTestSupport"]),
         tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
         tests("WaybillLinkTests", ["WaybillLink", "WaybillTesting", "WireCore"]),
         tests(

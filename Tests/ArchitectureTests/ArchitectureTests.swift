@@ -31,6 +31,7 @@ import Testing
     private static let rings: [String: Set<String>] = [
         "WireCore": [],
         "MQTTWire": ["WireCore"],
+        "STOMPWire": ["WireCore"],
         "CWaybillLinux": [],
         "WaybillLink": ["WireCore", "CWaybillLinux"],
         "Waybill": ["WireCore"],
@@ -42,6 +43,7 @@ import Testing
     private static let systemModules: [String: Set<String>] = [
         "WireCore": ["Synchronization", "os", "Glibc"],
         "MQTTWire": [],
+        "STOMPWire": [],
         "WaybillLink": ["Glibc", "Musl", "Darwin"],
         "Waybill": ["FoundationEssentials", "Foundation"],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],
