@@ -282,12 +282,12 @@ import WireTestSupport
         harness.receive("MESSAGE\ndestination:/a\\nb\nmessage-id:1\nsubscription:9\n\nsecret\0")
         #expect(
             harness.told() == [
-                "> CONNECT accept-version=1.2 heart-beat=10000,10000, 87",
-                "< CONNECTED version=1.2 heart-beat=0,0, 55", "connected 1.2", "< heart-beat, 3",
-                "> SUBSCRIBE id=0 destination=/q, 33",
-                "> SEND destination=/q receipt=1 (6 bytes), 70", "< heart-beat, 1",
-                "< RECEIPT receipt-id=1, 24", "receipt 1 1",
-                "< MESSAGE destination=/a b message-id=1 subscription=9 (6 bytes), 65",
+                "> CONNECT accept-version=1.2 heart-beat=10000,10000, 86",
+                "< CONNECTED version=1.2 heart-beat=0,0, 54", "connected 1.2", "< heart-beat, 3",
+                "> SUBSCRIBE id=0 destination=/q, 32",
+                "> SEND destination=/q receipt=1 (6 bytes), 68", "< heart-beat, 1",
+                "< RECEIPT receipt-id=1, 23", "receipt 1 1",
+                "< MESSAGE destination=/a b message-id=1 subscription=9 (6 bytes), 62",
                 "< dropped: no such subscription, 0",
             ]
         )

@@ -80,7 +80,10 @@ import WireTestSupport
         }
     }
 
-    @Test("What no version can carry is refused, and nothing is written", arguments: STOMPVersion.allCases)
+    @Test(
+        "What no version can carry is refused, and nothing is written",
+        arguments: STOMPVersion.allCases
+    )
     func refused(version: STOMPVersion) throws {
         var writer = ByteWriter()
         writer.append(UInt8(ascii: "\n"))

@@ -47,7 +47,9 @@ enum GoldenFrames {
         /// Whether our encoder writes these very bytes.
         let isOurs: Bool
 
-        var testDescription: String { "\(version?.text ?? "no version"): \(frame)" }
+        var testDescription: String {
+            "\(version?.text ?? "-") \(frame.command): \(Hex.text(bytes.prefix(40)))"
+        }
     }
 
     private static func row(

@@ -14,7 +14,10 @@ struct STOMPSubscriptionTests {
 
     // MARK: SUBSCRIBE and UNSUBSCRIBE
 
-    @Test("SUBSCRIBE carries id and destination, and ack unless it is auto", arguments: STOMPVersion.allCases)
+    @Test(
+        "SUBSCRIBE carries id and destination, and ack unless it is auto",
+        arguments: STOMPVersion.allCases
+    )
     func subscribe(version: STOMPVersion) throws {
         var harness = try ClientHarness(version)
         try harness.client.subscribe(id: "0", destination: "/q", at: .zero)
