@@ -50,6 +50,7 @@ let package = Package(
             name: "CWaybillZlib",
             linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]
         ),
+        source("STOMPWire", ["WireCore"]),
 
         // Sockets, clocks and randomness.
         .target(name: "CWaybillLinux"),
@@ -119,6 +120,7 @@ let package = Package(
         tests("MQTTWireTests", ["MQTTWire", "WireCore", "WireTestSupport"]),
         tests("HTTPWireTests", ["HTTPWire", "WireCore", "WireTestSupport"]),
         tests("WebSocketWireTests", ["WebSocketWire", "HTTPWire", "WireCore", "WireTestSupport"]),
+        tests("STOMPWireTests", ["STOMPWire", "WireCore", "WireTestSupport"]),
         tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
         tests("WaybillLinkTests", ["WaybillLink", "WaybillTesting", "WireCore"]),
         tests(

@@ -34,6 +34,7 @@ import Testing
         "HTTPWire": ["WireCore"],
         "WebSocketWire": ["HTTPWire", "WireCore", "CWaybillZlib"],
         "CWaybillZlib": [],
+        "STOMPWire": ["WireCore"],
         "CWaybillLinux": [],
         "WaybillLink": ["WireCore", "HTTPWire", "WebSocketWire", "CWaybillLinux"],
         "Waybill": ["WireCore"],
@@ -49,6 +50,7 @@ import Testing
     private static let systemModules: [String: Set<String>] = [
         "WireCore": ["Synchronization", "os", "Glibc"],
         "MQTTWire": [],
+        "STOMPWire": [],
         "WaybillLink": ["Glibc", "Musl", "Darwin"],
         "Waybill": ["FoundationEssentials", "Foundation"],
         "WaybillSession": ["FoundationEssentials", "Foundation"],

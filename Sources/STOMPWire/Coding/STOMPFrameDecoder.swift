@@ -1,0 +1,154 @@
+package import WireCore
+
+/// Takes frames off the front of a receive buffer, whole or not at all.
+///
+/// Nothing is looked at twice, however small the pieces are in which the bytes arrive.
+package struct STOMPFrameDecoder: Sendable {
+    /// The version of the connection; nil until it is agreed.
+    ///
+    /// A client's decoder learns it from the CONNECTED that it decodes; a server's is told between
+    /// CONNECT and the next frame.
+    package var version: STOMPVersion?
+    /// How many line ends lay between frames so far: each is a sign of life (Heart-beating).
+    package private(set) var heartBeatCount = 0
+    /// The bytes of these line ends.
+    package private(set) var heartBeatByteCount = 0
+
+    private let role: STOMPRole
+    private let limits: STOMPLimits
+    private var failure: STOMPViolation?
+    /// The head of the frame at the front; nil between frames.
+    private var scanner: STOMPHeadScanner?
+    private var isHeadComplete = false
+    /// Up to where a body without a length was searched for its NUL.
+    private var searched = 0
+
+    /// - Parameters:
+    ///   - role: Which end decodes.
+    ///   - version: The version, where it is known; nil before the connection is open.
+    ///   - limits: What to accept.
+    package init(
+        role: STOMPRole,
+        version: STOMPVersion? = nil,
+        limits: STOMPLimits = STOMPLimits()
+    ) {
+        self.role = role
+        self.version = version
+        self.limits = limits
+    }
+
+    /// Takes the next frame, and the line ends before it.
+    ///
+    /// - Returns: The frame, or nil when more bytes are needed.
+    /// - Throws: `STOMPViolation`, again at every call after the first.
+    package mutating func next(
+        _ buffer: inout ReceiveBuffer
+    ) throws(STOMPViolation) -> STOMPFrame? {
+        if let failure { throw failure }
+        do throws(STOMPViolation) {
+            if scanner == nil { try skipLineEnds(&buffer) }
+            guard buffer.count > 0 else { return nil }
+            return try frame(&buffer)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// Line ends between frames mean nothing but life; CR LF is one in every version.
+    private mutating func skipLineEnds(_ buffer: inout ReceiveBuffer) throws(STOMPViolation) {
+        var found = 0
+        let count = buffer.withUnsafeBytes { bytes in
+            var index = 0
+            while index < bytes.count {
+                var next = index
+                if bytes[next] == UInt8(ascii: "\r"), next + 1 < bytes.count { next += 1 }
+                guard bytes[next] == UInt8(ascii: "\n") else { break }
+                found += 1
+                index = next + 1
+            }
+            return index
+        }
+        heartBeatCount &+= found
+        heartBeatByteCount &+= count
+        buffer.consume(count)
+        let (first, isMore) = buffer.withUnsafeBytes { ($0.first, $0.count > 1) }
+        guard let first else { return }
+        if first == UInt8(ascii: "\r") {
+            // Half a line end, or no frame.
+            guard !isMore else { throw .commandUnknown }
+            return
+        }
+        scanner = STOMPHeadScanner(role: role, version: version, limits: limits)
+        isHeadComplete = false
+    }
+
+    private mutating func frame(_ buffer: inout ReceiveBuffer) throws(STOMPViolation) -> STOMPFrame?
+    {
+        guard scanner != nil else { return nil }
+        if !isHeadComplete {
+            isHeadComplete = try buffer.withUnsafeBytes { bytes throws(STOMPViolation) in
+                try scanner?.scan(bytes) ?? false
+            }
+            guard isHeadComplete else { return nil }
+            searched = scanner?.position ?? 0
+        }
+        guard let scanner, let command = scanner.command else { return nil }
+        guard let count = try bodyCount(&buffer, scanner, command) else { return nil }
+        var headers = STOMPReceivedHeaders(
+            lines: buffer.slice(
+                at: scanner.linesStart,
+                count: scanner.linesEnd - scanner.linesStart
+            ),
+            style: scanner.style(version),
+            places: scanner.places
+        )
+        if command == .connected, version == nil { try learnVersion(&headers, scanner) }
+        let body = buffer.slice(at: scanner.position, count: count)
+        buffer.consume(scanner.position + count + 1)
+        self.scanner = nil
+        return STOMPFrame(command: command, headers: headers, body: body)
+    }
+
+    /// The length of the body once all of it is there, with the NUL behind it.
+    private mutating func bodyCount(
+        _ buffer: inout ReceiveBuffer,
+        _ scanner: STOMPHeadScanner,
+        _ command: STOMPCommand
+    ) throws(STOMPViolation) -> Int? {
+        let start = scanner.position
+        if let length = scanner.contentLength {
+            guard buffer.count > start + length else {
+                buffer.reserve(total: start + length + 1)
+                return nil
+            }
+            let isEnded = buffer.withUnsafeBytes { $0[start + length] == 0 }
+            guard isEnded else {
+                throw command.allowsBody ? .frameEndMissing : .bodyNotAllowed(command)
+            }
+            return length
+        }
+        let end = buffer.withUnsafeBytes { STOMPFrameEnd.firstNull(in: $0, from: searched) }
+        searched = end ?? buffer.count
+        let length = searched - start
+        guard length == 0 || command.allowsBody else { throw .bodyNotAllowed(command) }
+        guard length <= limits.maximumBodyByteCount else {
+            throw .bodyTooLarge(maximum: limits.maximumBodyByteCount)
+        }
+        return end == nil ? nil : length
+    }
+
+    /// CONNECTED says the version; without one it is 1.0 (STOMP 1.2, Protocol Negotiation).
+    private mutating func learnVersion(
+        _ headers: inout STOMPReceivedHeaders,
+        _ scanner: STOMPHeadScanner
+    ) throws(STOMPViolation) {
+        if let text = headers.first(STOMPHeaderName.version) {
+            guard let told = STOMPVersion(text: text) else { throw .versionNotOffered }
+            version = told
+        } else {
+            version = .v1_0
+        }
+        headers.style = scanner.style(version)
+    }
+}

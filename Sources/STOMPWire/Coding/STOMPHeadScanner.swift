@@ -1,0 +1,222 @@
+import WireCore
+
+/// Goes once over the head of a frame, as far as it has arrived, and goes on where it stopped.
+///
+/// Offsets count from the front of the frame, which does not move until the frame is taken.
+struct STOMPHeadScanner: Sendable {
+    private typealias Style = STOMPReceivedHeaders.Style
+
+    let role: STOMPRole
+    let version: STOMPVersion?
+    let limits: STOMPLimits
+
+    /// The first byte that was not looked at; behind the head once that is complete.
+    private(set) var position = 0
+    private(set) var command: STOMPCommand?
+    /// Where the header lines begin.
+    private(set) var linesStart = 0
+    /// Where the empty line begins, behind the header lines.
+    private(set) var linesEnd = 0
+    private(set) var contentLength: Int?
+    private(set) var places = STOMPReceivedHeaders.Places()
+    private(set) var hasEscapes = false
+
+    private var lineStart = 0
+    /// The first colon of the line; negative when there was none.
+    private var colon = -1
+    private var headerCount = 0
+    private var isASCII = true
+    private var mayHaveEscapes = false
+
+    init(role: STOMPRole, version: STOMPVersion?, limits: STOMPLimits) {
+        self.role = role
+        self.version = version
+        self.limits = limits
+    }
+
+    /// Whether CR LF ends a line: in 1.2, and as long as the version is not known.
+    private var endsLinesWithCarriageReturn: Bool { version == nil || version == .v1_2 }
+
+    /// Whether servers may put one space before a value: in 1.0, and before the version is known.
+    private var mayHavePadding: Bool {
+        role == .client && (version == nil || version == .v1_0)
+    }
+
+    /// Looks at what has arrived.
+    /// - Returns: Whether the head is complete.
+    mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(STOMPViolation) -> Bool {
+        var index = position
+        while index < bytes.count {
+            let byte = bytes[index]
+            switch byte {
+            case UInt8(ascii: "\n"):
+                let isLast = try endLine(at: index, bytes)
+                index += 1
+                guard isLast else { continue }
+                position = index
+                try checkEncoding(bytes)
+                return true
+            case UInt8(ascii: ":"):
+                if colon < 0 { try noteColon(at: index) }
+            case UInt8(ascii: "\\") where mayHaveEscapes:
+                guard index + 1 < bytes.count else { return try pause(at: index) }
+                guard let version, STOMPEscapes.isDefined(bytes[index + 1], in: version) else {
+                    throw .escapeUndefined
+                }
+                hasEscapes = true
+                index += 1
+            case UInt8(ascii: "\r") where version == .v1_2:
+                guard index + 1 < bytes.count else { return try pause(at: index) }
+                guard bytes[index + 1] == UInt8(ascii: "\n") else { throw .carriageReturnInvalid }
+            case 0: throw .nullInHead
+            case 0x80...: isASCII = false
+            default: break
+            }
+            index += 1
+        }
+        return try pause(at: index)
+    }
+
+    /// Stops for want of bytes, unless the line is too long already.
+    private mutating func pause(at index: Int) throws(STOMPViolation) -> Bool {
+        position = index
+        let length = index - lineStart
+        // A command may be followed by the CR of its line end.
+        guard command != nil || length <= STOMPCommand.longestByteCount + 1 else {
+            throw .commandUnknown
+        }
+        guard length <= limits.maximumLineByteCount + 1 else {
+            throw .lineTooLong(maximum: limits.maximumLineByteCount)
+        }
+        return false
+    }
+
+    private mutating func noteColon(at index: Int) throws(STOMPViolation) {
+        guard command != nil else { throw .commandUnknown }
+        guard index > lineStart else { throw .headerNameEmpty }
+        guard headerCount < limits.maximumHeaderCount else {
+            throw .tooManyHeaders(maximum: limits.maximumHeaderCount)
+        }
+        colon = index
+    }
+
+    /// - Returns: Whether the line was the empty one that ends the head.
+    private mutating func endLine(
+        at index: Int,
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(STOMPViolation) -> Bool {
+        var end = index
+        if endsLinesWithCarriageReturn, end > lineStart, bytes[end - 1] == UInt8(ascii: "\r") {
+            end -= 1
+        }
+        let start = lineStart
+        lineStart = index + 1
+        guard let command else {
+            try noteCommand(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+            linesStart = lineStart
+            return false
+        }
+        guard end > start else {
+            linesEnd = start
+            return true
+        }
+        guard end - start <= limits.maximumLineByteCount else {
+            throw .lineTooLong(maximum: limits.maximumLineByteCount)
+        }
+        guard colon >= 0 else { throw .headerLineInvalid }
+        try noteHeader(start, end, bytes, of: command)
+        colon = -1
+        return false
+    }
+
+    private mutating func noteCommand(
+        _ line: UnsafeRawBufferPointer
+    ) throws(STOMPViolation) {
+        guard let command = STOMPCommand(line) else { throw .commandUnknown }
+        guard command.sender != role, command != .nack || version != .v1_0 else {
+            throw .commandNotAllowed(command)
+        }
+        self.command = command
+        mayHaveEscapes = command.hasEscapes(in: version)
+    }
+
+    private mutating func noteHeader(
+        _ start: Int,
+        _ end: Int,
+        _ bytes: UnsafeRawBufferPointer,
+        of command: STOMPCommand
+    ) throws(STOMPViolation) {
+        headerCount += 1
+        // In bounds: the colon lies between the ends of the line.
+        let name = UnsafeRawBufferPointer(rebasing: bytes[start..<colon])
+        let value = colon + 1..<end
+        switch name.count {
+        case 3: note(value, at: \.ack, name, "ack")
+        case 10:
+            note(value, at: \.messageID, name, "message-id")
+            note(value, at: \.receiptID, name, "receipt-id")
+        case 11: note(value, at: \.destination, name, "destination")
+        case 12: note(value, at: \.subscription, name, "subscription")
+        case 14:
+            guard contentLength == nil, ("content-length" as StaticString).isEqual(to: name) else {
+                return
+            }
+            contentLength = try length(UnsafeRawBufferPointer(rebasing: bytes[value]), of: command)
+        default: break
+        }
+    }
+
+    /// Notes where a value lies, if it is the first of that name.
+    private mutating func note(
+        _ value: Range<Int>,
+        at path: WritableKeyPath<STOMPReceivedHeaders.Places, STOMPReceivedHeaders.Places.Place>,
+        _ name: UnsafeRawBufferPointer,
+        _ expected: StaticString
+    ) {
+        guard expected.isEqual(to: name), !places[keyPath: path].isThere else { return }
+        // The place is left out beyond 4 GiB, which no limits in use allow.
+        guard let offset = UInt32(exactly: value.lowerBound - linesStart),
+            let count = UInt32(exactly: value.count)
+        else { return }
+        places[keyPath: path] = .init(offset: offset, count: count, isThere: true)
+    }
+
+    /// Reads content-length and compares it with the limits, before any byte of the body.
+    private func length(
+        _ value: UnsafeRawBufferPointer,
+        of command: STOMPCommand
+    ) throws(STOMPViolation) -> Int {
+        let digits = mayHavePadding ? STOMPHeaderLines.unpadded(value) : value
+        guard !digits.isEmpty else { throw .contentLengthInvalid }
+        var length = 0
+        for byte in digits {
+            guard byte &- UInt8(ascii: "0") <= 9 else { throw .contentLengthInvalid }
+            // Saturated instead of overflowing.
+            guard length < Int.max / 16 else { continue }
+            length = length * 10 + Int(byte &- UInt8(ascii: "0"))
+        }
+        guard length == 0 || command.allowsBody else { throw .bodyNotAllowed(command) }
+        guard length <= min(limits.maximumBodyByteCount, Int.max / 16) else {
+            throw .bodyTooLarge(maximum: limits.maximumBodyByteCount)
+        }
+        return length
+    }
+
+    private func checkEncoding(_ bytes: UnsafeRawBufferPointer) throws(STOMPViolation) {
+        guard !isASCII else { return }
+        let head = UnsafeRawBufferPointer(rebasing: bytes[..<position])
+        guard UTF8Validation.scan(head).isWellFormed else { throw .invalidUTF8 }
+    }
+
+    /// How the lines of the frame are to be read.
+    ///
+    /// - Parameter version: The version, which a CONNECTED that was scanned without may have told.
+    /// - Returns: What a reader of the lines must know.
+    func style(_ version: STOMPVersion?) -> STOMPReceivedHeaders.Style {
+        var style: Style = []
+        if endsLinesWithCarriageReturn { style.insert(.carriageReturns) }
+        if hasEscapes { style.insert(.escapes) }
+        if role == .client, version == .v1_0 { style.insert(.padding) }
+        return style
+    }
+}

@@ -1,0 +1,273 @@
+package import WireCore
+
+extension STOMPClientConnection {
+    // MARK: Connecting
+
+    /// Sends CONNECT, once and first.
+    ///
+    /// - Parameters:
+    ///   - request: What to ask.
+    ///   - now: The time.
+    /// - Throws: `STOMPSendError`; nothing was written then.
+    package mutating func connect(
+        _ request: STOMPConnect,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        guard case .idle = state else { throw .notConnected }
+        let command = request.usesSTOMPCommand ? STOMPCommand.stomp : .connect
+        try write(command, try request.allHeaders(), body: ByteSlice.empty)
+        self.request = request
+        state = .connecting(deadline: now.advanced(by: configuration.connectTimeout))
+        noteSent(at: now)
+    }
+
+    /// Sends DISCONNECT and waits for its receipt; nothing is sent after it, heart-beats included.
+    ///
+    /// Before CONNECTED there is nothing to take leave of, so the connection ends at once.
+    /// - Parameter now: The time.
+    package mutating func disconnect(at now: WireInstant) {
+        switch state {
+        case .connected:
+            let number = receipts.takeNumber()
+            let headers: STOMPHeaders = [STOMPHeaderName.receipt: String(number)]
+            // Digits can always be written.
+            try? write(.disconnect, headers, body: ByteSlice.empty)
+            let deadline = now.advanced(by: configuration.closeTimeout)
+            state = .disconnecting(receipt: number, deadline: deadline)
+            noteSent(at: now)
+        case .idle, .connecting: close(.disconnected)
+        case .disconnecting, .closed: break
+        }
+    }
+
+    // MARK: Messages
+
+    /// Sends a message.
+    ///
+    /// - Parameters:
+    ///   - headers: `destination` and what else the message has, sent unchanged and in order;
+    ///     content-length and receipt are this side's. A `transaction` must be open.
+    ///   - body: The message, copied once.
+    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
+    ///   - timeout: How long it waits; nil for the configuration's.
+    ///   - now: The time.
+    /// - Throws: `STOMPSendError`; nothing was written then.
+    package mutating func send(
+        _ headers: STOMPHeaders,
+        body: some WireBytes,
+        call: (any STOMPCall)? = nil,
+        timeout: Duration? = nil,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        guard case .connected = state else { throw .notConnected }
+        guard headers.first(STOMPHeaderName.destination)?.isEmpty == false else {
+            throw .destinationMissing
+        }
+        try check(headers.first(STOMPHeaderName.transaction))
+        var all = STOMPHeaders()
+        try all.appendUnreserved(headers)
+        try submit(.send, all, body: body, call: call, timeout: timeout, at: now)
+    }
+
+    // MARK: Subscriptions
+
+    /// Sends SUBSCRIBE.
+    ///
+    /// - Parameters:
+    ///   - id: Names the subscription on this connection; also in 1.0, which may do without.
+    ///   - destination: What to listen to.
+    ///   - ackMode: How its messages are acknowledged.
+    ///   - headers: Further headers, as the server knows them.
+    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
+    ///   - timeout: How long it waits; nil for the configuration's.
+    ///   - now: The time.
+    /// - Throws: `STOMPSendError`; nothing was written then.
+    package mutating func subscribe(
+        id: String,
+        destination: String,
+        ackMode: STOMPAckMode = .auto,
+        headers: STOMPHeaders = STOMPHeaders(),
+        call: (any STOMPCall)? = nil,
+        timeout: Duration? = nil,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        guard case .connected = state, let version else { throw .notConnected }
+        guard !id.isEmpty, subscriptions[id] == nil else { throw .subscriptionIDTaken }
+        guard !destination.isEmpty else { throw .destinationMissing }
+        guard ackMode != .clientIndividual || version > .v1_0 else { throw .notSupported(version) }
+        var all: STOMPHeaders = [
+            STOMPHeaderName.id: id, STOMPHeaderName.destination: destination,
+        ]
+        // Left out it means auto (SUBSCRIBE ack Header).
+        if ackMode != .auto { all.append(STOMPHeaderName.ack, ackMode.rawValue) }
+        try all.appendUnreserved(
+            headers,
+            STOMPHeaderName.id,
+            STOMPHeaderName.destination,
+            STOMPHeaderName.ack
+        )
+        try submit(.subscribe, all, call: call, timeout: timeout, at: now)
+        subscriptions.add(.init(id: id, destination: destination, ackMode: ackMode))
+    }
+
+    /// Sends UNSUBSCRIBE; messages of the subscription that still come are dropped.
+    ///
+    /// - Parameters:
+    ///   - id: The id of the subscription.
+    ///   - headers: Further headers, as the server knows them.
+    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
+    ///   - timeout: How long it waits; nil for the configuration's.
+    ///   - now: The time.
+    /// - Throws: `STOMPSendError`; nothing was written then.
+    package mutating func unsubscribe(
+        id: String,
+        headers: STOMPHeaders = STOMPHeaders(),
+        call: (any STOMPCall)? = nil,
+        timeout: Duration? = nil,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        guard case .connected = state else { throw .notConnected }
+        guard subscriptions[id] != nil else { throw .subscriptionUnknown }
+        var all: STOMPHeaders = [STOMPHeaderName.id: id]
+        try all.appendUnreserved(headers, STOMPHeaderName.id)
+        try submit(.unsubscribe, all, call: call, timeout: timeout, at: now)
+        subscriptions.remove(id)
+    }
+
+    // MARK: Acknowledging
+
+    /// Sends ACK: the message is taken, and in client mode all before it.
+    ///
+    /// - Parameters:
+    ///   - token: What came with the message; its subscription must still be open.
+    ///   - transaction: The open transaction that it belongs to; nil for none.
+    ///   - headers: Further headers, as the server knows them.
+    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
+    ///   - timeout: How long it waits; nil for the configuration's.
+    ///   - now: The time.
+    /// - Throws: `STOMPSendError`; nothing was written then.
+    package mutating func acknowledge(
+        _ token: STOMPAckToken,
+        transaction: String? = nil,
+        headers: STOMPHeaders = STOMPHeaders(),
+        call: (any STOMPCall)? = nil,
+        timeout: Duration? = nil,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        let all = try ackHeaders(token, transaction, headers)
+        try submit(.ack, all, call: call, timeout: timeout, at: now)
+    }
+
+    /// Sends NACK: the message is not taken, and in client mode none before it; not in 1.0.
+    ///
+    /// - Parameters:
+    ///   - token: What came with the message; its subscription must still be open.
+    ///   - transaction: The open transaction that it belongs to; nil for none.
+    ///   - headers: Further headers, as the server knows them.
+    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
+    ///   - timeout: How long it waits; nil for the configuration's.
+    ///   - now: The time.
+    /// - Throws: `STOMPSendError`; nothing was written then.
+    package mutating func refuse(
+        _ token: STOMPAckToken,
+        transaction: String? = nil,
+        headers: STOMPHeaders = STOMPHeaders(),
+        call: (any STOMPCall)? = nil,
+        timeout: Duration? = nil,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        if case .connected = state, version == .v1_0 { throw .notSupported(.v1_0) }
+        let all = try ackHeaders(token, transaction, headers)
+        try submit(.nack, all, call: call, timeout: timeout, at: now)
+    }
+
+    /// How each version names a message (ACK).
+    private func ackHeaders(
+        _ token: STOMPAckToken,
+        _ transaction: String?,
+        _ headers: STOMPHeaders
+    ) throws(STOMPSendError) -> STOMPHeaders {
+        guard case .connected = state, let version else { throw .notConnected }
+        guard subscriptions[token.subscriptionID] != nil else { throw .subscriptionUnknown }
+        var all = STOMPHeaders()
+        switch version {
+        case .v1_2: all.append(STOMPHeaderName.id, token.identifier)
+        case .v1_1:
+            all.append(STOMPHeaderName.messageID, token.identifier)
+            all.append(STOMPHeaderName.subscription, token.subscriptionID)
+        case .v1_0: all.append(STOMPHeaderName.messageID, token.identifier)
+        }
+        if let transaction {
+            try check(transaction)
+            all.append(STOMPHeaderName.transaction, transaction)
+        }
+        try all.appendUnreserved(
+            headers,
+            STOMPHeaderName.id,
+            STOMPHeaderName.messageID,
+            STOMPHeaderName.subscription,
+            STOMPHeaderName.transaction
+        )
+        return all
+    }
+
+    // MARK: Giving up
+
+    /// Withdraws a call: what was sent goes on, and its outcome is told to nobody.
+    /// - Complexity: O(calls that wait).
+    package mutating func cancel(_ call: any STOMPCall) {
+        receipts.forget(call)
+    }
+
+    // MARK: Writing
+
+    /// A transaction that is named must be open, else the server ends the connection.
+    private func check(_ transaction: String?) throws(STOMPSendError) {
+        guard let transaction else { return }
+        guard transactions.contains(transaction) else { throw .transactionUnknown }
+    }
+
+    /// Writes a frame without a body, with a receipt if somebody waits for one.
+    mutating func submit(
+        _ command: STOMPCommand,
+        _ headers: STOMPHeaders,
+        call: (any STOMPCall)?,
+        timeout: Duration?,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        let none = ByteSlice.empty
+        try submit(command, headers, body: none, call: call, timeout: timeout, at: now)
+    }
+
+    private mutating func submit(
+        _ command: STOMPCommand,
+        _ headers: STOMPHeaders,
+        body: some WireBytes,
+        call: (any STOMPCall)?,
+        timeout: Duration?,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        if let call {
+            var headers = headers
+            headers.append(STOMPHeaderName.receipt, String(receipts.nextNumber))
+            try write(command, headers, body: body)
+            let timeout = timeout ?? configuration.receiptTimeout
+            receipts.add(call, deadline: now.advanced(by: timeout))
+        } else {
+            try write(command, headers, body: body)
+        }
+        noteSent(at: now)
+    }
+
+    private mutating func write(
+        _ command: STOMPCommand,
+        _ headers: STOMPHeaders,
+        body: some WireBytes
+    ) throws(STOMPSendError) {
+        do {
+            try writer.write(command, headers, body: body)
+        } catch {
+            throw .encoding(error)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+package import WireCore
+
+extension STOMPClientConnection {
+    /// Sends BEGIN.
+    ///
+    /// - Parameters:
+    ///   - transaction: Names the transaction; no open one may have that name.
+    ///   - headers: Further headers, as the server knows them.
+    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
+    ///   - timeout: How long it waits; nil for the configuration's.
+    ///   - now: The time.
+    /// - Throws: `STOMPSendError`; nothing was written then.
+    package mutating func begin(
+        transaction: String,
+        headers: STOMPHeaders = STOMPHeaders(),
+        call: (any STOMPCall)? = nil,
+        timeout: Duration? = nil,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        guard case .connected = state else { throw .notConnected }
+        guard !transaction.isEmpty, !transactions.contains(transaction) else {
+            throw .transactionOpen
+        }
+        try submit(.begin, transaction, headers, call: call, timeout: timeout, at: now)
+        transactions.insert(transaction)
+    }
+
+    /// Sends COMMIT: what was sent and acknowledged in the transaction holds.
+    ///
+    /// - Parameters:
+    ///   - transaction: An open transaction.
+    ///   - headers: Further headers, as the server knows them.
+    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
+    ///   - timeout: How long it waits; nil for the configuration's.
+    ///   - now: The time.
+    /// - Throws: `STOMPSendError`; nothing was written then.
+    package mutating func commit(
+        transaction: String,
+        headers: STOMPHeaders = STOMPHeaders(),
+        call: (any STOMPCall)? = nil,
+        timeout: Duration? = nil,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        try end(.commit, transaction, headers, call: call, timeout: timeout, at: now)
+    }
+
+    /// Sends ABORT: what was sent and acknowledged in the transaction never was.
+    ///
+    /// - Parameters:
+    ///   - transaction: An open transaction.
+    ///   - headers: Further headers, as the server knows them.
+    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
+    ///   - timeout: How long it waits; nil for the configuration's.
+    ///   - now: The time.
+    /// - Throws: `STOMPSendError`; nothing was written then.
+    package mutating func abort(
+        transaction: String,
+        headers: STOMPHeaders = STOMPHeaders(),
+        call: (any STOMPCall)? = nil,
+        timeout: Duration? = nil,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        try end(.abort, transaction, headers, call: call, timeout: timeout, at: now)
+    }
+
+    private mutating func end(
+        _ command: STOMPCommand,
+        _ transaction: String,
+        _ headers: STOMPHeaders,
+        call: (any STOMPCall)?,
+        timeout: Duration?,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        guard case .connected = state else { throw .notConnected }
+        guard transactions.contains(transaction) else { throw .transactionUnknown }
+        try submit(command, transaction, headers, call: call, timeout: timeout, at: now)
+        transactions.remove(transaction)
+    }
+
+    private mutating func submit(
+        _ command: STOMPCommand,
+        _ transaction: String,
+        _ headers: STOMPHeaders,
+        call: (any STOMPCall)?,
+        timeout: Duration?,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        var all: STOMPHeaders = [STOMPHeaderName.transaction: transaction]
+        try all.appendUnreserved(headers, STOMPHeaderName.transaction)
+        try submit(command, all, call: call, timeout: timeout, at: now)
+    }
+}

@@ -1,0 +1,64 @@
+package import WireCore
+
+/// Writes frames into the outbound buffer, and traces them.
+package struct STOMPFrameWriter: Sendable {
+    /// The version of the connection; nil until it is agreed.
+    package var version: STOMPVersion?
+    /// The bytes for the peer.
+    package var outbound = ByteWriter()
+    /// Whether frames are remembered for ``takeTraces()``.
+    package let isTracing: Bool
+    private var traces: [STOMPTrace] = []
+
+    package init(isTracing: Bool) {
+        self.isTracing = isTracing
+    }
+
+    /// Writes a frame with its body, which is copied once.
+    /// - Throws: `STOMPEncodingError`; nothing was written then.
+    package mutating func write(
+        _ command: STOMPCommand,
+        _ headers: STOMPHeaders,
+        body: some WireBytes
+    ) throws(STOMPEncodingError) {
+        let start = outbound.count
+        try STOMPFrameEncoder.encode(
+            command,
+            headers,
+            body: body,
+            version: version,
+            into: &outbound
+        )
+        guard isTracing else { return }
+        let text = STOMPTrace.text(command, headers, bodyByteCount: body.wireByteCount)
+        note(text, byteCount: outbound.count - start, isOutbound: true)
+    }
+
+    /// Writes a heart-beat.
+    package mutating func writeHeartBeat() {
+        outbound.append(UInt8(ascii: "\n"))
+        if isTracing { note("heart-beat", byteCount: 1, isOutbound: true) }
+    }
+
+    /// Remembers what was received, while tracing is on.
+    package mutating func noteReceived(_ frame: STOMPFrame, byteCount: Int) {
+        guard isTracing else { return }
+        note(frame.description, byteCount: byteCount, isOutbound: false)
+    }
+
+    /// Remembers something about what was received, while tracing is on.
+    package mutating func noteReceived(_ text: String, byteCount: Int) {
+        guard isTracing else { return }
+        note(text, byteCount: byteCount, isOutbound: false)
+    }
+
+    private mutating func note(_ text: String, byteCount: Int, isOutbound: Bool) {
+        traces.append(STOMPTrace(isOutbound: isOutbound, text: text, byteCount: byteCount))
+    }
+
+    /// Takes what was remembered.
+    package mutating func takeTraces() -> [STOMPTrace] {
+        defer { traces = [] }
+        return traces
+    }
+}

@@ -1,0 +1,47 @@
+/// The subscriptions that are open on a connection, by their id.
+package struct STOMPSubscriptions: Sendable {
+    /// One subscription.
+    package struct Entry: Sendable {
+        package let id: String
+        package let destination: String
+        package let ackMode: STOMPAckMode
+    }
+
+    private var entries: [String: Entry] = [:]
+    /// The one that had the last message, which often has the next one, too.
+    private var last: Entry?
+
+    package init() {}
+
+    /// The ids that are open.
+    package var ids: [String] { entries.keys.sorted() }
+
+    /// The subscription of an id.
+    package subscript(id: String) -> Entry? { entries[id] }
+
+    package mutating func add(_ entry: Entry) {
+        entries[entry.id] = entry
+    }
+
+    package mutating func remove(_ id: String) {
+        entries[id] = nil
+        if last?.id == id { last = nil }
+    }
+
+    /// The subscription that a message belongs to: by id, not by destination, since two may share one.
+    ///
+    /// A 1.0 server may leave the id out; then it is the first one with that destination.
+    package mutating func entry(for headers: STOMPReceivedHeaders) -> Entry? {
+        if let last, headers.isEqual(headers.places.subscription, last.id) { return last }
+        let found: Entry?
+        if let id = headers.subscription {
+            found = entries[id]
+            last = found
+        } else {
+            found = entries.values.filter {
+                headers.isEqual(headers.places.destination, $0.destination)
+            }.min { $0.id < $1.id }
+        }
+        return found
+    }
+}

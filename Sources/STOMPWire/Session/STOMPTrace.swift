@@ -1,0 +1,41 @@
+/// One frame, or some heart-beats, as they went over the wire.
+package struct STOMPTrace: Hashable, Sendable {
+    /// Whether this side sent it.
+    package let isOutbound: Bool
+    /// The frame in one line, without secrets or body.
+    package let text: String
+    /// Its length on the wire in bytes.
+    package let byteCount: Int
+
+    /// The headers whose values may be shown: they name or route things, and hold no secrets.
+    private static let shown: Set<String> = [
+        STOMPHeaderName.acceptVersion, STOMPHeaderName.ack, STOMPHeaderName.destination,
+        STOMPHeaderName.heartBeat, STOMPHeaderName.id, STOMPHeaderName.messageID,
+        STOMPHeaderName.receipt, STOMPHeaderName.receiptID, STOMPHeaderName.subscription,
+        STOMPHeaderName.transaction, STOMPHeaderName.version,
+    ]
+
+    /// A frame in words: its command, the headers that may be shown, and the length of its body.
+    package static func text(
+        _ command: STOMPCommand,
+        _ headers: STOMPHeaders,
+        bodyByteCount: Int
+    ) -> String {
+        var text = "\(command)"
+        for field in headers.fields where shown.contains(field.name) {
+            text += " \(field.name)=\(oneLine(field.value))"
+        }
+        if bodyByteCount > 0 { text += " (\(bodyByteCount) bytes)" }
+        return text
+    }
+
+    /// Control characters, which could forge lines of a log, become spaces.
+    private static func oneLine(_ value: String) -> String {
+        guard value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return value }
+        return String(
+            String.UnicodeScalarView(
+                value.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }
+            )
+        )
+    }
+}

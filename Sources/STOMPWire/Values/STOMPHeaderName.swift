@@ -1,0 +1,22 @@
+/// The header names that the specification gives a meaning.
+package enum STOMPHeaderName {
+    package static let acceptVersion = "accept-version"
+    package static let ack = "ack"
+    package static let contentLength = "content-length"
+    package static let contentType = "content-type"
+    package static let destination = "destination"
+    package static let heartBeat = "heart-beat"
+    package static let host = "host"
+    package static let id = "id"
+    package static let login = "login"
+    package static let message = "message"
+    package static let messageID = "message-id"
+    package static let passcode = "passcode"
+    package static let receipt = "receipt"
+    package static let receiptID = "receipt-id"
+    package static let server = "server"
+    package static let session = "session"
+    package static let subscription = "subscription"
+    package static let transaction = "transaction"
+    package static let version = "version"
+}

@@ -1,0 +1,56 @@
+/// The headers of a frame in their order, names and values as text without escapes.
+///
+/// A name may stand there more than once; the first counts (STOMP 1.2, Repeated Header Entries).
+package struct STOMPHeaders: Hashable, Sendable {
+    /// A name and its value.
+    package struct Field: Hashable, Sendable {
+        package var name: String
+        package var value: String
+
+        package init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// All headers, repeated ones included.
+    package private(set) var fields: [Field]
+
+    package init(_ fields: [Field] = []) {
+        self.fields = fields
+    }
+
+    /// Whether there is none.
+    package var isEmpty: Bool { fields.isEmpty }
+
+    /// The number of headers.
+    package var count: Int { fields.count }
+
+    /// Appends a header; one of the same name that stands before it keeps counting.
+    package mutating func append(_ name: String, _ value: String) {
+        fields.append(Field(name, value))
+    }
+
+    /// Appends headers.
+    package mutating func append(_ headers: STOMPHeaders) {
+        fields += headers.fields
+    }
+
+    /// The value that counts, of the first header of that name; case matters.
+    /// - Complexity: O(headers).
+    package func first(_ name: String) -> String? {
+        for field in fields where field.name.utf8.elementsEqual(name.utf8) { return field.value }
+        return nil
+    }
+
+    /// All values of that name, the one that counts first.
+    package func all(_ name: String) -> [String] {
+        fields.filter { $0.name.utf8.elementsEqual(name.utf8) }.map(\.value)
+    }
+}
+
+extension STOMPHeaders: ExpressibleByDictionaryLiteral {
+    package init(dictionaryLiteral elements: (String, String)...) {
+        self.init(elements.map { Field($0.0, $0.1) })
+    }
+}

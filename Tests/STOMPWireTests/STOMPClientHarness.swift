@@ -1,0 +1,127 @@
+import STOMPWire
+import Testing
+import WireCore
+import WireTestSupport
+
+/// Somebody who waits, told apart by number.
+final class Call: STOMPCall {
+    let number: Int
+
+    init(_ number: Int) {
+        self.number = number
+    }
+}
+
+/// A client core under test: text in, text out, and what it told.
+struct ClientHarness {
+    var client: STOMPClientConnection
+    var now = WireInstant.zero
+    private var buffer = ReceiveBuffer(capacity: 64)
+
+    /// What was told since the last look, in words.
+    private var log: [String] = []
+    /// What acknowledges the messages so far, in order.
+    var tokens: [STOMPAckToken] = []
+    /// The last CONNECTED.
+    var connected: STOMPConnected?
+    /// How the connection ended.
+    var closure: STOMPClosure?
+
+    /// A client that is connected with a version, or that has not begun for nil.
+    init(
+        _ version: STOMPVersion?,
+        request: STOMPConnect = STOMPConnect(host: "h"),
+        headers: String = "",
+        _ change: (inout STOMPClientConnection.Configuration) -> Void = { _ in }
+    ) throws {
+        var configuration = STOMPClientConnection.Configuration()
+        change(&configuration)
+        client = STOMPClientConnection(configuration: configuration)
+        guard let version else { return }
+        try client.connect(request, at: now)
+        receive("CONNECTED\nversion:\(version.text)\n\(headers)\n\0")
+        _ = sent
+        log = []
+    }
+
+    /// What the core wants sent, taken.
+    var sent: String {
+        mutating get { String(decoding: client.outbound.takeBytes(), as: UTF8.self) }
+    }
+
+    mutating func receive(_ text: String) {
+        receive(Array(text.utf8))
+    }
+
+    mutating func receive(_ bytes: [UInt8]) {
+        buffer.append(bytes)
+        client.receive(&buffer, at: now)
+        note()
+    }
+
+    mutating func advance(_ duration: Duration) {
+        now = now.advanced(by: duration)
+        client.advance(to: now)
+        note()
+    }
+
+    mutating func endOfStream() {
+        client.receiveEndOfStream(at: now)
+        note()
+    }
+
+    mutating func disconnect() {
+        client.disconnect(at: now)
+        note()
+    }
+
+    mutating func send(_ number: Int? = nil, timeout: Duration? = nil) throws {
+        try client.send(
+            ["destination": "/q"],
+            body: Array("x".utf8),
+            call: number.map { Call($0) },
+            timeout: timeout,
+            at: now
+        )
+    }
+
+    mutating func subscribe(_ id: String, _ mode: STOMPAckMode = .auto) throws {
+        try client.subscribe(id: id, destination: "/q", ackMode: mode, at: now)
+        _ = sent
+    }
+
+    private mutating func note() {
+        for event in client.takeEvents() {
+            switch event {
+            case .connected(let connected):
+                self.connected = connected
+                log.append("connected \(connected.version.text)")
+            case .message(let id, let frame, let token):
+                log.append("message \(id) \(String(decoding: frame.body.bytes, as: UTF8.self))")
+                if let token { tokens.append(token) }
+            case .receipt(let call, let headers):
+                log.append("receipt \(number(call)) \(headers.receiptID ?? "")")
+            case .failed(let call, let error):
+                log.append("failed \(number(call)) \(error.message ?? "")")
+            case .timedOut(let call): log.append("timed out \(number(call))")
+            case .abandoned(let call): log.append("abandoned \(number(call))")
+            case .trace(let trace):
+                log.append("\(trace.isOutbound ? ">" : "<") \(trace.text), \(trace.byteCount)")
+            case .closed(let closure):
+                self.closure = closure
+                log.append("closed")
+            }
+        }
+    }
+
+    private func number(_ call: any STOMPCall) -> Int {
+        (call as? Call)?.number ?? -1
+    }
+
+    /// Takes the log.
+    mutating func told() -> [String] {
+        note()
+        defer { log = [] }
+        return log
+    }
+}
