@@ -37,6 +37,7 @@ let package = Package(
     products: [
         .library(name: "Waybill", targets: ["Waybill"]),
         .library(name: "WaybillMQTT", targets: ["WaybillMQTT"]),
+        .library(name: "WaybillSTOMP", targets: ["WaybillSTOMP"]),
         .library(name: "WaybillWebSocket", targets: ["WaybillWebSocket"]),
         .library(name: "WaybillTesting", targets: ["WaybillTesting"]),
     ],
@@ -71,6 +72,10 @@ let package = Package(
         source(
             "WaybillMQTT",
             ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"]
+        ),
+        source(
+            "WaybillSTOMP",
+            ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"]
         ),
         source(
             "WaybillWebSocket",

@@ -103,7 +103,8 @@ final class MQTTEngine: Sendable {
         if let session = lifecycle.connected { return session }
         try check()
         return try await lifecycle.session(for: request) { () throws(WaybillError) in
-            try connectPacket(ConnectOptions(), request)
+            // A connection that a request happens to need takes nothing from it.
+            try connectPacket(ConnectOptions(), Request(topic: nil, command: .connect))
         }
     }
 

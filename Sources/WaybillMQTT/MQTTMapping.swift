@@ -22,6 +22,7 @@ enum MQTTMapping {
             qualityOfService: quality(options.qos),
             isRetained: options.retain
         )
+        guard options.asksForReceipt == nil else { throw unsupported("receipts", request) }
         if !request.headers.isEmpty || request.contentType != nil || options.expiry != nil {
             publish.properties = try properties(request, options, version: version)
         }
@@ -58,6 +59,9 @@ enum MQTTMapping {
     ) throws(WaybillError) -> MQTTSubscription {
         guard request.headers.isEmpty else {
             throw unsupported("headers of a subscription", request)
+        }
+        guard options.ackMode == nil, options.asksForReceipt == nil else {
+            throw unsupported("ack modes or receipts", request)
         }
         let isPlain =
             !options.noLocal && !options.retainAsPublished && options.retainHandling == .send

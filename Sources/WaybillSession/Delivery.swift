@@ -5,11 +5,14 @@ import WireCore
 package struct Settlement: Hashable, Sendable {
     /// False when the app has refused the message.
     package var isAccepted = true
+    /// False when nobody has taken it and nobody will.
+    package var isTaken = true
     /// The transaction of which this is a part, where the protocol has such a thing.
     package var transaction: String?
 
-    package init(isAccepted: Bool = true, transaction: String? = nil) {
+    package init(isAccepted: Bool = true, isTaken: Bool = true, transaction: String? = nil) {
         self.isAccepted = isAccepted
+        self.isTaken = isTaken
         self.transaction = transaction
     }
 }
@@ -29,7 +32,8 @@ package protocol DeliverySettler: AnyObject, Sendable {
 
 /// A received message until all its listeners are done with it; then the peer is told.
 package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
-    private let name: Settler.Name
+    /// What names it to the peer.
+    package let name: Settler.Name
     private weak let settler: Settler?
     private let state: Locked<(left: Int, settlement: Settlement)>
 
@@ -40,18 +44,18 @@ package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
     package init(_ name: Settler.Name, settler: Settler, listeners: Int) {
         self.name = name
         self.settler = settler
-        state = Locked((listeners, Settlement()))
+        state = Locked((listeners, Settlement(isTaken: false)))
     }
 
     package func messageWasTaken() { settle(Settlement()) }
 
-    /// A message that nobody takes is accepted, too: else it would hold up the others (MQTT 5, 4.5.0-2).
-    package func messageWasDropped() { settle(Settlement()) }
+    package func messageWasDropped() { settle(Settlement(isTaken: false)) }
 
-    /// One listener is done; refusing counts more than accepting.
+    /// One listener is done; refusing counts more than accepting, taking more than dropping.
     package func settle(_ settlement: Settlement) {
         let (isLast, all) = state.withLock { state in
             state.left -= 1
+            state.settlement.isTaken = state.settlement.isTaken || settlement.isTaken
             if !settlement.isAccepted { state.settlement.isAccepted = false }
             if let transaction = settlement.transaction {
                 state.settlement.transaction = transaction

@@ -52,6 +52,21 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
         _ settlement: Settlement,
         _ request: Request
     ) throws(WaybillError) -> Receipt {
+        try take(id, for: request).settle(settlement)
+        return Receipt()
+    }
+
+    /// Takes a delivery out, to settle it in a way of one's own.
+    ///
+    /// - Parameters:
+    ///   - id: The message.
+    ///   - request: The request.
+    /// - Returns: The delivery, which no longer waits.
+    /// - Throws: `invalidEntry` when no message of that name waits.
+    package func take(
+        _ id: Message.ID,
+        for request: Request
+    ) throws(WaybillError) -> Delivery<Settler> {
         guard let delivery = take(id) else {
             throw WaybillError(
                 .invalidEntry,
@@ -59,8 +74,12 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
                 command: request.command.name
             )
         }
-        delivery.settle(settlement)
-        return Receipt()
+        return delivery
+    }
+
+    /// Puts a delivery back that could not be settled, or only for a trial.
+    package func putBack(_ delivery: Delivery<Settler>, as id: Message.ID) {
+        state.withLock { $0.waiting[id] = delivery }
     }
 
     /// Forgets all, when the connection is over.

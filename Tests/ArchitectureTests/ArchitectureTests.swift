@@ -43,6 +43,7 @@ import Testing
             "Waybill", "WaybillSession", "WaybillLink", "WebSocketWire", "HTTPWire", "WireCore",
         ],
         "WaybillMQTT": ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"],
+        "WaybillSTOMP": ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"],
         "WaybillTesting": ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"],
     ]
 
@@ -55,6 +56,7 @@ import Testing
         "Waybill": ["FoundationEssentials", "Foundation"],
         "WaybillSession": ["FoundationEssentials", "Foundation"],
         "WaybillWebSocket": ["FoundationEssentials", "Foundation"],
+        "WaybillSTOMP": ["FoundationEssentials", "Foundation"],
         "HTTPWire": [],
         "WebSocketWire": [],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],

@@ -80,10 +80,13 @@ public struct SendOptions: Sendable {
     private final class Rare: Sendable {
         let timeout: Duration?
         let expiry: Duration?
+        let asksForReceipt: Bool?
 
-        init(timeout: Duration?, expiry: Duration?) {
+        init?(timeout: Duration?, expiry: Duration?, asksForReceipt: Bool?) {
+            guard timeout != nil || expiry != nil || asksForReceipt != nil else { return nil }
             self.timeout = timeout
             self.expiry = expiry
+            self.asksForReceipt = asksForReceipt
         }
     }
 
@@ -101,18 +104,20 @@ public struct SendOptions: Sendable {
     /// How long the peer's acknowledgement may take; nil for the transport's own limit.
     public var timeout: Duration? {
         get { rare?.timeout }
-        set {
-            rare = newValue == nil && rare == nil ? nil : Rare(timeout: newValue, expiry: expiry)
-        }
+        set { rare = Rare(timeout: newValue, expiry: expiry, asksForReceipt: asksForReceipt) }
     }
 
     /// After what time the server discards a message that it could not deliver (MQTT 5), in whole
     /// seconds; nil for never.
     public var expiry: Duration? {
         get { rare?.expiry }
-        set {
-            rare = newValue == nil && rare == nil ? nil : Rare(timeout: timeout, expiry: newValue)
-        }
+        set { rare = Rare(timeout: timeout, expiry: newValue, asksForReceipt: asksForReceipt) }
+    }
+
+    /// Whether a receipt is asked for and awaited (STOMP); nil for the transport's own way.
+    public var asksForReceipt: Bool? {
+        get { rare?.asksForReceipt }
+        set { rare = Rare(timeout: timeout, expiry: expiry, asksForReceipt: newValue) }
     }
 }
 
@@ -140,6 +145,10 @@ public struct SubscribeOptions: Sendable {
     public var buffering: BufferPolicy?
     /// When messages are acknowledged.
     public var acknowledgement: AcknowledgementMode
+    /// STOMP's own way to say how messages are acknowledged; nil to let the quality of service say it.
+    public var ackMode: AckMode?
+    /// Whether a receipt is asked for and awaited (STOMP); nil for the transport's own way.
+    public var asksForReceipt: Bool?
     /// How long the peer's acknowledgement may take; nil for the transport's own limit.
     public var timeout: Duration?
 
@@ -151,6 +160,7 @@ public struct SubscribeOptions: Sendable {
         retainHandling: RetainHandling = .send,
         buffering: BufferPolicy? = nil,
         acknowledgement: AcknowledgementMode = .whenTaken,
+        ackMode: AckMode? = nil,
         timeout: Duration? = nil
     ) {
         self.qos = qos
@@ -159,8 +169,19 @@ public struct SubscribeOptions: Sendable {
         self.retainHandling = retainHandling
         self.buffering = buffering
         self.acknowledgement = acknowledgement
+        self.ackMode = ackMode
         self.timeout = timeout
     }
+}
+
+/// How a STOMP server wants messages acknowledged (STOMP 1.2, SUBSCRIBE ack Header).
+public enum AckMode: Hashable, Sendable {
+    /// Not at all.
+    case auto
+    /// Each acknowledgement covers all messages of the subscription before it.
+    case client
+    /// Each message by itself; from 1.1 on.
+    case clientIndividual
 }
 
 /// When a message that the peer wants acknowledged is.

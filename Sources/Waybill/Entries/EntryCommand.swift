@@ -69,6 +69,21 @@ extension EntryCommand {
         )
     }
 
+    /// Subscribes in one of STOMP's own ack modes.
+    public static func subscribe(
+        ackMode: AckMode,
+        buffering: BufferPolicy? = nil,
+        acknowledgement: AcknowledgementMode = .whenTaken
+    ) -> EntryCommand {
+        .subscribe(
+            SubscribeOptions(
+                buffering: buffering,
+                acknowledgement: acknowledgement,
+                ackMode: ackMode
+            )
+        )
+    }
+
     /// The command's name, for logs and errors.
     public var name: String {
         switch self {

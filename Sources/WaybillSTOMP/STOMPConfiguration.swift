@@ -1,0 +1,94 @@
+public import Waybill
+import STOMPWire
+
+/// How a ``STOMPTransport`` behaves; an entry's own options win over these.
+public struct STOMPConfiguration: Sendable {
+    /// A version of the protocol.
+    public enum Version: CaseIterable, Sendable {
+        /// STOMP 1.0: no heart-beats, no NACK, no escapes.
+        case v1_0
+        /// STOMP 1.1 (2011).
+        case v1_1
+        /// STOMP 1.2 (2012).
+        case v1_2
+    }
+
+    /// The versions to offer; all by default, and the server takes the best that it has.
+    public var versions = Version.allCases
+    /// The virtual host; nil takes the URL's host.
+    ///
+    /// RabbitMQ wants the name of a virtual host of its own, such as `/`.
+    public var host: String?
+    /// The user; nil takes it from the URL.
+    public var login: String?
+    /// The user's secret; nil takes it from the URL.
+    ///
+    /// Never logged.
+    public var passcode: String?
+    /// How often this side gives a sign of life when it has nothing to say; 10 seconds by default, zero
+    /// for not at all.
+    ///
+    /// The server may want it less often.
+    public var outgoingHeartBeat = Duration.seconds(10)
+    /// How often the server shall give one; 10 seconds by default, zero for not at all.
+    ///
+    /// After twice the time agreed without a byte, the connection counts as lost.
+    public var incomingHeartBeat = Duration.seconds(10)
+    /// Whether receipts are asked for and awaited; true by default.
+    ///
+    /// Without them a request is done when it has been handed to the link, and a refusal shows only as the
+    /// end of the connection. DISCONNECT asks for one in any case.
+    public var asksForReceipts = true
+
+    /// How long connecting may take, from the name to CONNECTED; 10 seconds by default.
+    public var connectTimeout = Duration.seconds(10)
+    /// How long a receipt may take; 15 seconds by default.
+    public var receiptTimeout = Duration.seconds(15)
+    /// How long closing may take; 5 seconds by default.
+    public var closeTimeout = Duration.seconds(5)
+
+    /// The longest body to accept, in bytes; 1 MiB by default.
+    ///
+    /// Longer ones end the connection.
+    public var maximumBodySize = 1 << 20
+    /// The longest header line to accept, in bytes; 64 KiB by default.
+    public var maximumHeaderLineSize = 65_536
+    /// The most headers of a frame to accept; 100 by default.
+    public var maximumHeaderCount = 100
+
+    /// Whether a request connects first when there is no connection; true by default.
+    public var connectsOnDemand = true
+    /// What happens when messages come faster than they are taken, unless the entry says otherwise: the
+    /// subscription ends with `slowConsumer`.
+    ///
+    /// In the ack modes `client` and `client-individual` nothing is lost by that: the server delivers
+    /// again what was not acknowledged. Nothing that awaits acknowledgement is ever dropped.
+    public var buffering = BufferPolicy(.fail)
+    /// How a WebSocket is asked for, where the URL says `ws`.
+    public var webSocket = WebSocketOptions()
+    /// Is shown every frame, without secrets.
+    public var wireLogger: (any WireLogger)?
+
+    /// The defaults.
+    public init() {}
+
+    /// What the core below is told.
+    var limits: STOMPLimits {
+        var limits = STOMPLimits()
+        limits.maximumBodyByteCount = max(maximumBodySize, 0)
+        limits.maximumLineByteCount = max(maximumHeaderLineSize, 1)
+        limits.maximumHeaderCount = max(maximumHeaderCount, 1)
+        return limits
+    }
+
+    /// The versions as the core below knows them.
+    var wireVersions: [STOMPVersion] {
+        versions.map { version in
+            switch version {
+            case .v1_0: .v1_0
+            case .v1_1: .v1_1
+            case .v1_2: .v1_2
+            }
+        }
+    }
+}

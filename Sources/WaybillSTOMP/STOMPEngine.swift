@@ -1,0 +1,99 @@
+import STOMPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+/// What a STOMP transport does with requests, and how it opens connections.
+///
+/// When it connects and when it is over is a matter of the shared life cycle.
+final class STOMPEngine: Sendable {
+    private let configuration: STOMPConfiguration
+    private let lifecycle: ConnectionLifecycle<STOMPSession>
+
+    init(endpoint: Endpoint, configuration: STOMPConfiguration, environment: LinkEnvironment) {
+        self.configuration = configuration
+        let settings = ConnectionLifecycle<STOMPSession>.Settings(
+            connectsOnDemand: configuration.connectsOnDemand,
+            connectTimeout: configuration.connectTimeout,
+            closeTimeout: configuration.closeTimeout
+        )
+        lifecycle = ConnectionLifecycle(settings) { timeout in
+            let link = try await environment.open(endpoint, within: timeout)
+            return STOMPSession(link: link, configuration: configuration)
+        }
+    }
+
+    var states: ConnectionStates { lifecycle.states.states }
+
+    // MARK: Requests
+
+    func perform(_ request: Request) async throws -> Receipt {
+        switch request.command {
+        case .send(let options):
+            let headers = try STOMPMapping.send(request, options, configuration)
+            let session = try await session(for: request)
+            return try await session.send(headers, request, options)
+        case .connect(let options): return try await connect(options, request)
+        case .disconnect:
+            try await lifecycle.disconnect()
+            return Receipt()
+        case .unsubscribe: return try await lifecycle.current(for: request).unsubscribe(request)
+        case .ack(let id, let transaction):
+            return try await lifecycle.current(for: request)
+                .settle(id, Settlement(isAccepted: true, transaction: transaction), request)
+        case .nack(let id, let transaction):
+            return try await lifecycle.current(for: request)
+                .settle(id, Settlement(isAccepted: false, transaction: transaction), request)
+        case .begin(let transaction):
+            return try await session(for: request).transact(.begin, transaction, request)
+        case .commit(let transaction):
+            return try await lifecycle.current(for: request).transact(.commit, transaction, request)
+        case .abort(let transaction):
+            return try await lifecycle.current(for: request).transact(.abort, transaction, request)
+        case .subscribe:
+            throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
+        }
+    }
+
+    func subscribe(_ request: Request) async throws -> Messages<Message> {
+        guard case .subscribe(let options) = request.command else {
+            throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
+        }
+        let subscription = try STOMPMapping.subscription(request, options)
+        return try await session(for: request).subscribe(subscription, request, options)
+    }
+
+    /// The session, made first if need be.
+    private func session(for request: Request) async throws -> STOMPSession {
+        if let session = lifecycle.connected { return session }
+        return try await lifecycle.session(for: request) { () throws(WaybillError) in
+            try STOMPMapping.connect(
+                ConnectOptions(),
+                Request(topic: nil, command: .connect),
+                configuration
+            )
+        }
+    }
+
+    private func connect(_ options: ConnectOptions, _ request: Request) async throws -> Receipt {
+        guard request.topic == nil, request.body.isEmpty else {
+            throw STOMPMapping.unsupported("topic or body of a connect", request)
+        }
+        return try await lifecycle.connect(
+            STOMPMapping.connect(options, request, configuration),
+            timeout: options.timeout
+        )
+    }
+
+    // MARK: The end
+
+    func shutdown() async {
+        await lifecycle.shutdown()
+    }
+
+    /// Closes without waiting, when nobody refers to the transport any longer.
+    func abandon() {
+        lifecycle.abandon()
+    }
+}

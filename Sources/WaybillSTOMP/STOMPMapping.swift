@@ -1,0 +1,266 @@
+import STOMPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+
+/// Requests into frames, and what comes back into receipts, messages and errors.
+///
+/// The table in `Documentation/Mapping.md` says the same in words.
+enum STOMPMapping {
+    /// A subscription as it will be sent.
+    struct Subscription: Sendable {
+        var destination: String
+        var ackMode: STOMPAckMode
+        /// Whether the mode is only what the quality of service amounts to, so that 1.0 may use another.
+        var isModeImplied: Bool
+        var headers: STOMPHeaders
+    }
+
+    static func unsupported(_ what: String, _ request: Request) -> WaybillError {
+        .unsupported(by: "STOMP", what, request)
+    }
+
+    private static func invalid(_ what: String, _ request: Request) -> WaybillError {
+        WaybillError(.invalidEntry, what).about(request)
+    }
+
+    // MARK: Requests
+
+    static func connect(
+        _ options: ConnectOptions,
+        _ request: Request,
+        _ configuration: STOMPConfiguration
+    ) throws(WaybillError) -> STOMPConnect {
+        guard options.clientIdentifier == nil else {
+            throw unsupported("client identifiers", request)
+        }
+        guard options.will == nil else { throw unsupported("wills", request) }
+        guard options.cleanStart == nil else { throw unsupported("sessions to start clean", request) }
+        var headers = request.headers
+        // What an interceptor or an entry says wins over the configuration.
+        func take(_ name: String) -> String? {
+            defer { headers.removeAll(named: name) }
+            return headers.first(name)
+        }
+        let connect = STOMPConnect(
+            versions: configuration.wireVersions,
+            host: take(STOMPHeaderName.host) ?? configuration.host,
+            login: take(STOMPHeaderName.login) ?? options.userName ?? configuration.login,
+            passcode: take(STOMPHeaderName.passcode) ?? options.password ?? configuration.passcode,
+            heartBeat: STOMPHeartBeat(
+                outgoing: options.keepAlive ?? configuration.outgoingHeartBeat,
+                incoming: options.keepAlive ?? configuration.incomingHeartBeat
+            ),
+            headers: wire(headers)
+        )
+        return connect
+    }
+
+    static func send(
+        _ request: Request,
+        _ options: SendOptions,
+        _ configuration: STOMPConfiguration
+    ) throws(WaybillError) -> STOMPHeaders {
+        guard !request.expectsReply else { throw unsupported("a typed reply to a send", request) }
+        guard options.qos != .exactlyOnce else {
+            throw unsupported("quality of service 2", request)
+        }
+        guard !options.retain else { throw unsupported("retained messages", request) }
+        guard options.expiry == nil else { throw unsupported("expiry of messages", request) }
+        try checkReserved(request, STOMPHeaderName.destination)
+        guard let topic = request.topic, !topic.isEmpty else {
+            throw invalid("a send needs a destination", request)
+        }
+        var headers: STOMPHeaders = [STOMPHeaderName.destination: topic]
+        if let contentType = request.contentType {
+            headers.append(STOMPHeaderName.contentType, contentType)
+        }
+        for header in request.headers { headers.append(header.name, header.value) }
+        return headers
+    }
+
+    /// Whether a send waits for a receipt.
+    static func asksForReceipt(
+        _ options: SendOptions,
+        _ configuration: STOMPConfiguration
+    ) -> Bool {
+        options.asksForReceipt ?? (configuration.asksForReceipts || options.qos == .atLeastOnce)
+    }
+
+    static func subscription(
+        _ request: Request,
+        _ options: SubscribeOptions
+    ) throws(WaybillError) -> Subscription {
+        guard options.qos != .exactlyOnce else {
+            throw unsupported("quality of service 2", request)
+        }
+        guard !options.noLocal, !options.retainAsPublished, options.retainHandling == .send else {
+            throw unsupported("noLocal, retainAsPublished or retainHandling", request)
+        }
+        try checkReserved(request, STOMPHeaderName.destination, STOMPHeaderName.id)
+        guard let topic = request.topic, !topic.isEmpty else {
+            throw invalid("a subscription needs a destination", request)
+        }
+        var headers = request.headers
+        var stated = options.ackMode.map(ackMode)
+        if let text = headers.first(STOMPHeaderName.ack) {
+            guard let mode = STOMPAckMode(rawValue: text) else {
+                throw invalid("the header ack is not auto, client or client-individual", request)
+            }
+            stated = mode
+            headers.removeAll(named: STOMPHeaderName.ack)
+        }
+        let wantsAcknowledgement =
+            options.qos == .atLeastOnce || options.acknowledgement == .manual
+        if stated == .auto, options.acknowledgement == .manual {
+            throw invalid("nothing is acknowledged in the ack mode auto", request)
+        }
+        return Subscription(
+            destination: topic,
+            ackMode: stated ?? (wantsAcknowledgement ? .clientIndividual : .auto),
+            isModeImplied: stated == nil,
+            headers: wire(headers)
+        )
+    }
+
+    private static func ackMode(_ mode: AckMode) -> STOMPAckMode {
+        switch mode {
+        case .auto: .auto
+        case .client: .client
+        case .clientIndividual: .clientIndividual
+        }
+    }
+
+    /// What this side writes itself cannot be given by an entry.
+    private static func checkReserved(
+        _ request: Request,
+        _ names: String...
+    ) throws(WaybillError) {
+        let reserved = names + [STOMPHeaderName.contentLength, STOMPHeaderName.receipt]
+        for header in request.headers where reserved.contains(header.name) {
+            throw invalid("the header \(header.name) is not an entry's to set", request)
+        }
+    }
+
+    static func wire(_ headers: Headers) -> STOMPHeaders {
+        STOMPHeaders(headers.map { STOMPHeaders.Field($0.name, $0.value) })
+    }
+
+    // MARK: What comes back
+
+    static func headers(_ wire: STOMPHeaders) -> Headers {
+        var headers = Headers()
+        for field in wire.fields { headers.append(name: field.name, value: field.value) }
+        return headers
+    }
+
+    static func message(_ frame: STOMPFrame, isAcknowledged: Bool) -> Message {
+        let list = frame.headers.list
+        var message = Message(
+            topic: frame.headers.destination ?? "",
+            body: Payload(frame.body),
+            headers: headers(list),
+            contentType: list.first(STOMPHeaderName.contentType),
+            qualityOfService: isAcknowledged ? .atLeastOnce : .atMostOnce,
+            // What both RabbitMQ and ActiveMQ say.
+            isDuplicate: list.first("redelivered") == "true",
+            id: frame.headers.messageID.map { Message.ID(.text($0)) }
+        )
+        var details = Message.Details()
+        details.responseTopic = list.first("reply-to")
+        details.correlationData = list.first("correlation-id").map { Array($0.utf8) }
+        if details != Message.Details() { message.details = details }
+        return message
+    }
+
+    static func receipt(_ connected: STOMPConnected) -> Receipt {
+        Receipt(
+            reason: "STOMP \(connected.version.text)" + (connected.server.map { ", \($0)" } ?? ""),
+            headers: headers(connected.headers)
+        )
+    }
+
+    // MARK: Errors
+
+    static func error(_ error: STOMPSendError, _ request: Request) -> WaybillError {
+        let (code, message): (WaybillError.Code, String) =
+            switch error {
+            case .notConnected: (.notConnected, "there is no connection")
+            case .encoding(let fault): (.invalidEntry, "this cannot be sent: \(fault)")
+            case .noVersion: (.invalidEntry, "no version of the protocol is offered")
+            case .hostMissing: (.invalidEntry, "CONNECT needs a host")
+            case .destinationMissing: (.invalidEntry, "a destination is needed")
+            case .headerReserved(let name):
+                (.invalidEntry, "the header \(name) is not an entry's to set")
+            case .notSupported(let version):
+                (.unsupported, "STOMP \(version.text) does not have this")
+            case .subscriptionIDTaken: (.invalidEntry, "the id of the subscription is taken")
+            case .subscriptionUnknown:
+                (.invalidEntry, "the subscription of this message has ended")
+            case .transactionOpen: (.invalidEntry, "a transaction of that name is open")
+            case .transactionUnknown: (.invalidEntry, "no transaction of that name is open")
+            }
+        return WaybillError(code, message).about(request)
+    }
+
+    /// An ERROR frame that answers a request.
+    static func refusal(_ frame: STOMPErrorFrame) -> WaybillError {
+        served(frame, .rejected, "the server refused")
+    }
+
+    private static func served(
+        _ frame: STOMPErrorFrame,
+        _ code: WaybillError.Code,
+        _ message: String
+    ) -> WaybillError {
+        let error = STOMPServerError(
+            message: frame.message,
+            headers: headers(frame.headers),
+            body: Payload(frame.body)
+        )
+        return WaybillError(code, message, peerReason: error.description, underlying: error)
+    }
+
+    /// Why a connection is over; nil when this side ended it.
+    static func error(_ closure: STOMPClosure) -> WaybillError? {
+        switch closure {
+        case .disconnected: nil
+        case .refused(let frame):
+            served(
+                frame,
+                isAboutCredentials(frame) ? .unauthorized : .rejected,
+                "the server refused the connection"
+            )
+        case .error(let frame):
+            served(frame, .connectionLost, "the server ended the connection with ERROR")
+        case .violation(let violation):
+            WaybillError(
+                isLimit(violation) ? .limitExceeded : .protocolViolation,
+                "the server broke the protocol: \(violation)",
+                underlying: violation
+            )
+        case .connectTimedOut: WaybillError(.timedOut, "no CONNECTED within the time allowed")
+        case .heartBeatMissed:
+            WaybillError(.connectionLost, "nothing heard for twice the agreed heart-beat")
+        case .endOfStream: WaybillError(.connectionLost, "the server closed the connection")
+        }
+    }
+
+    private static func isLimit(_ violation: STOMPViolation) -> Bool {
+        switch violation {
+        case .lineTooLong, .tooManyHeaders, .bodyTooLarge: true
+        default: false
+        }
+    }
+
+    /// STOMP has no codes: whether a refusal is about credentials shows only in its words.
+    private static func isAboutCredentials(_ frame: STOMPErrorFrame) -> Bool {
+        let words = [
+            "access refused", "access denied", "access_refused", "password", "passcode", "credential",
+            "authenticat", "authoriz", "unauthorized", "login",
+        ]
+        let body = String(decoding: frame.body.prefix(1_024), as: UTF8.self)
+        let text = "\(frame.message ?? "") \(body)".lowercased()
+        return words.contains { text.contains($0) }
+    }
+}

@@ -1,0 +1,26 @@
+public import Waybill
+
+/// What a server said in an ERROR frame.
+///
+/// The `underlying` error of a ``Waybill/WaybillError`` that a server brought about; its `peerReason` is
+/// ``message``.
+public struct STOMPServerError: Error, Sendable {
+    /// What failed, in short; nil where the server does not say.
+    public var message: String?
+    /// All headers of the frame.
+    public var headers: Headers
+    /// The body: mostly more words.
+    public var body: Payload
+
+    /// Describes an ERROR frame.
+    public init(message: String?, headers: Headers, body: Payload) {
+        self.message = message
+        self.headers = headers
+        self.body = body
+    }
+}
+
+extension STOMPServerError: CustomStringConvertible {
+    /// What failed, in short; never the body, which may repeat what was sent.
+    public var description: String { message ?? "ERROR without a message" }
+}

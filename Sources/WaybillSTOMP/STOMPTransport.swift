@@ -1,0 +1,110 @@
+import STOMPWire
+public import Waybill
+package import WaybillLink
+import WaybillSession
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// STOMP 1.0 to 1.2 over TCP or WebSocket, as a ``Waybill/Transport``.
+///
+/// One transport keeps one connection, which all its providers share. It connects when it is asked to,
+/// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
+/// waits for that.
+public final class STOMPTransport: Transport {
+    private static let schemes: [ServiceAddress.Scheme] = [
+        .tcp("stomp", port: 61_613), .http("ws", port: 80),
+    ]
+
+    private let engine: STOMPEngine
+
+    /// Makes a transport; nothing is connected yet.
+    ///
+    /// - Parameters:
+    ///   - url: `stomp://host`, with the port 61613 unless it names another, or `ws://host/path`, with the
+    ///     port 80; user name and password in it count where the configuration has none.
+    ///   - configuration: How the transport behaves.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    public convenience init(
+        url: URL,
+        configuration: STOMPConfiguration = STOMPConfiguration()
+    ) throws(WaybillError) {
+        try self.init(url: url, configuration: configuration, environment: .system)
+    }
+
+    /// Makes a transport; nothing is connected yet.
+    ///
+    /// - Parameters:
+    ///   - url: As text; see ``init(url:configuration:)-(URL,_)``.
+    ///   - configuration: How the transport behaves.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    public convenience init(
+        url: String,
+        configuration: STOMPConfiguration = STOMPConfiguration()
+    ) throws(WaybillError) {
+        try self.init(
+            url: ServiceAddress.url(url),
+            configuration: configuration,
+            environment: .system
+        )
+    }
+
+    /// Makes a transport over links, a clock and randomness of one's own.
+    package init(
+        url: URL,
+        configuration: STOMPConfiguration,
+        environment: LinkEnvironment
+    ) throws(WaybillError) {
+        var configuration = configuration
+        let address = try ServiceAddress(url, for: "STOMP", schemes: Self.schemes)
+        configuration.login = configuration.login ?? address.userName
+        configuration.passcode = configuration.passcode ?? address.password
+        configuration.host = configuration.host ?? address.endpoint.host
+        var environment = environment
+        if address.scheme.hasPath {
+            environment.dialer = WebSocketTunnel.dialer(
+                to: address,
+                options: configuration.webSocket,
+                subprotocols: configuration.wireVersions.sorted(by: >).map(\.subprotocol),
+                // One frame in each message, as clients in browsers do and some servers need.
+                units: .each(STOMPFrameEnd.unitLength),
+                // A message may hold many frames.
+                maximumMessageSize: max(configuration.maximumBodySize, 1 << 20) * 2,
+                environment: environment
+            )
+        }
+        engine = STOMPEngine(
+            endpoint: address.endpoint,
+            configuration: configuration,
+            environment: environment
+        )
+    }
+
+    deinit {
+        engine.abandon()
+    }
+
+    /// The state of the connection: the present one first, then each change once.
+    public var states: ConnectionStates { engine.states }
+
+    /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
+    public func perform(_ request: Request) async throws -> Receipt {
+        try await engine.perform(request)
+    }
+
+    /// Subscribes; see ``Waybill/Transport/subscribe(_:)``.
+    ///
+    /// Every call makes a subscription of its own, with an id of its own, also to the same destination: for
+    /// a topic each gets every message, for a queue they share them.
+    public func subscribe(_ request: Request) async throws -> Messages<Message> {
+        try await engine.subscribe(request)
+    }
+
+    /// Disconnects and waits until the connection is closed; calls under way fail with `shutDown`.
+    public func shutdown() async {
+        await engine.shutdown()
+    }
+}
