@@ -189,4 +189,21 @@ import WireTestSupport
             harness.told() == ["> CONNECTED version=1.1 heart-beat=0,0, 39", "send a:b x - -"]
         )
     }
+
+    @Test("A DISCONNECT that came early is answered, and what came after it is ignored")
+    func pipelinedDisconnect() {
+        var harness = ServerHarness(nil)
+        harness.receive(
+            "CONNECT\naccept-version:1.2\nhost:h\n\n\0SEND\ndestination:/q\nreceipt:1\n\n\0"
+                + "DISCONNECT\nreceipt:2\n\n\0SEND\ndestination:/q\n\n\0"
+        )
+        harness.server.accept(at: .zero)
+        #expect(harness.told() == ["connect 1.2", "send /q  - 1", "disconnect 2"])
+        _ = harness.sent
+        harness.server.receipt("1", at: .zero)
+        #expect(harness.sent == "RECEIPT\nreceipt-id:1\n\n\0RECEIPT\nreceipt-id:2\n\n\0")
+        #expect(harness.closure == nil)
+        #expect(harness.told() == ["closed"])
+        #expect(harness.closure == .disconnected)
+    }
 }

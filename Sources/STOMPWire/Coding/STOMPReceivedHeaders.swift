@@ -50,9 +50,6 @@ package struct STOMPReceivedHeaders: Sendable {
     /// `receipt-id`: which request is answered.
     package var receiptID: String? { text(at: places.receiptID) }
 
-    /// Whether there is an `ack`.
-    var hasAck: Bool { places.ack.isThere }
-
     /// The value that counts, of the first header of that name; case matters.
     /// - Complexity: O(bytes of the headers).
     package func first(_ name: String) -> String? {

@@ -64,9 +64,8 @@ extension STOMPClientConnection {
             throw .destinationMissing
         }
         try check(headers.first(STOMPHeaderName.transaction))
-        var all = STOMPHeaders()
-        try all.appendUnreserved(headers)
-        try submit(.send, all, body: body, call: call, timeout: timeout, at: now)
+        try headers.checkUnreserved()
+        try submit(.send, headers, body: body, call: call, timeout: timeout, at: now)
     }
 
     // MARK: Subscriptions

@@ -68,18 +68,26 @@ extension STOMPHeaders {
     ///
     /// - Parameters:
     ///   - headers: The caller's headers.
-    ///   - reserved: What this frame's own headers are; content-length and receipt always are.
+    ///   - reserved: What this frame's own headers are.
     /// - Throws: `STOMPSendError.headerReserved`.
     mutating func appendUnreserved(
         _ headers: STOMPHeaders,
         _ reserved: String...
     ) throws(STOMPSendError) {
-        for field in headers.fields {
-            guard field.name != STOMPHeaderName.contentLength,
-                field.name != STOMPHeaderName.receipt, !reserved.contains(field.name)
-            else { throw .headerReserved(field.name) }
+        try headers.checkUnreserved()
+        for field in headers.fields where reserved.contains(field.name) {
+            throw .headerReserved(field.name)
         }
         append(headers)
+    }
+
+    /// Checks that there is nothing that this side writes itself on any frame.
+    /// - Throws: `STOMPSendError.headerReserved`.
+    func checkUnreserved() throws(STOMPSendError) {
+        for field in fields
+        where field.name == STOMPHeaderName.contentLength || field.name == STOMPHeaderName.receipt {
+            throw .headerReserved(field.name)
+        }
     }
 }
 

@@ -116,13 +116,12 @@ package struct STOMPReceipts: Sendable {
     private mutating func siftDown() {
         var index = 0
         while true {
-            var least = index
-            for child in [2 * index + 1, 2 * index + 2] where child < heap.count {
-                if isBefore(heap[child], heap[least]) { least = child }
-            }
-            guard least != index else { return }
-            heap.swapAt(index, least)
-            index = least
+            var child = 2 * index + 1
+            guard child < heap.count else { return }
+            if child + 1 < heap.count, isBefore(heap[child + 1], heap[child]) { child += 1 }
+            guard isBefore(heap[child], heap[index]) else { return }
+            heap.swapAt(index, child)
+            index = child
         }
     }
 }

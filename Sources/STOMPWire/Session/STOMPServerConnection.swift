@@ -145,7 +145,11 @@ package struct STOMPServerConnection: ProtocolCore {
         try? write(.connected, all, body: ByteSlice.empty, at: now)
         let frames = held
         held = []
-        for frame in frames where !isFinished { handleOrViolate(frame, at: now) }
+        for frame in frames {
+            // Nothing may follow DISCONNECT, nor a violation.
+            guard case .connected = state else { return }
+            handleOrViolate(frame, at: now)
+        }
     }
 
     /// Sends a message: `destination`, `message-id`, `subscription` and, where due, `ack`.

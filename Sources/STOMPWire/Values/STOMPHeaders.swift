@@ -20,12 +20,6 @@ package struct STOMPHeaders: Hashable, Sendable {
         self.fields = fields
     }
 
-    /// Whether there is none.
-    package var isEmpty: Bool { fields.isEmpty }
-
-    /// The number of headers.
-    package var count: Int { fields.count }
-
     /// Appends a header; one of the same name that stands before it keeps counting.
     package mutating func append(_ name: String, _ value: String) {
         fields.append(Field(name, value))
