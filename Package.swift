@@ -148,7 +148,10 @@ let package = Package(
         ),
         tests("WaybillTestingTests", ["Waybill", "WaybillTesting"]),
         tests("ArchitectureTests", []),
-        tests("ServerTests", ["Waybill", "WaybillMQTT", "WaybillTesting"]),
+        tests(
+            "ServerTests",
+            ["Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket", "WaybillTesting"]
+        ),
         .executableTarget(
             name: "WaybillBenchmarks",
             dependencies: [

@@ -14,6 +14,7 @@ enum MosquittoServer {
         case open = "WAYBILL_MOSQUITTO_PORT"
         case password = "WAYBILL_MOSQUITTO_AUTH_PORT"
         case small = "WAYBILL_MOSQUITTO_SMALL_PORT"
+        case webSocket = "WAYBILL_MOSQUITTO_WS_PORT"
     }
 
     static func port(_ listener: Listener) -> Int? {
@@ -21,8 +22,6 @@ enum MosquittoServer {
     }
 
     static let isRunning = port(.open) != nil
-    static let isRequired = ProcessInfo.processInfo.environment["WAYBILL_REQUIRE_SERVERS"] == "1"
-    static let isExtended = ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1"
 
     static func transport(
         _ version: MQTTConfiguration.Version,
@@ -32,7 +31,11 @@ enum MosquittoServer {
         var configuration = MQTTConfiguration(version: version)
         change(&configuration)
         let port = try #require(Self.port(listener))
-        return try MQTTTransport(url: "mqtt://127.0.0.1:\(port)", configuration: configuration)
+        let scheme = listener == .webSocket ? "ws" : "mqtt"
+        return try MQTTTransport(
+            url: "\(scheme)://127.0.0.1:\(port)",
+            configuration: configuration
+        )
     }
 }
 

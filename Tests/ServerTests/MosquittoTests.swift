@@ -3,13 +3,6 @@ import Waybill
 import WaybillMQTT
 import WaybillTesting
 
-@Suite("Servers are there when they must be") struct ServersRequired {
-    @Test("With WAYBILL_REQUIRE_SERVERS=1 no suite may be skipped")
-    func required() {
-        #expect(MosquittoServer.isRunning || !MosquittoServer.isRequired)
-    }
-}
-
 @Suite(
     "Mosquitto",
     .enabled(
@@ -208,7 +201,7 @@ struct MosquittoTests {
         [QualityOfService.atLeastOnce, .exactlyOnce]
     )
     func many(version: MQTTConfiguration.Version, qos: QualityOfService) async throws {
-        let count = MosquittoServer.isExtended ? 100_000 : 5_000
+        let count = TestServers.isExtended ? 100_000 : 5_000
         let transport = try MosquittoServer.transport(version) { $0.inflightWindow = 100 }
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()

@@ -1,0 +1,95 @@
+import Testing
+import Waybill
+import WaybillSTOMP
+
+/// A STOMP broker and the way to it.
+enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
+    case rabbitMQ = "RabbitMQ over TCP"
+    case rabbitMQWebSocket = "RabbitMQ over WebSocket"
+    case rabbitMQCompressed = "RabbitMQ over WebSocket, compressed"
+    case activeMQ = "ActiveMQ over TCP"
+
+    var testDescription: String { rawValue }
+
+    var isRabbitMQ: Bool { self != .activeMQ }
+
+    static let rabbitMQs = allCases.filter(\.isRabbitMQ)
+
+    static let areRunning =
+        TestServers.port("RABBITMQ_STOMP") != nil && TestServers.port("RABBITMQ_WS") != nil
+        && TestServers.port("ACTIVEMQ_STOMP") != nil
+
+    var url: String {
+        func port(_ variable: String) -> Int { TestServers.port(variable) ?? 1 }
+        return switch self {
+        case .rabbitMQ: "stomp://127.0.0.1:\(port("RABBITMQ_STOMP"))"
+        case .rabbitMQWebSocket, .rabbitMQCompressed: "ws://127.0.0.1:\(port("RABBITMQ_WS"))/ws"
+        case .activeMQ: "stomp://127.0.0.1:\(port("ACTIVEMQ_STOMP"))"
+        }
+    }
+
+    func transport(
+        _ change: (inout STOMPConfiguration) -> Void = { _ in }
+    ) throws -> STOMPTransport {
+        var configuration = STOMPConfiguration()
+        configuration.host = "/"
+        configuration.login = isRabbitMQ ? "guest" : "alice"
+        configuration.passcode = isRabbitMQ ? "guest" : "secret"
+        configuration.webSocket.offersCompression = self == .rabbitMQCompressed
+        change(&configuration)
+        return try STOMPTransport(url: url, configuration: configuration)
+    }
+}
+
+/// One enum for all the tests: any destination, any body, any headers.
+enum FrameEntry: EntryType {
+    case connect
+    case send(Payload, to: String, headers: Headers = [:], contentType: String? = nil)
+    case subscribe(String, AckMode, AcknowledgementMode = .whenTaken, headers: Headers = [:])
+    case unsubscribe(String)
+    case ack(Message.ID, transaction: String? = nil)
+    case nack(Message.ID)
+    case begin(String)
+    case commit(String)
+    case abort(String)
+    case disconnect
+
+    var topic: String? {
+        switch self {
+        case .send(_, let topic, _, _), .subscribe(let topic, _, _, _), .unsubscribe(let topic):
+            topic
+        default: nil
+        }
+    }
+
+    var command: EntryCommand {
+        switch self {
+        case .connect: .connect
+        case .send: .send
+        case .subscribe(_, let mode, let acknowledgement, _):
+            .subscribe(ackMode: mode, acknowledgement: acknowledgement)
+        case .unsubscribe: .unsubscribe
+        case .ack(let id, let transaction): .ack(id, transaction: transaction)
+        case .nack(let id): .nack(id)
+        case .begin(let name): .begin(transaction: name)
+        case .commit(let name): .commit(transaction: name)
+        case .abort(let name): .abort(transaction: name)
+        case .disconnect: .disconnect
+        }
+    }
+
+    var body: EntryBody {
+        switch self {
+        case .send(let payload, _, _, let contentType):
+            .bytes(payload.bytes, contentType: contentType)
+        default: .none
+        }
+    }
+
+    var headers: Headers {
+        switch self {
+        case .send(_, _, let headers, _), .subscribe(_, _, _, let headers): headers
+        default: [:]
+        }
+    }
+}
