@@ -80,11 +80,16 @@ enum STOMPMapping {
     }
 
     /// Whether a send waits for a receipt.
+    ///
+    /// In a transaction only its end does: servers may process what belongs to it, and answer, at COMMIT.
     static func asksForReceipt(
         _ options: SendOptions,
+        _ headers: STOMPHeaders,
         _ configuration: STOMPConfiguration
     ) -> Bool {
-        options.asksForReceipt ?? (configuration.asksForReceipts || options.qos == .atLeastOnce)
+        if let asks = options.asksForReceipt { return asks }
+        guard headers.first(STOMPHeaderName.transaction) == nil else { return false }
+        return configuration.asksForReceipts || options.qos == .atLeastOnce
     }
 
     static func subscription(

@@ -96,7 +96,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         _ request: Request,
         _ options: SendOptions
     ) async throws -> Receipt {
-        let asks = STOMPMapping.asksForReceipt(options, configuration)
+        let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
         return try await perform(request, asksForReceipt: asks) {
             (core, now, call) throws(STOMPSendError) in
             try core.send(
@@ -270,7 +270,8 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         do {
             let receipt = try await perform(
                 request,
-                asksForReceipt: configuration.asksForReceipts
+                // In a transaction, as with a send.
+                asksForReceipt: configuration.asksForReceipts && transaction == nil
             ) { (core, now, call) throws(STOMPSendError) in
                 if settlement.isAccepted {
                     try core.acknowledge(
@@ -355,6 +356,8 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     // MARK: Events
 
     private func handle(_ events: [STOMPClientEvent]) {
+        // The end comes last, and those whom it leaves without an answer want to know why.
+        if case .closed(let closure)? = events.last { noteClosure(closure) }
         var batch = MessageBatch()
         for event in events {
             if case .message(let id, let frame, let token) = event {
@@ -389,8 +392,16 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
                     byteCount: trace.byteCount
                 )
             )
-        case .closed(let closure):
-            state.withLock { $0.closure = closure }
+        case .closed: break
+        }
+    }
+
+    private func noteClosure(_ closure: STOMPClosure) {
+        state.withLock { state in
+            state.closure = closure
+            if case .error = closure, let error = STOMPMapping.error(closure) {
+                state.abandonment = error
+            }
         }
     }
 

@@ -133,7 +133,7 @@ struct WebSocketServerTests {
 
     @Test("nginx with nchan: what one client sends the others hear")
     func nchan() async throws {
-        let path = "/ws/channel-\(UInt32.random(in: 0 ... .max))"
+        let path = "/ws/channel\(UInt32.random(in: 0 ... .max))"
         let ada = try await connect("NGINX", path)
         let bob = try await connect("NGINX", path) { $0.compression = nil }
         #expect(ada.isCompressed && !bob.isCompressed)
@@ -161,15 +161,15 @@ struct WebSocketServerTests {
         let topic = "waybill/\(UInt64.random(in: 0 ... .max))"
         let messages = try await provider.messages(.subscribe(topic, qos))
         let big = Payload([UInt8](repeating: 7, count: 256 << 10))
-        for number in 0..<50 {
+        for number in 0..<10 {
             try await provider.request(.send(.init("\(number)"), to: topic, qos))
         }
         try await provider.request(.send(big, to: topic, qos))
         var count = 0
         for try await message in messages {
-            #expect(message.body == (count == 50 ? big : Payload("\(count)")))
+            #expect(message.body == (count == 10 ? big : Payload("\(count)")))
             count += 1
-            if count == 51 { break }
+            if count == 11 { break }
         }
         await transport.shutdown()
     }
