@@ -155,7 +155,8 @@ let package = Package(
         .executableTarget(
             name: "WaybillBenchmarks",
             dependencies: [
-                "Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore",
+                "Waybill", "WaybillMQTT", "WaybillWebSocket", "WaybillLink", "MQTTWire",
+                "STOMPWire", "WebSocketWire", "WireCore",
             ],
             path: "Tests/Benchmarks",
             exclude: ["References", "run"],

@@ -8,14 +8,14 @@ import WireCore
 #else
     import Foundation
 #endif
-#if canImport(Glibc)
-    import Glibc
-#endif
 
 /// Our side of the benchmarks: one job a run, one line of JSON.
 ///
 ///     WaybillBenchmarks publish PORT QOS COUNT SIZE WINDOW
 ///     WaybillBenchmarks codec
+///     WaybillBenchmarks websocket PORT send|receive|echo COUNT SIZE
+///     WaybillBenchmarks websocket-codec
+///     WaybillBenchmarks stomp
 @main
 struct WaybillBenchmarks {
     static func main() async throws {
@@ -25,7 +25,12 @@ struct WaybillBenchmarks {
         case "publish" where numbers.count == 5:
             try await publish(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
         case "codec": try codec()
-        default: print("usage: WaybillBenchmarks publish PORT QOS COUNT SIZE WINDOW | codec")
+        case "websocket" where numbers.count == 3:
+            let job = Array(arguments)[2]
+            try await WebSocketBenchmarks.run(job, port: numbers[0], numbers[1], size: numbers[2])
+        case "websocket-codec": try WebSocketBenchmarks.codec()
+        case "stomp": try STOMPBenchmarks.codec()
+        default: print("usage: see Tests/Benchmarks/WaybillBenchmarks.swift")
         }
     }
 
@@ -117,34 +122,6 @@ struct WaybillBenchmarks {
         let decode = decodeStart.nanoseconds(per: count) - copying / Double(count)
         print(
             #"{"job": "codec", "encode_ns": \#(encode), "decode_ns": \#(decode), "bytes": \#(bytes)}"#
-        )
-    }
-}
-
-/// Time and CPU from a moment on.
-private struct Usage {
-    private let wall = ContinuousClock().now
-    private let cpu = Usage.cpuMicroseconds
-
-    private static var cpuMicroseconds: Double {
-        var usage = rusage()
-        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        let user = Double(usage.ru_utime.tv_sec) * 1e6 + Double(usage.ru_utime.tv_usec)
-        return user + Double(usage.ru_stime.tv_sec) * 1e6 + Double(usage.ru_stime.tv_usec)
-    }
-
-    private var seconds: Double {
-        (ContinuousClock().now - wall) / .seconds(1)
-    }
-
-    func nanoseconds(per count: Int) -> Double { seconds * 1e9 / Double(count) }
-
-    func report(_ job: String, _ count: Int) {
-        let cpu = (Usage.cpuMicroseconds - cpu) / Double(count)
-        let rate = Double(count) / seconds
-        print(
-            #"{"job": "\#(job)", "count": \#(count), "cpu_us_per_message": \#(cpu), "#
-                + #""messages_per_second": \#(rate)}"#
         )
     }
 }

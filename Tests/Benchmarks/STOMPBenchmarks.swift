@@ -1,0 +1,47 @@
+import STOMPWire
+import WireCore
+
+/// The STOMP parser alone.
+enum STOMPBenchmarks {
+    static func codec() throws {
+        let fields = try [100, 1_024, 16_384].map { size in
+            #""parse_\#(size)_ns": \#(try parse(size))"#
+        }
+        print(#"{"job": "waybill", \#(fields.joined(separator: ", "))}"#)
+    }
+
+    /// A MESSAGE with five headers, its body copied out, as a read of many.
+    private static func parse(_ size: Int) throws -> Double {
+        var writer = ByteWriter()
+        let headers: STOMPHeaders = [
+            "subscription": "0", "message-id": "007", "destination": "/queue/benchmark",
+            "content-type": "text/plain",
+        ]
+        let body = [UInt8](repeating: UInt8(ascii: "x"), count: size)
+        let perRead = max(1, 1_000_000 / (size + 200))
+        for _ in 0..<perRead {
+            try STOMPFrameEncoder.encode(
+                .message,
+                headers,
+                body: body,
+                version: .v1_2,
+                into: &writer
+            )
+        }
+        let chunk = writer.bytes
+        let count = 2_000_000 * 100 / (size + 100) / perRead * perRead
+        var decoder = STOMPFrameDecoder(role: .client, version: .v1_2)
+        var buffer = ReceiveBuffer(capacity: chunk.count)
+        var copying = 0.0
+        var bytes = 0
+        let start = Usage()
+        for _ in 0..<count / perRead {
+            let copyStart = Usage()
+            buffer.append(chunk)
+            copying += copyStart.nanoseconds(per: 1)
+            while let frame = try decoder.next(&buffer) { bytes += frame.body.bytes.count }
+        }
+        let time = start.nanoseconds(per: count) - copying / Double(count)
+        return bytes == count * size ? time : .infinity
+    }
+}

@@ -1,0 +1,40 @@
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Time and CPU from a moment on.
+struct Usage {
+    private let wall = ContinuousClock().now
+    private let cpu = Usage.cpuMicroseconds
+
+    private static var cpuMicroseconds: Double {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        let user = Double(usage.ru_utime.tv_sec) * 1e6 + Double(usage.ru_utime.tv_usec)
+        return user + Double(usage.ru_stime.tv_sec) * 1e6 + Double(usage.ru_stime.tv_usec)
+    }
+
+    private var seconds: Double {
+        (ContinuousClock().now - wall) / .seconds(1)
+    }
+
+    func nanoseconds(per count: Int) -> Double { seconds * 1e9 / Double(count) }
+
+    /// Prints a line of JSON.
+    /// - Parameters:
+    ///   - job: The contender.
+    ///   - count: How many messages.
+    ///   - times: How long each round trip took in microseconds, where that was measured.
+    func report(_ job: String, _ count: Int, times: [Double] = []) {
+        let cpu = (Usage.cpuMicroseconds - cpu) / Double(count)
+        let rate = Double(count) / seconds
+        var text = #"{"job": "\#(job)", "count": \#(count), "cpu_us_per_message": \#(cpu), "#
+        text += #""messages_per_second": \#(rate)"#
+        if !times.isEmpty {
+            let sorted = times.sorted()
+            text += #", "p50_us": \#(sorted[sorted.count / 2])"#
+            text += #", "p99_us": \#(sorted[sorted.count * 99 / 100])"#
+        }
+        print(text + "}")
+    }
+}
