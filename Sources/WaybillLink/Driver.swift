@@ -103,16 +103,14 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     /// - Throws: `CancellationError` when the task is cancelled; what was sent stays sent.
     package func waitUntilDrained() async throws {
         let identifier = state.withLock { $0.makeWaiterIdentifier() }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let mustWait = state.withLock { state in
-                    guard state.byteCount > Self.lowWaterMark, !state.isOver, !Task.isCancelled
-                    else { return false }
-                    state.drainWaiters[identifier] = continuation
-                    return true
-                }
-                if !mustWait { continuation.resume() }
+        await Suspension.wait { continuation in
+            let mustWait = state.withLock { state in
+                guard state.byteCount > Self.lowWaterMark, !state.isOver, !Task.isCancelled
+                else { return false }
+                state.drainWaiters[identifier] = continuation
+                return true
             }
+            if !mustWait { continuation.resume() }
         } onCancel: {
             state.withLock { $0.drainWaiters.removeValue(forKey: identifier) }?.resume()
         }

@@ -13,8 +13,8 @@
             let attempt = TCPConnectAttempt(endpoint, loop: try SharedEventLoop.acquire())
             let deadline = timers.now.advanced(by: timeout)
             let timer = timers.scheduleTimer(at: deadline) { attempt.fail(.timedOut) }
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { attempt.begin($0) }
+            await Suspension.wait {
+                attempt.begin($0)
             } onCancel: {
                 attempt.fail(.cancelled)
             }

@@ -79,15 +79,13 @@ package final class WebSocketStream: ByteStream {
     /// - Returns: What was agreed on.
     /// - Throws: `LinkError`; `cancelled` when the task was cancelled.
     package func opening() async throws(LinkError) -> WebSocketOpening {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let mustWait = state.withLock { state in
-                    guard state.opening == nil, !Task.isCancelled else { return false }
-                    state.opener = continuation
-                    return true
-                }
-                if !mustWait { continuation.resume() }
+        await Suspension.wait { continuation in
+            let mustWait = state.withLock { state in
+                guard state.opening == nil, !Task.isCancelled else { return false }
+                state.opener = continuation
+                return true
             }
+            if !mustWait { continuation.resume() }
         } onCancel: {
             state.withLock { $0.opener.take() }?.resume()
         }

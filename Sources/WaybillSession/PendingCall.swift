@@ -31,19 +31,17 @@ package final class PendingCall<Answer: Sendable>: Sendable {
         sending send: () throws(WaybillError) -> Void,
         withdrawing withdraw: @Sendable (PendingCall) -> Void
     ) async throws -> Answer {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isNew = state.withLock { state in
-                    guard case .new = state else { return false }
-                    state = .waiting(continuation)
-                    return true
-                }
-                guard isNew else { return continuation.resume() }
-                do throws(WaybillError) {
-                    try send()
-                } catch {
-                    fail(error)
-                }
+        await Suspension.wait { continuation in
+            let isNew = state.withLock { state in
+                guard case .new = state else { return false }
+                state = .waiting(continuation)
+                return true
+            }
+            guard isNew else { return continuation.resume() }
+            do throws(WaybillError) {
+                try send()
+            } catch {
+                fail(error)
             }
         } onCancel: {
             if finish(.failure(CancellationError())) { withdraw(self) }

@@ -36,16 +36,14 @@ package final class Promise<Value: Sendable>: Sendable {
             state.lastWaiter += 1
             return state.lastWaiter
         }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let mustWait = state.withLock { state in
-                    guard state.result == nil, !Task.isCancelled else { return false }
-                    state.waiters[identifier] = continuation
-                    return true
-                }
-                if !mustWait { continuation.resume() }
-                if Task.isCancelled { abandonIfIdle() }
+        await Suspension.wait { continuation in
+            let mustWait = state.withLock { state in
+                guard state.result == nil, !Task.isCancelled else { return false }
+                state.waiters[identifier] = continuation
+                return true
             }
+            if !mustWait { continuation.resume() }
+            if Task.isCancelled { abandonIfIdle() }
         } onCancel: {
             guard let waiter = state.withLock({ $0.waiters.removeValue(forKey: identifier) }) else {
                 return

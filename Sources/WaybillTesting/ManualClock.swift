@@ -81,20 +81,18 @@ public final class ManualClock: Clock {
             state.lastSleeper += 1
             return state.lastSleeper
         }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let watchers = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
-                    let due = WireInstant(nanoseconds: deadline.offset.wireNanoseconds)
-                    guard due > state.now, !Task.isCancelled else { return nil }
-                    let token = state.timers.add(at: due) { [self] in wake(identifier) }
-                    state.sleepers[identifier] = (token, continuation)
-                    let count = state.sleepers.count
-                    defer { state.watchers.removeAll { $0.count <= count } }
-                    return state.watchers.filter { $0.count <= count }.map(\.continuation)
-                }
-                guard let watchers else { return continuation.resume() }
-                for watcher in watchers { watcher.resume() }
+        await Suspension.wait { continuation in
+            let watchers = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
+                let due = WireInstant(nanoseconds: deadline.offset.wireNanoseconds)
+                guard due > state.now, !Task.isCancelled else { return nil }
+                let token = state.timers.add(at: due) { [self] in wake(identifier) }
+                state.sleepers[identifier] = (token, continuation)
+                let count = state.sleepers.count
+                defer { state.watchers.removeAll { $0.count <= count } }
+                return state.watchers.filter { $0.count <= count }.map(\.continuation)
             }
+            guard let watchers else { return continuation.resume() }
+            for watcher in watchers { watcher.resume() }
         } onCancel: {
             wake(identifier)
         }

@@ -24,6 +24,13 @@ extension WebSocket {
             public mutating func next() async throws -> Message? {
                 try await reader.next()
             }
+
+            /// As ``next()``, on the caller's actor: a loop over messages that are there does not leave it.
+            public mutating func next(
+                isolation actor: isolated (any Actor)?
+            ) async throws -> Message? {
+                try await reader.next()
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ import WireCore
 
 /// WebSocket against the sink of our own, and its codec alone.
 enum WebSocketBenchmarks {
+    @concurrent
     static func run(_ job: String, port: Int, _ count: Int, size: Int) async throws {
         var configuration = WebSocket.Configuration()
         configuration.compression = nil

@@ -31,6 +31,27 @@ private struct MainActorWitness: Interceptor {
 
     private struct Nothing: Interceptor {}
 
+    @Test("A loop over messages that are there stays on its actor; waiting for one costs one hop")
+    func loopsStay() async throws {
+        let (messages, feed) = Messages<Message>.makeStream()
+        feed.deliver((0..<1_000).map { Message(topic: "\($0)") })
+        let hops = try await CountingActor().hops { _ in
+            var count = 0
+            for try await _ in messages {
+                count += 1
+                if count == 1_000 { break }
+            }
+        }
+        #expect(hops == 0)
+        let waiting = try await CountingActor().hops { _ in
+            var iterator = messages.makeAsyncIterator()
+            Task { @concurrent in feed.deliver([Message(topic: "late")]) }
+            _ = try await iterator.next()
+        }
+        // None at all should the message have been there before the wait.
+        #expect(waiting <= 1)
+    }
+
     @Test("A call from the main actor stays there")
     @MainActor func mainActor() async throws {
         let log = Log()

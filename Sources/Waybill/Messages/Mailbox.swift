@@ -56,17 +56,15 @@ package final class Mailbox<Element: Sendable>: Sendable {
         while true {
             if let found = try takeNow() { return found.elements }
             try Task.checkCancellation()
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    let mustWait = state.withLock { state in
-                        guard state.waiting.isEmpty, state.end == nil, !Task.isCancelled else {
-                            return false
-                        }
-                        state.consumer = continuation
-                        return true
+            await Suspension.wait { continuation in
+                let mustWait = state.withLock { state in
+                    guard state.waiting.isEmpty, state.end == nil, !Task.isCancelled else {
+                        return false
                     }
-                    if !mustWait { continuation.resume() }
+                    state.consumer = continuation
+                    return true
                 }
+                if !mustWait { continuation.resume() }
             } onCancel: {
                 state.withLock { $0.consumer.take() }?.resume()
             }

@@ -68,6 +68,11 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
             return try base.decode(try await intercept(message))
         }
 
+        /// As ``next()``, on the caller's actor: a loop over messages that are there does not leave it.
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
+            try await next()
+        }
+
         /// The next element or its failure; nil when the subscription has ended well.
         mutating func nextResult() async throws -> Result<Element, WaybillError>? {
             if consumer.isEmpty {
@@ -98,6 +103,13 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
             ///
             /// - Throws: `WaybillError` if the subscription itself failed; `CancellationError`.
             public mutating func next() async throws -> Result<Element, WaybillError>? {
+                try await iterator.nextResult()
+            }
+
+            /// As ``next()``, on the caller's actor.
+            public mutating func next(
+                isolation actor: isolated (any Actor)?
+            ) async throws -> Result<Element, WaybillError>? {
                 try await iterator.nextResult()
             }
         }

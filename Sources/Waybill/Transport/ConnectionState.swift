@@ -64,6 +64,12 @@ public struct ConnectionStates: AsyncSequence, Sendable {
             }
             return batch.popFirst()
         }
+
+        /// As ``next()``, on the caller's actor.
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> ConnectionState?
+        {
+            await next()
+        }
     }
 }
 
