@@ -120,7 +120,10 @@ let package = Package(
         tests("HTTPWireTests", ["HTTPWire", "WireCore", "WireTestSupport"]),
         tests("WebSocketWireTests", ["WebSocketWire", "HTTPWire", "WireCore", "WireTestSupport"]),
         tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
-        tests("WaybillLinkTests", ["WaybillLink", "WaybillTesting", "WireCore"]),
+        tests(
+            "WaybillLinkTests",
+            ["WaybillLink", "WaybillTesting", "WebSocketWire", "HTTPWire", "WireCore"]
+        ),
         tests(
             "WaybillSessionTests",
             ["Waybill", "WaybillSession", "WaybillLink", "WaybillTesting", "WireCore"]
