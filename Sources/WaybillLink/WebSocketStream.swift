@@ -267,10 +267,12 @@ package final class WebSocketStream: ByteStream {
     package func scheduleFlush() -> Bool { false }
 
     package func setReading(_ isReading: Bool) {
-        state.withLock { state in
+        let isClosed = state.withLock { state in
             state.isReading = isReading
             if isReading { state.hasNews = true }
+            return state.hasBegunToClose
         }
+        guard !isClosed else { return }
         holdPeer(!isReading)
         if isReading { pump() }
     }

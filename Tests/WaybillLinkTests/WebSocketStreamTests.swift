@@ -233,7 +233,9 @@ import WireCore
 
     // MARK: The end
 
-    @Test("Closing after the last word runs the closing handshake, also when the peer was held back")
+    @Test(
+        "Closing after the last word runs the closing handshake, also when the peer was held back"
+    )
     func gracefulClose() async throws {
         let tunnel = Tunnel()
         let stream = try await tunnel.open()
