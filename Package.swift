@@ -127,7 +127,10 @@ let package = Package(
         tests("WebSocketWireTests", ["WebSocketWire", "HTTPWire", "WireCore", "WireTestSupport"]),
         tests("STOMPWireTests", ["STOMPWire", "WireCore", "WireTestSupport"]),
         tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
-        tests("WaybillLinkTests", ["WaybillLink", "WaybillTesting", "WireCore"]),
+        tests(
+            "WaybillLinkTests",
+            ["WaybillLink", "WaybillTesting", "WebSocketWire", "HTTPWire", "WireCore"]
+        ),
         tests(
             "WaybillSessionTests",
             ["Waybill", "WaybillSession", "WaybillLink", "WaybillTesting", "WireCore"]

@@ -175,11 +175,12 @@ package struct HTTPHeadDecoder: Sendable {
         guard parts.count == 3, HTTPSyntax.isToken(parts[0]), !parts[1].isEmpty,
             parts[1].utf8.allSatisfy(HTTPSyntax.isTargetByte)
         else { throw .malformedRequestLine }
-        _ = try version(parts[2], otherwise: .malformedRequestLine)
+        let isVersion1_0 = try version(parts[2], otherwise: .malformedRequestLine)
         return HTTPRequestHead(
             method: String(parts[0]),
             target: String(parts[1]),
-            headers: headers
+            headers: headers,
+            isVersion1_0: isVersion1_0
         )
     }
 

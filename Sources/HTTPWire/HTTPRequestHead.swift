@@ -6,11 +6,19 @@ package struct HTTPRequestHead: Hashable, Sendable {
     /// Path and query, percent-encoded.
     package var target: String
     package var headers: HTTPHeaders
+    /// Whether the client speaks HTTP/1.0 only.
+    package var isVersion1_0: Bool
 
-    package init(method: String, target: String, headers: HTTPHeaders = [:]) {
+    package init(
+        method: String,
+        target: String,
+        headers: HTTPHeaders = [:],
+        isVersion1_0: Bool = false
+    ) {
         self.method = method
         self.target = target
         self.headers = headers
+        self.isVersion1_0 = isVersion1_0
     }
 
     /// Appends the head as HTTP/1.1; nothing when it throws.

@@ -41,6 +41,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     /// Above this many bytes that wait to leave, senders are told to wait: 1 MiB.
     package static var highWaterMark: Int { 1 << 20 }
 
+    /// How long a peer may take to read what is left when the core is done: 5 seconds.
+    package static var closingPatience: Duration { .seconds(5) }
+
     /// Below this many bytes, waiting senders go on: 256 KiB.
     package static var lowWaterMark: Int { 1 << 18 }
 
@@ -131,7 +134,10 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     /// Stops or resumes reading from the peer.
+    ///
+    /// Whoever calls it from several threads keeps the calls in order.
     package func setReading(_ isReading: Bool) {
+        state.withLock { $0.isReading = isReading }
         stream.setReading(isReading)
     }
 
@@ -148,7 +154,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             let (outcome, next, wasFilled) = received.withLock { buffer in read(into: &buffer) }
             carryOut(next)
             switch outcome {
-            case .success(.bytes): if !wasFilled { return }
+            case .success(.bytes):
+                // What the events have led to may be that the peer is held back.
+                guard wasFilled, state.withLock({ $0.isReading }) else { return }
             case .success(.nothing): return
             case .success(.endOfStream): return end(.endOfStream)
             case .failure(let error): return end(error)
@@ -256,7 +264,8 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     private func rearm() {
-        guard let deadline = state.withLock({ $0.deadlineToArm() }) else { return }
+        let now = timers.now
+        guard let deadline = state.withLock({ $0.deadlineToArm(at: now) }) else { return }
         let token = timers.scheduleTimer(at: deadline) { [weak self] in self?.timerFired(deadline) }
         let stale = state.withLock { $0.noteArmed(token, for: deadline) }
         if let stale { timers.cancelTimer(stale) }
@@ -265,13 +274,16 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     private func timerFired(_ deadline: WireInstant) {
         // The coarse clock may lag behind the deadline that has just passed.
         let now = max(timers.now, deadline)
+        var mustCut = false
         let next = state.withLock { state in
             state.noteFired(deadline)
             guard !state.isOver else { return DriverSteps() }
             state.core.advance(to: now)
+            mustCut = state.isTimeToCut(at: now)
             return state.settle(.immediate, grewFrom: 0)
         }
         carryOut(next)
+        if mustCut { stream.close() }
     }
 
     private func end(_ error: LinkError?) {

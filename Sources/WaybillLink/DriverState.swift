@@ -39,8 +39,12 @@ struct DriverState<Core: ProtocolCore>: Sendable {
 
     private var isDelivering = false
     private(set) var isOver = false
+    /// Whether the peer is not held back.
+    var isReading = true
     private var pendingEnd: LinkError??
 
+    /// When the stream is closed even though bytes are left, once the core is done.
+    private var cutDeadline: WireInstant?
     private var armedDeadline: WireInstant?
     private var armedToken: UInt64?
 
@@ -68,7 +72,9 @@ struct DriverState<Core: ProtocolCore>: Sendable {
         if count > waiting { messagesWaiting += 1 }
         if count > 0 || core.isFinished { next.formUnion(stepToWrite(urgency)) }
         if core.hasEvents, !isDelivering { next.insert(.deliver) }
-        if let wanted = core.deadline, armedDeadline.map({ wanted < $0 }) ?? true {
+        if core.isFinished {
+            if count > 0 || !writing.isEmpty { next.insert(.rearm) }
+        } else if let wanted = core.deadline, armedDeadline.map({ wanted < $0 }) ?? true {
             next.insert(.rearm)
         }
         return next
@@ -172,8 +178,12 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     // MARK: Timers
 
     /// The deadline to arm now, if the armed one does not come first.
-    mutating func deadlineToArm() -> WireInstant? {
-        guard !isOver, let wanted = core.deadline else { return nil }
+    mutating func deadlineToArm(at now: WireInstant) -> WireInstant? {
+        guard !isOver else { return nil }
+        if core.isFinished, cutDeadline == nil {
+            cutDeadline = now.advanced(by: Driver<Core>.closingPatience)
+        }
+        guard let wanted = cutDeadline ?? core.deadline else { return nil }
         if let armedDeadline, armedDeadline <= wanted { return nil }
         armedDeadline = wanted
         return wanted
@@ -185,6 +195,11 @@ struct DriverState<Core: ProtocolCore>: Sendable {
         guard armedDeadline == deadline, !isOver else { return token }
         defer { armedToken = token }
         return armedToken
+    }
+
+    /// Whether a peer that does not read has had its time: nobody waits for it any longer.
+    func isTimeToCut(at now: WireInstant) -> Bool {
+        core.isFinished && (cutDeadline.map { $0 <= now } ?? false)
     }
 
     mutating func noteFired(_ deadline: WireInstant) {

@@ -26,8 +26,9 @@ package final class WebSocketStream: ByteStream {
         var readCount = 0
         var isReading = true
         var isPumping = false
-        var isReadableAgain = false
-        /// Whether this side ends it, and whether that is left to the closing handshake.
+        /// Whether there is news for the receiver: more to read, or reading that got somewhere.
+        var hasNews = false
+        /// Whether this side ends it, and whether it has been closed: nobody reads any more then.
         var isClosing = false
         var hasBegunToClose = false
         /// How it ended, once it did.
@@ -125,7 +126,11 @@ package final class WebSocketStream: ByteStream {
             }
         }
         guard !pieces.isEmpty else { return }
-        state.withLock { $0.inbox += pieces }
+        state.withLock { state in
+            guard !state.hasBegunToClose else { return }
+            state.inbox += pieces
+            state.hasNews = true
+        }
         pump()
     }
 
@@ -166,32 +171,28 @@ package final class WebSocketStream: ByteStream {
     }
 
     /// Tells the receiver what there is, one caller at a time.
+    ///
+    /// A receiver that leaves something unread is told again only if it has read at all, however much: it
+    /// takes so many bytes in a turn, and knows nothing of the pieces they came in.
     private func pump() {
-        var lastCount = -1
         while true {
             let step: Step? = state.withLock { state in
-                guard !state.isPumping else {
-                    state.isReadableAgain = true
-                    return nil
-                }
-                guard let receiver = state.receiver else { return nil }
-                state.isReadableAgain = false
-                if !state.inbox.isEmpty, state.isReading, state.inbox.count != lastCount {
-                    lastCount = state.inbox.count
+                guard !state.isPumping, let receiver = state.receiver else { return nil }
+                if !state.inbox.isEmpty {
+                    guard state.isReading, state.hasNews else { return nil }
+                    state.hasNews = false
                     state.isPumping = true
                     return .readable(receiver)
                 }
-                guard state.inbox.isEmpty, case .some(let end) = state.end else { return nil }
+                guard case .some(let end) = state.end else { return nil }
                 state.receiver = nil
                 return .ended(receiver, end)
             }
             switch step {
             case .readable(let receiver):
                 receiver.streamIsReadable()
-                state.withLock { state in
-                    state.isPumping = false
-                    if state.isReadableAgain { lastCount = -1 }
-                }
+                // Whoever came meanwhile has left its news behind.
+                state.withLock { $0.isPumping = false }
             case .ended(let receiver, let error): return receiver.streamDidEnd(error)
             case nil: return
             }
@@ -252,6 +253,9 @@ package final class WebSocketStream: ByteStream {
                 state.readCount = 0
                 state.inbox.removeFirst()
             }
+            // An empty part of an array would keep the whole of it, and the memory of all its pieces.
+            if state.inbox.isEmpty { state.inbox = [] }
+            if filled > 0 { state.hasNews = true }
             return filled
         }
         return count > 0 ? .bytes(count) : .nothing
@@ -261,10 +265,19 @@ package final class WebSocketStream: ByteStream {
     package func scheduleFlush() -> Bool { false }
 
     package func setReading(_ isReading: Bool) {
-        state.withLock { $0.isReading = isReading }
-        driver.setReading(isReading)
-        driver.withCore { core, now in core.holdReading(!isReading, at: now) }
+        let isClosed = state.withLock { state in
+            state.isReading = isReading
+            if isReading { state.hasNews = true }
+            return state.hasBegunToClose
+        }
+        guard !isClosed else { return }
+        holdPeer(!isReading)
         if isReading { pump() }
+    }
+
+    private func holdPeer(_ isHeld: Bool) {
+        driver.setReading(!isHeld)
+        driver.withCore { core, now in core.holdReading(isHeld, at: now) }
     }
 
     package func finishWriting() {
@@ -274,11 +287,18 @@ package final class WebSocketStream: ByteStream {
 
     package func close() {
         let mustCut = state.withLock { state in
-            defer { state.isClosing = true }
-            guard state.isClosing, !state.hasBegunToClose else { return true }
-            state.hasBegunToClose = true
-            return false
+            // Nothing more is read, and an end that waited behind it is now this side's own.
+            state.inbox = []
+            state.readCount = 0
+            if case .some = state.end { state.end = .some(nil) }
+            defer {
+                state.isClosing = true
+                state.hasBegunToClose = true
+            }
+            return !state.isClosing || state.hasBegunToClose
         }
-        if mustCut { driver.close() }
+        // A peer that is held back could not be heard closing.
+        if mustCut { driver.close() } else { holdPeer(false) }
+        pump()
     }
 }

@@ -23,6 +23,12 @@ final class WebSocketSession: Sendable {
         /// How many bytes of messages wait for the reader, and whether the peer is held back for it.
         var waitingSize = 0
         var isHeld = false
+        /// Whether the stream has been told so, and whether somebody is telling it.
+        var isHeldBelow = false
+        var isTelling = false
+        /// Whether this side closes, and whether anybody is left to read.
+        var isClosing = false
+        var isAbandoned = false
         var isRead = false
         var closure: WebSocket.Closure?
         var pings: [UInt64: Promise<Void>] = [:]
@@ -130,22 +136,41 @@ final class WebSocketSession: Sendable {
 
     private func deliver(_ batch: [WebSocket.Message]) {
         guard !batch.isEmpty else { return }
-        let size = batch.reduce(0) { $0 + $1.byteCount }
-        let mustHold = state.withLock { state in
-            state.waitingSize += size
-            guard !state.isHeld, state.waitingSize > configuration.maximumWaitingSize else {
-                return false
-            }
-            state.isHeld = true
+        let isWanted = state.withLock { state in
+            guard !state.isAbandoned else { return false }
+            state.waitingSize += Self.size(of: batch)
+            if state.waitingSize > configuration.maximumWaitingSize { state.isHeld = true }
             return true
         }
-        if mustHold { setReading(false) }
+        guard isWanted else { return }
+        tellReading()
         waiting.append { $0 += batch }
     }
 
-    private func setReading(_ isReading: Bool) {
-        driver.setReading(isReading)
-        driver.withCore { core, now in core.holdReading(!isReading, at: now) }
+    /// What messages take up: the array around an empty one is memory, too.
+    private static func size(of messages: some Collection<WebSocket.Message>) -> Int {
+        messages.reduce(0) { $0 + $1.byteCount + 64 }
+    }
+
+    /// Tells the stream and the core whether the peer is to be held back, one caller at a time.
+    ///
+    /// The reader and the link's thread decide in turns; told side by side, what was decided first could
+    /// come last, and stay.
+    private func tellReading() {
+        while true {
+            let change: Bool? = state.withLock { state in
+                // A peer that is held back could not be heard closing.
+                let isHeld = state.isHeld && !state.isClosing
+                guard !state.isTelling, isHeld != state.isHeldBelow else { return nil }
+                state.isTelling = true
+                state.isHeldBelow = isHeld
+                return isHeld
+            }
+            guard let isHeld = change else { return }
+            driver.setReading(!isHeld)
+            driver.withCore { core, now in core.holdReading(isHeld, at: now) }
+            state.withLock { $0.isTelling = false }
+        }
     }
 
     private func finish(_ closure: WebSocketClosure) {
@@ -210,10 +235,15 @@ final class WebSocketSession: Sendable {
     }
 
     private func notePong(_ payload: ByteSlice) {
+        let bytes = payload.bytes
+        guard bytes.count == 8 else { return }
+        let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        // The peer may answer the last of several pings only (RFC 6455, 5.5.3).
         let found = state.withLock { state in
-            state.pings.first { Self.payload($0.key) == payload.bytes }?.value
+            guard number <= state.lastPing else { return [Promise<Void>]() }
+            return state.pings.filter { $0.key <= number }.map(\.value)
         }
-        found?.resolve(.success(()))
+        for pong in found { pong.resolve(.success(())) }
     }
 
     private static func payload(_ number: UInt64) -> [UInt8] {
@@ -231,10 +261,9 @@ final class WebSocketSession: Sendable {
     }
 
     func endReading(unused: ArraySlice<WebSocket.Message>) {
-        let size = unused.reduce(0) { $0 + $1.byteCount }
         state.withLock { state in
             state.isRead = false
-            state.waitingSize += size
+            state.waitingSize += Self.size(of: unused)
         }
         waiting.putBack(unused)
     }
@@ -242,16 +271,11 @@ final class WebSocketSession: Sendable {
     /// Takes all that waits; nil at the end.
     func take() async throws -> [WebSocket.Message]? {
         guard let batch = try await waiting.take() else { return nil }
-        let size = batch.reduce(0) { $0 + $1.byteCount }
-        let mayGoOn = state.withLock { state in
-            state.waitingSize -= size
-            guard state.isHeld, state.waitingSize <= configuration.maximumWaitingSize else {
-                return false
-            }
-            state.isHeld = false
-            return true
+        state.withLock { state in
+            state.waitingSize -= Self.size(of: batch)
+            if state.waitingSize <= configuration.maximumWaitingSize { state.isHeld = false }
         }
-        if mayGoOn { setReading(true) }
+        tellReading()
         return batch
     }
 
@@ -267,8 +291,8 @@ final class WebSocketSession: Sendable {
         } catch {
             throw WaybillError.webSocketSend(error)
         }
-        // A peer that is held back could not be heard closing.
-        setReading(true)
+        state.withLock { $0.isClosing = true }
+        tellReading()
         // Not to be cut short: the core's own timers bound it.
         await Task { @concurrent [ended] in try? await ended.value() }.value
         #if os(Linux)
@@ -279,7 +303,11 @@ final class WebSocketSession: Sendable {
     /// Closes without waiting, when nobody refers to the connection any longer.
     func abandon() {
         driver.withCore(.immediate) { core, now in try? core.close(.goingAway, at: now) }
-        setReading(true)
+        state.withLock { state in
+            state.isClosing = true
+            state.isAbandoned = true
+        }
+        tellReading()
     }
 }
 

@@ -64,6 +64,47 @@ import WireCore
         #expect(two.heardRight.events.count == 3)
     }
 
+    @Test("A peer that does not read what is left when the core is done is cut off after a time")
+    func deafPeer() {
+        let two = Two(capacity: 10)
+        two.right.setReading(false)
+        two.left.withCore { core, _ in
+            core.send("more than the stream takes")
+            core.isFinished = true
+        }
+        two.timers.advance(by: .milliseconds(4_999))
+        #expect(two.heardLeft.ends.isEmpty)
+        two.timers.advance(by: .milliseconds(1))
+        #expect(two.heardLeft.ends == [nil])
+        #expect(two.timers.count == 0)
+    }
+
+    @Test("A receiver that stops reading in its turn is not read for")
+    func pausedInTurn() {
+        let two = Two(capacity: 1 << 20)
+        let counts = Locked<[Int]>([])
+        let pair = ByteStreamPair()
+        let timers = ManualTimers()
+        let reader = Driver(core: LineCore(), stream: pair.second, timers: timers)
+        let writer = Driver(core: LineCore(), stream: pair.first, timers: timers)
+        writer.start(two.heardLeft.handler)
+        let line = String(repeating: "z", count: 1_023)
+        writer.withCore { core, _ in for _ in 0..<512 { core.send(line) } }
+        reader.start(
+            .init(
+                receive: { [weak reader] events in
+                    counts.withLock { $0.append(events.count) }
+                    reader?.setReading(false)
+                },
+                end: { _ in }
+            )
+        )
+        // One read of 64 KiB.
+        #expect(counts.withLock { $0 } == [64])
+        while counts.withLock({ $0.reduce(0, +) }) < 512 { reader.setReading(true) }
+        #expect(counts.withLock { $0 } == Array(repeating: 64, count: 8))
+    }
+
     @Test("The core is told the time when its deadline has come, and an earlier deadline wins")
     func deadlines() {
         let two = Two()

@@ -102,14 +102,69 @@ final class Peer: Dialer {
     }
 
     func connect(
+        through dialer: (any Dialer)? = nil,
         _ configure: (inout WebSocket.Configuration) -> Void = { _ in }
     ) async throws -> WebSocket {
         var configuration = WebSocket.Configuration()
         configure(&configuration)
+        var environment = environment
+        if let dialer { environment.dialer = dialer }
         return try await WebSocket.connect(
             to: .init(string: "ws://example.com/chat?room=1") ?? .init(filePath: "/"),
             configuration: configuration,
             environment: environment
         )
+    }
+}
+
+/// Does something just before a stream hears that the peer is to be held back.
+struct HookedDialer: Dialer {
+    let base: any Dialer
+    let onHold: @Sendable () -> Void
+
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        Stream(
+            base: try await base.dial(endpoint, timeout: timeout, timers: timers),
+            onHold: onHold
+        )
+    }
+
+    private final class Stream: ByteStream {
+        private let base: any ByteStream
+        private let onHold: @Sendable () -> Void
+
+        init(base: any ByteStream, onHold: @escaping @Sendable () -> Void) {
+            self.base = base
+            self.onHold = onHold
+        }
+
+        func start(_ receiver: any ByteStreamReceiver) { base.start(receiver) }
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+            try base.write(bytes)
+        }
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            try base.read(into: space)
+        }
+        func scheduleFlush() -> Bool { base.scheduleFlush() }
+        func setReading(_ isReading: Bool) {
+            if !isReading { onHold() }
+            base.setReading(isReading)
+        }
+        func finishWriting() { base.finishWriting() }
+        func close() { base.close() }
+    }
+}
+
+/// Runs something on a thread of its own, which may wait for others.
+func onThread(_ body: @escaping @Sendable () -> Void) async {
+    await withCheckedContinuation { continuation in
+        Thread.detachNewThread {
+            body()
+            continuation.resume()
+        }
     }
 }

@@ -177,6 +177,48 @@ struct WebSocketTests {
         try await socket.close()
     }
 
+    @Test("Messages without a byte take up memory, too, and hold the peer back")
+    func holdsBackEmptyMessages() async throws {
+        let peer = Peer(capacity: 4_096)
+        let socket = try await peer.connect { $0.maximumWaitingSize = 10_000 }
+        peer.act { core, _ in
+            for _ in 0..<50_000 { try? core.send(.text, [] as [UInt8]) }
+        }
+        #expect(peer.unsentByteCount > 80_000)
+        var iterator = socket.messages.makeAsyncIterator()
+        for _ in 0..<50_000 { #expect(try await iterator.next() == .text("")) }
+        #expect(peer.unsentByteCount == 0)
+    }
+
+    @Test("A reader that makes room just as the peer is to be held back does not lose it")
+    func holdsBackInTurn() async throws {
+        let peer = Peer()
+        let mayRead = Locked(false)
+        let hasRead = Locked(false)
+        let hook = HookedDialer(base: peer) {
+            mayRead.withLock { $0 = true }
+            while !hasRead.withLock({ $0 }) { sched_yield() }
+        }
+        let socket = try await peer.connect(through: hook) { $0.maximumWaitingSize = 1_000 }
+        let reader = Task {
+            var iterator = socket.messages.makeAsyncIterator()
+            while !mayRead.withLock({ $0 }) { await Task.yield() }
+            let first = try await iterator.next()
+            hasRead.withLock { $0 = true }
+            return [first, try await iterator.next(), try await iterator.next()]
+                .map { $0?.byteCount }
+        }
+        // The second message is over the limit. Before the stream hears of it, the reader takes the first.
+        for count in [900, 901, 1] {
+            await onThread {
+                peer.act { core, _ in
+                    try? core.send(.binary, [UInt8](repeating: 1, count: count))
+                }
+            }
+        }
+        #expect(try await reader.value == [900, 901, 1])
+    }
+
     @Test("Sending waits while the peer does not read, and ends when the task is cancelled")
     func backPressure() async throws {
         let peer = Peer(capacity: 65_536)
@@ -240,6 +282,42 @@ struct WebSocketTests {
         }
         let error = await #expect(throws: WaybillError.self) { try await task.value }
         #expect(error?.code == .timedOut)
+    }
+
+    @Test("A pong answers the pings before its own, too (RFC 6455, 5.5.3)")
+    func lastPong() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect { $0.pingInterval = nil }
+        peer.pair.second.setReading(false)
+        // Both have to be on their way: `ping` sends before it suspends.
+        let first = Task { @MainActor in try await socket.ping() }
+        let second = Task { @MainActor in try await socket.ping() }
+        await Task { @MainActor in }.value
+        peer.act { core, _ in
+            try? core.sendFragment(.pong, [0, 0, 0, 0, 0, 0, 0, 9] as [UInt8], isFinal: true)
+            try? core.sendFragment(.pong, [0, 0, 0, 0, 0, 0, 0, 2] as [UInt8], isFinal: true)
+        }
+        #expect(try await first.value == .zero)
+        #expect(try await second.value == .zero)
+    }
+
+    @Test("A peer that does not read cannot keep a close waiting for ever")
+    func closingDeafPeer() async throws {
+        let peer = Peer(capacity: 1_000)
+        let socket = try await peer.connect()
+        peer.pair.second.setReading(false)
+        try await socket.send([UInt8](repeating: 1, count: 100_000))
+        let isDone = Locked(false)
+        let closing = Task {
+            try await socket.close()
+            isDone.withLock { $0 = true }
+        }
+        while !isDone.withLock({ $0 }) {
+            peer.clock.advance(by: .seconds(5))
+            await Task.yield()
+        }
+        try await closing.value
+        #expect(socket.closure?.code == .abnormalClosure)
     }
 
     @Test("Silence is answered with a ping, and silence after that with the end")

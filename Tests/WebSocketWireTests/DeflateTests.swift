@@ -4,7 +4,11 @@ import WireCore
 import WireTestSupport
 
 /// Compression (RFC 7692), with the system's zlib.
-@Suite("RFC 7692: permessage-deflate", .enabled(if: Compression.isAvailable, "no zlib here"))
+@Suite(
+    "RFC 7692: permessage-deflate",
+    .enabled(if: Compression.isAvailable, "no zlib here"),
+    .timeLimit(.minutes(1))
+)
 struct DeflateTests {
     private static func client(
         _ extensions: String = "permessage-deflate",
@@ -132,6 +136,48 @@ struct DeflateTests {
         var reader = try Self.client()
         reader.receive(fresh.sent())
         #expect(reader.events() == [.closed(.violation(.invalidText))])
+    }
+
+    @Test("The limit is exact to the byte, and may be as high as a number can be")
+    func exactLimit() throws {
+        for size in [1, 1_023, 1_024, 1_025, 10_000] {
+            let payload = [UInt8](repeating: 7, count: size)
+            for limit in [size - 1, size, size + 1, .max] {
+                var server = try pairedServer(with: "")
+                try server.core.send(.binary, payload)
+                let frame = server.sent()
+                for pieces in [[frame], frame.map { [$0] }] {
+                    var client = try Self.client(maximumMessageSize: limit)
+                    for piece in pieces { client.receive(piece) }
+                    let expected: WebSocketEvent =
+                        limit >= size
+                        ? .binary(payload)
+                        : .closed(.violation(.messageTooBig(maximum: limit)))
+                    #expect(client.events() == [expected], "\(size) of \(limit)")
+                }
+            }
+        }
+    }
+
+    @Test("Blocks that say they are the last may come by the hundred thousand (7.2.3.4)")
+    func finalBlocks() throws {
+        // An empty last block in two bytes, over and over, then "Hello" that refers back across them.
+        let empty = Array(repeating: [0x03, 0x00] as [UInt8], count: 200_000).flatMap { $0 }
+        // With a full window before them, which each has to keep.
+        var server = try pairedServer(with: "")
+        try server.core.send(.binary, [UInt8](repeating: 0, count: 40_000))
+        var client = try Self.client()
+        client.receive(server.sent())
+        _ = client.events()
+        client.receive(
+            Frame.server(
+                .text,
+                Hex("F2 48 CD C9 C9 07 00 00 00 FF FF").bytes + empty
+                    + Hex("F2 00 11 00 00").bytes,
+                isCompressed: true
+            )
+        )
+        #expect(client.events() == [.text("HelloHello")])
     }
 
     @Test("Data that is not deflate's fails the connection")

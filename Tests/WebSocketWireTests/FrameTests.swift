@@ -117,6 +117,14 @@ import WireTestSupport
         }
     }
 
+    @Test("The announcement of a message without limit takes no memory by itself")
+    func announcement() throws {
+        var reader = WebSocketReader(role: .client, maximumMessageSize: .max)
+        var buffer = ReceiveBuffer(capacity: 16)
+        buffer.append(Hex("82 7F 7F FF FF FF FF FF FF FF 01").bytes)
+        #expect(try reader.next(&buffer) == nil)
+    }
+
     @Test("A client masks every frame with its key; a server masks none (5.3)")
     func masking() throws {
         var client = try SocketHarness.open()

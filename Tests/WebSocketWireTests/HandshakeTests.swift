@@ -255,6 +255,7 @@ import WireTestSupport
         "A server refuses what is no opening handshake (4.2.1)",
         arguments: [
             ("POST / HTTP/1.1", "Host: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n", 400),
+            ("GET / HTTP/1.0", "Host: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n", 400),
             ("GET / HTTP/1.1", "Upgrade: websocket\r\nConnection: Upgrade\r\n", 400),
             ("GET / HTTP/1.1", "Host: h\r\nConnection: Upgrade\r\n", 400),
             ("GET / HTTP/1.1", "Host: h\r\nUpgrade: websocket\r\n", 400),

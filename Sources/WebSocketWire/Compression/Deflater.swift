@@ -58,10 +58,14 @@ final class Deflater: @unchecked Sendable {
                     &produced
                 )
                 hasFailed = result != WAYBILL_ZLIB_OK
-                isFlushed = produced < target.count
+                isFlushed = produced < target.count && consumed == left.count
                 return produced
             }
-            guard !hasFailed else { return nil }
+            guard !hasFailed else {
+                // The peer will not see what the context now holds.
+                _ = waybill_deflater_reset(stream)
+                return nil
+            }
             left = UnsafeRawBufferPointer(rebasing: left.dropFirst(consumed))
         }
         if !keepsContext { _ = waybill_deflater_reset(stream) }

@@ -40,8 +40,8 @@ final class Inflater: @unchecked Sendable {
         var left = piece
         while true {
             // One byte more than allowed is enough to know.
-            let allowed = limit - output.count + 1
-            let space = min(max(left.count * 2, 1_024), allowed)
+            let allowed = max(limit - output.count, 0)
+            let space = min(max(left.count * 2, 1_024), allowed < .max ? allowed + 1 : allowed)
             var consumed = 0
             var produced = 0
             var result = WAYBILL_ZLIB_OK

@@ -83,7 +83,6 @@ extension WebSocketConnection {
     // MARK: Receiving
 
     mutating func receiveFrames(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
-        payOwedPong()
         while true {
             do throws(WebSocketViolation) {
                 guard let input = try reader.next(&buffer) else { return }
@@ -113,7 +112,8 @@ extension WebSocketConnection {
         payload.withUnsafeBytes { writer.write(.pong, $0) }
     }
 
-    private mutating func payOwedPong() {
+    /// Answers the last of the pings that came while too much was waiting.
+    mutating func payOwedPong() {
         guard let payload = owedPong, isOpen, writer.outbound.count < Self.pongLimit else { return }
         owedPong = nil
         payload.withUnsafeBytes { writer.write(.pong, $0) }

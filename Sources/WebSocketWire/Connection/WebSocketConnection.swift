@@ -77,8 +77,15 @@ package struct WebSocketConnection: ProtocolCore {
 
     package var outbound: ByteWriter {
         get { writer.outbound }
-        set { writer.outbound = newValue }
-        _modify { yield &writer.outbound }
+        set {
+            writer.outbound = newValue
+            payOwedPong()
+        }
+        _modify {
+            yield &writer.outbound
+            // Whoever has taken bytes has made room for it.
+            payOwedPong()
+        }
     }
 
     package var isFinished: Bool {

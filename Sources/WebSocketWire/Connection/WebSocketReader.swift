@@ -18,6 +18,9 @@ package struct WebSocketReader: Sendable {
         var isCompressed: Bool
     }
 
+    /// How much memory the announcement of a message is worth: 16 MiB.
+    private static let reservationLimit = 16 << 20
+
     private let role: WebSocketRole
     private let maximumMessageSize: Int
     private let inflater: Inflater?
@@ -183,7 +186,8 @@ package struct WebSocketReader: Sendable {
             used = available
         }
         guard available == header.payloadByteCount else {
-            buffer.reserve(total: header.payloadByteCount)
+            // No more than that on the peer's word alone; beyond, the buffer doubles as bytes come.
+            buffer.reserve(total: min(header.payloadByteCount, Self.reservationLimit))
             return nil
         }
         guard message.kind == .binary || text.isComplete else { throw .invalidText }

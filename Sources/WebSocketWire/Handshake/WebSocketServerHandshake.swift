@@ -5,7 +5,7 @@ package enum WebSocketServerHandshake {
     /// Why a request is no opening handshake, with the answer to it.
     package static func refusal(of request: HTTPRequestHead) -> HTTPResponseHead? {
         let headers = request.headers
-        guard request.method == "GET", headers.all("host").count == 1,
+        guard request.method == "GET", !request.isVersion1_0, headers.all("host").count == 1,
             headers.contains("upgrade", member: "websocket"),
             headers.contains("connection", member: "upgrade"),
             headers.all("sec-websocket-key").count == 1,
