@@ -1,5 +1,5 @@
-public import Waybill
 import STOMPWire
+public import Waybill
 
 /// How a ``STOMPTransport`` behaves; an entry's own options win over these.
 public struct STOMPConfiguration: Sendable {

@@ -35,7 +35,9 @@ enum STOMPMapping {
             throw unsupported("client identifiers", request)
         }
         guard options.will == nil else { throw unsupported("wills", request) }
-        guard options.cleanStart == nil else { throw unsupported("sessions to start clean", request) }
+        guard options.cleanStart == nil else {
+            throw unsupported("sessions to start clean", request)
+        }
         var headers = request.headers
         // What an interceptor or an entry says wins over the configuration.
         func take(_ name: String) -> String? {
@@ -256,7 +258,8 @@ enum STOMPMapping {
     /// STOMP has no codes: whether a refusal is about credentials shows only in its words.
     private static func isAboutCredentials(_ frame: STOMPErrorFrame) -> Bool {
         let words = [
-            "access refused", "access denied", "access_refused", "password", "passcode", "credential",
+            "access refused", "access denied", "access_refused", "password", "passcode",
+            "credential",
             "authenticat", "authoriz", "unauthorized", "login",
         ]
         let body = String(decoding: frame.body.prefix(1_024), as: UTF8.self)

@@ -87,7 +87,7 @@ struct STOMPServerTests {
             .messages(.subscribe(queue, .auto))
         let redelivered = try await collect(2, again)
         #expect(redelivered.map(\.text) == ["a", "c"])
-        #expect(redelivered.allSatisfy(\.isDuplicate))
+        #expect(redelivered.allSatisfy { $0.isDuplicate })
         await other.shutdown()
     }
 
