@@ -86,7 +86,11 @@ let package = Package(
         ),
         source(
             "WaybillTesting",
-            ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"]
+            [
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WebSocketWire",
+                "HTTPWire",
+                "MQTTWire", "STOMPWire", "WireCore",
+            ]
         ),
 
         // Examples, compiled and run by the test command.
@@ -140,6 +144,13 @@ let package = Package(
             [
                 "Waybill", "WaybillMQTT", "WaybillLink", "WaybillTesting", "MQTTWire", "WireCore",
                 "WireTestSupport",
+            ]
+        ),
+        tests(
+            "WaybillSTOMPTests",
+            [
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WaybillSession",
+                "WaybillTesting", "STOMPWire", "WireCore", "WireTestSupport",
             ]
         ),
         tests(

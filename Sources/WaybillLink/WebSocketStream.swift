@@ -1,15 +1,6 @@
 package import WebSocketWire
 import WireCore
 
-/// How the bytes of a stream are cut into the messages of a WebSocket.
-package enum WebSocketUnits: Sendable {
-    /// Anywhere, as binary messages (MQTT 5, 6.0.0-2).
-    case anywhere
-    /// One unit of the protocol above in each message, as text where it is UTF-8 and binary where it is
-    /// not; the closure gives the length of the first unit, zero if it is not complete.
-    case each(@Sendable (UnsafeRawBufferPointer) -> Int)
-}
-
 /// A byte stream that runs through a WebSocket: the tunnel for MQTT and STOMP alike.
 ///
 /// Below is one driver with the WebSocket core; above, it looks like any other stream. What is written
@@ -36,14 +27,12 @@ package final class WebSocketStream: ByteStream {
         var opening: Result<WebSocketOpening, LinkError>?
         var opener: CheckedContinuation<Void, Never>?
         var closure: WebSocketClosure?
+        var units: WebSocketUnits
+        var closingCode = WebSocketCloseCode.normalClosure
     }
 
-    private let state = Locked(State())
+    private let state: Locked<State>
     private let driver: Driver<WebSocketConnection>
-    private let units: WebSocketUnits
-
-    /// The longest message that is cut ``WebSocketUnits/anywhere``: 64 KiB.
-    private static let messageSize = 65_536
 
     package init(
         core: WebSocketConnection,
@@ -51,8 +40,19 @@ package final class WebSocketStream: ByteStream {
         stream: any ByteStream,
         timers: any TimerSource
     ) {
-        self.units = units
+        state = Locked(State(units: units))
         driver = Driver(core: core, stream: stream, timers: timers)
+    }
+
+    /// Cuts what is written from now on into other messages: a server learns only from the request what
+    /// the stream will carry.
+    package func setUnits(_ units: WebSocketUnits) {
+        state.withLock { $0.units = units }
+    }
+
+    /// Sets what a Close from this side says, instead of a normal closure.
+    package func setClosingCode(_ code: WebSocketCloseCode) {
+        state.withLock { $0.closingCode = code }
     }
 
     // MARK: Opening
@@ -207,12 +207,13 @@ package final class WebSocketStream: ByteStream {
     }
 
     package func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
-        if let end = state.withLock({ $0.end }) { throw end ?? .closed }
+        let (end, units) = state.withLock { ($0.end, $0.units) }
+        if let end { throw end ?? .closed }
         var taken = 0
         while taken < bytes.count, !driver.requestDrainNotice() {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[taken...])
-            let unit = UnsafeRawBufferPointer(rebasing: rest.prefix(length(of: rest)))
-            let kind = kind(of: unit)
+            let unit = UnsafeRawBufferPointer(rebasing: rest.prefix(units.length(of: rest)))
+            let kind = units.kind(of: unit)
             do throws(WebSocketSendError) {
                 // Copied out of memory that is only lent; the frame's mask would copy it anyway.
                 try driver.withCore { (core, _) throws(WebSocketSendError) in
@@ -225,17 +226,6 @@ package final class WebSocketStream: ByteStream {
             taken += unit.count
         }
         return taken
-    }
-
-    private func length(of bytes: UnsafeRawBufferPointer) -> Int {
-        guard case .each(let measure) = units else { return min(bytes.count, Self.messageSize) }
-        let length = measure(bytes)
-        return length > 0 ? min(length, bytes.count) : bytes.count
-    }
-
-    private func kind(of unit: UnsafeRawBufferPointer) -> WebSocketMessage.Kind {
-        guard case .each = units else { return .binary }
-        return UTF8Validation.scan(unit).isWellFormed ? .text : .binary
     }
 
     package func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
@@ -281,8 +271,11 @@ package final class WebSocketStream: ByteStream {
     }
 
     package func finishWriting() {
-        state.withLock { $0.isClosing = true }
-        driver.withCore(.immediate) { core, now in try? core.close(at: now) }
+        let code = state.withLock { state in
+            state.isClosing = true
+            return state.closingCode
+        }
+        driver.withCore(.immediate) { core, now in try? core.close(code, at: now) }
     }
 
     package func close() {

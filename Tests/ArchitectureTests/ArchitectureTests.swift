@@ -44,7 +44,10 @@ import Testing
         ],
         "WaybillMQTT": ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"],
         "WaybillSTOMP": ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"],
-        "WaybillTesting": ["Waybill", "WaybillMQTT", "WaybillLink", "MQTTWire", "WireCore"],
+        "WaybillTesting": [
+            "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WebSocketWire", "HTTPWire",
+            "MQTTWire", "STOMPWire", "WireCore",
+        ],
     ]
 
     /// What may be imported from outside, by target: only the link touches the system.

@@ -1,26 +1,57 @@
 import MQTTWire
+import STOMPWire
 import WaybillLink
 import WireCore
 
-/// An MQTT 3.1.1 and 5 broker inside the process, on 127.0.0.1: for tests and demonstrations.
+/// A broker inside the process, on 127.0.0.1: MQTT 3.1.1 and 5 and STOMP 1.0 to 1.2, over TCP and over
+/// WebSocket, for tests and demonstrations.
 ///
-/// It knows QoS 0 to 2, wildcards, shared subscriptions, retained messages, wills and credentials, and
-/// misbehaves on demand. It keeps no sessions across connections, and nothing on disk: it is no broker to
-/// rely on.
+/// It knows QoS 0 to 2, wildcards, shared subscriptions, retained messages, wills, queues, ack modes,
+/// transactions and credentials, and misbehaves on demand. It keeps no sessions across connections, and
+/// nothing on disk: it is no broker to rely on.
+///
+/// What is sent over one protocol reaches the subscribers of the other: the topic is the destination. A
+/// destination that begins with `/queue/` is a queue, whose messages go to one STOMP subscriber each and
+/// wait while there is none; every other one is a topic.
 public final class LoopbackBroker: Sendable {
+    /// A way to talk to the broker.
+    public enum Service: CaseIterable, Hashable, Sendable {
+        /// MQTT over TCP.
+        case mqtt
+        /// STOMP over TCP.
+        case stomp
+        /// MQTT over WebSocket, on the one port for WebSockets.
+        case mqttOverWebSocket
+        /// STOMP over WebSocket, on the one port for WebSockets.
+        case stompOverWebSocket
+    }
+
     /// How the broker behaves.
     public struct Configuration: Sendable {
-        /// The port; 0 takes any that is free.
+        /// The port for MQTT; 0 takes any that is free.
         public var port: UInt16 = 0
+        /// The port for STOMP; 0 takes any that is free.
+        public var stompPort: UInt16 = 0
+        /// The port for WebSockets; 0 takes any that is free.
+        public var webSocketPort: UInt16 = 0
         /// User names and passwords; none lets everybody in.
         public var credentials: [String: String] = [:]
-        /// The longest packet to accept, in bytes.
+        /// The longest packet, message or body to accept, in bytes.
         public var maximumPacketSize = 16 << 20
-        /// How many messages of QoS 1 and 2 a client may have under way; nil says nothing about it.
+        /// How many messages of QoS 1 and 2 an MQTT client may have under way; nil says nothing about it.
         public var receiveMaximum: UInt16?
         /// The keep alive in seconds that MQTT 5 clients must use; nil leaves it to them.
         public var serverKeepAlive: UInt16?
-        /// Is told each packet of each client in one line.
+        /// How often the broker beats and wants STOMP clients to beat, zero for not at all; nil does what
+        /// each client asks for.
+        public var stompHeartBeat: Duration?
+        /// How many messages a queue keeps; further ones are refused.
+        public var queueLimit = 10_000
+        /// Where messages go instead of where they were sent, by exact name.
+        ///
+        /// As with servers that work on what clients send and publish the outcome elsewhere.
+        public var relays: [String: String] = [:]
+        /// Is told each packet or frame of each client in one line.
         public var log: (@Sendable (String) -> Void)?
 
         /// The defaults.
@@ -28,68 +59,87 @@ public final class LoopbackBroker: Sendable {
     }
 
     private struct State: Sendable {
-        var listener: (any Sendable)?
-        var clients: [UInt64: LoopbackClient] = [:]
+        var listeners: [LoopbackListener] = []
+        var members: [UInt64: LoopbackMember] = [:]
         var lastClient: UInt64 = 0
         var faults = LoopbackFaults()
         var emptied: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let configuration: Configuration
+    let configuration: Configuration
     private let state = Locked(State())
-    private let exchange = Locked(LoopbackExchange())
+    let exchange = Locked(LoopbackExchange())
+    let destinations: Locked<LoopbackDestinations>
 
     /// Makes a broker; ``start()`` sets it going.
     public init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
+        destinations = Locked(LoopbackDestinations(queueLimit: configuration.queueLimit))
     }
 
-    #if os(Linux)
-        private var listener: TCPListener? { state.withLock { $0.listener as? TCPListener } }
+    // MARK: Listening
 
-        /// Listens.
-        /// - Throws: When the port is taken.
-        public func start() throws {
-            let listener = try TCPListener(port: configuration.port) { [weak self] stream in
-                self?.accept(stream)
+    /// Listens for all services.
+    /// - Throws: When a port is taken; nothing is listened on then.
+    public func start() throws {
+        let listeners = try LoopbackListener.listen(
+            (configuration.port, { [weak self] in self?.acceptMQTT($0) }),
+            (configuration.stompPort, { [weak self] in self?.acceptSTOMP($0) }),
+            (configuration.webSocketPort, { [weak self] in self?.acceptWebSocket($0) })
+        )
+        state.withLock { $0.listeners = listeners }
+    }
+
+    /// The port for MQTT over TCP; 0 before ``start()``.
+    public var port: UInt16 { port(for: .mqtt) }
+
+    /// The port of a service; 0 before ``start()``.
+    public func port(for service: Service) -> UInt16 {
+        let index =
+            switch service {
+            case .mqtt: 0
+            case .stomp: 1
+            case .mqttOverWebSocket, .stompOverWebSocket: 2
             }
-            state.withLock { $0.listener = listener }
+        return state.withLock {
+            $0.listeners.indices.contains(index) ? $0.listeners[index].port : 0
         }
+    }
 
-        /// The port that is listened on; 0 before ``start()``.
-        public var port: UInt16 { listener?.port ?? 0 }
+    /// Where MQTT clients connect to.
+    public var url: String { url(for: .mqtt) }
 
-        private func stopListening() {
-            let listener = listener
-            state.withLock { $0.listener = nil }
-            listener?.close()
-        }
-    #else
-        /// Listens.
-        /// - Throws: Always, as there is no listener on this platform yet.
-        public func start() throws {
-            throw LinkError.unsupported("the loopback broker")
-        }
-
-        /// The port that is listened on.
-        public var port: UInt16 { 0 }
-
-        private func stopListening() {}
-    #endif
-
-    /// Where clients connect to.
-    public var url: String { "mqtt://127.0.0.1:\(port)" }
+    /// Where clients of a service connect to.
+    public func url(for service: Service) -> String {
+        let scheme =
+            switch service {
+            case .mqtt: "mqtt"
+            case .stomp: "stomp"
+            case .mqttOverWebSocket, .stompOverWebSocket: "ws"
+            }
+        return "\(scheme)://127.0.0.1:\(port(for: service))"
+    }
 
     /// How many clients are connected.
-    public var connectionCount: Int { state.withLock { $0.clients.count } }
+    public var connectionCount: Int {
+        state.withLock { state in
+            state.members.values.count { member in
+                if case .opening = member { false } else { true }
+            }
+        }
+    }
 
     /// Stops listening, cuts every connection and waits until all are gone.
     public func stop() async {
-        stopListening()
+        let listeners = state.withLock { state in
+            defer { state.listeners = [] }
+            return state.listeners
+        }
+        for listener in listeners { listener.close() }
         dropConnections()
         await withCheckedContinuation { continuation in
             let isEmpty = state.withLock { state in
-                if state.clients.isEmpty { return true }
+                if state.members.isEmpty { return true }
                 state.emptied.append(continuation)
                 return false
             }
@@ -108,135 +158,96 @@ public final class LoopbackBroker: Sendable {
         set { state.withLock { $0.faults = newValue } }
     }
 
+    /// Whether the next request of a kind is answered with ERROR; it counts as answered.
+    func takeError(for request: LoopbackFaults.Request) -> Bool {
+        state.withLock { $0.faults.takeError(for: request) }
+    }
+
     /// Cuts every connection, without a word.
     public func dropConnections() {
-        for client in state.withLock({ Array($0.clients.values) }) { client.cut() }
+        for member in state.withLock({ Array($0.members.values) }) { member.cut() }
     }
 
-    /// Sends DISCONNECT to MQTT 5 clients and closes every connection.
+    /// Closes every connection in the protocol's own way: DISCONNECT to MQTT 5 clients, ERROR to STOMP
+    /// clients, and Close with code 1001 over WebSocket.
     public func disconnectClients() {
-        for client in state.withLock({ Array($0.clients.values) }) {
-            client.disconnect(.administrativeAction)
-        }
+        for member in state.withLock({ Array($0.members.values) }) { member.disconnect() }
     }
 
-    // MARK: Clients
+    // MARK: Members
 
-    private func accept(_ stream: any ByteStream) {
-        let (identifier, faults) = state.withLock { state in
+    func makeIdentifier() -> UInt64 {
+        state.withLock { state in
             state.lastClient += 1
-            return (state.lastClient, state.faults)
-        }
-        guard let timers = try? LinkEnvironment.system.makeTimers() else { return stream.close() }
-        let faulty =
-            faults.affectsBytes ? FaultyStream(stream, faults: faults, timers: timers) : stream
-        let client = LoopbackClient(
-            identifier: identifier,
-            stream: faulty,
-            timers: timers,
-            maximumPacketSize: configuration.maximumPacketSize,
-            isTracing: configuration.log != nil
-        )
-        state.withLock { $0.clients[identifier] = client }
-        client.start { [weak self] event in
-            self?.handle(event, of: client)
-        } onEnd: { [weak self] in
-            timers.invalidate()
-            self?.removed(client)
+            return state.lastClient
         }
     }
 
-    private func removed(_ client: LoopbackClient) {
+    func member(_ identifier: UInt64) -> LoopbackMember? {
+        state.withLock { $0.members[identifier] }
+    }
+
+    func add(_ member: LoopbackMember, as identifier: UInt64) {
+        state.withLock { $0.members[identifier] = member }
+    }
+
+    func remove(_ identifier: UInt64) {
         let waiting: [CheckedContinuation<Void, Never>] = state.withLock { state in
-            state.clients[client.identifier] = nil
-            guard state.clients.isEmpty else { return [] }
+            state.members[identifier] = nil
+            guard state.members.isEmpty else { return [] }
             defer { state.emptied = [] }
             return state.emptied
         }
         for continuation in waiting { continuation.resume() }
     }
 
-    private func handle(_ event: MQTTServerConnection.Event, of client: LoopbackClient) {
-        switch event {
-        case .connect(let connect): decide(connect, client)
-        case .publish(let publish): route(publish, payload: publish.payload, from: client)
-        case .subscribe(let subscribe): self.subscribe(subscribe, client)
-        case .unsubscribe(let unsubscribe):
-            let codes = exchange.withLock { $0.unsubscribe(unsubscribe.filters, client.identifier) }
-            let isCoded = client.version == .v5
-            client.send(
-                MQTTUnsuback(
-                    packetIdentifier: unsubscribe.packetIdentifier,
-                    reasonCodes: isCoded ? codes : []
-                )
-            )
-        case .trace(let trace):
-            let arrow = trace.isOutbound ? "→" : "←"
-            configuration.log?("client \(client.identifier) \(arrow) \(trace.text)")
-        case .closed(let closure):
-            exchange.withLock { $0.remove(client.identifier) }
-            var takesLeave = false
-            if case .disconnected(let packet) = closure {
-                takesLeave = packet.reasonCode != .disconnectWithWillMessage
-            }
-            if !takesLeave, let will = client.will { publish(will, from: client) }
-        }
-    }
-
-    private func decide(_ connect: MQTTConnect, _ client: LoopbackClient) {
+    /// The stream with the faults of the moment.
+    func faulty(_ stream: any ByteStream, _ timers: any TimerSource) -> any ByteStream {
         let faults = faults
-        if let refusal = faults.refusesConnections { return client.refuse(refusal.reasonCode) }
-        if !configuration.credentials.isEmpty {
-            let password = connect.password.map { String(decoding: $0, as: UTF8.self) }
-            guard let user = connect.userName, let password,
-                configuration.credentials[user] == password
-            else { return client.refuse(.badUserNameOrPassword) }
-        }
-        var connack = MQTTConnack()
-        if connect.version == .v5 {
-            connack.properties.receiveMaximum = configuration.receiveMaximum
-            connack.properties.serverKeepAlive = configuration.serverKeepAlive
-            connack.properties.maximumPacketSize = UInt32(clamping: configuration.maximumPacketSize)
-            if connect.clientIdentifier.isEmpty {
-                connack.properties.assignedClientIdentifier = "loopback-\(client.identifier)"
-            }
-        }
-        client.accept(connack, will: connect.will)
+        guard faults.affectsBytes else { return stream }
+        return FaultyStream(stream, faults: faults, timers: timers)
     }
 
-    private func subscribe(_ packet: MQTTSubscribe, _ client: LoopbackClient) {
-        let refused = faults.refusesSubscriptions
-        let codes = packet.subscriptions.map { subscription in
-            refused.contains(subscription.filter)
-                ? (client.version == .v5 ? MQTTReasonCode.notAuthorized : .unspecifiedError)
-                : MQTTReasonCode(rawValue: subscription.qualityOfService.rawValue)
-        }
-        let granted = zip(packet.subscriptions, codes).filter { !$0.1.isFailure }.map(\.0)
-        let identifier = packet.properties.subscriptionIdentifiers.first
-        let retained = exchange.withLock { exchange in
-            granted.flatMap { exchange.subscribe($0, identifier: identifier, client.identifier) }
-        }
-        client.send(MQTTSuback(packetIdentifier: packet.packetIdentifier, reasonCodes: codes))
-        for message in retained { client.send(message) }
+    func log(_ identifier: UInt64, isOutbound: Bool, _ text: String) {
+        // Seen from the broker: what it sends goes to the right.
+        configuration.log?("client \(identifier) \(isOutbound ? "→" : "←") \(text)")
     }
 
-    private func publish(_ will: MQTTWill, from client: LoopbackClient) {
-        var publish = MQTTPublish(
-            topic: will.topic,
-            qualityOfService: will.qualityOfService,
-            isRetained: will.isRetained,
-            properties: will.properties
-        )
-        publish.properties.willDelayInterval = nil
-        route(publish, payload: ByteSlice(copying: will.payload), from: client)
+    // MARK: Routing
+
+    /// Delivers what was sent to a topic to the subscribers of both protocols.
+    ///
+    /// - Parameters:
+    ///   - message: The message as STOMP subscribers get it.
+    ///   - publish: The same as MQTT subscribers get it; nil when its destination is no topic name.
+    ///   - payload: What MQTT subscribers get.
+    ///   - sender: Who sent it.
+    /// - Throws: `LoopbackFault` when its queue is full.
+    func route(
+        _ message: LoopbackMessage,
+        _ publish: MQTTPublish?,
+        payload: ByteSlice,
+        from sender: UInt64
+    ) throws(LoopbackFault) {
+        let deliveries = try destinations.withLock { destinations throws(LoopbackFault) in
+            try destinations.send(message)
+        }
+        deliver(deliveries)
+        guard let publish else { return }
+        let copies = exchange.withLock { exchange in
+            exchange.route(publish, payload: payload, from: sender)
+        }
+        for (identifier, message) in copies {
+            guard case .mqtt(let client)? = member(identifier) else { continue }
+            client.send(message)
+        }
     }
 
-    private func route(_ publish: MQTTPublish, payload: ByteSlice, from client: LoopbackClient) {
-        let deliveries = exchange.withLock { exchange in
-            exchange.route(publish, payload: payload, from: client.identifier)
+    /// Sends messages to STOMP clients.
+    func deliver(_ deliveries: [LoopbackDelivery]) {
+        for delivery in deliveries {
+            guard case .stomp(let client)? = member(delivery.client) else { continue }
+            client.send(delivery)
         }
-        guard !deliveries.isEmpty else { return }
-        let clients = state.withLock { $0.clients }
-        for (identifier, message) in deliveries { clients[identifier]?.send(message) }
     }
 }

@@ -19,7 +19,13 @@ struct LoopbackExchange: Sendable {
     private var retained: [String: Retained] = [:]
     /// What a client may have subscribed to, to find it when the client goes.
     private var filters: [UInt64: Set<String>] = [:]
+    /// What is to be published if a client goes without taking its leave.
+    private var wills: [UInt64: MQTTWill] = [:]
     private var turn = 0
+
+    mutating func setWill(_ will: MQTTWill?, of client: UInt64) {
+        wills[client] = will
+    }
 
     /// Adds a subscription, or replaces the client's one of the same filter.
     /// - Returns: The retained messages that it brings.
@@ -80,11 +86,13 @@ struct LoopbackExchange: Sendable {
     }
 
     /// Removes everything of a client.
-    mutating func remove(_ client: UInt64) {
+    /// - Returns: Its will.
+    mutating func remove(_ client: UInt64) -> MQTTWill? {
         for filter in filters.removeValue(forKey: client) ?? [] {
             let rest = (trie[filter] ?? []).filter { $0.client != client }
             trie[filter] = rest.isEmpty ? nil : rest
         }
+        return wills.removeValue(forKey: client)
     }
 
     /// Finds who gets a message, once each, at the best quality that any of its filters asks for.

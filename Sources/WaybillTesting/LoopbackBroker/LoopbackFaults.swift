@@ -21,12 +21,44 @@ public struct LoopbackFaults: Sendable {
             case .clientIdentifierNotValid: .clientIdentifierNotValid
             }
         }
+
+        /// What an ERROR frame says.
+        var message: String {
+            switch self {
+            case .serverUnavailable: "Server unavailable"
+            case .badUserNameOrPassword, .notAuthorized: "Access refused"
+            case .clientIdentifierNotValid: "Client identifier not valid"
+            }
+        }
+    }
+
+    /// What a STOMP client may ask for.
+    public enum Request: Hashable, Sendable {
+        /// CONNECT.
+        case connect
+        /// SEND.
+        case send
+        /// SUBSCRIBE.
+        case subscribe
+        /// UNSUBSCRIBE.
+        case unsubscribe
+        /// ACK and NACK.
+        case acknowledge
+        /// BEGIN, COMMIT and ABORT.
+        case transaction
     }
 
     /// Refuses connections with this reason.
     public var refusesConnections: Refusal?
-    /// Refuses subscriptions to these filters.
+    /// Refuses to switch to WebSocket, with this status and a body.
+    public var refusesUpgrades: Int?
+    /// Refuses subscriptions to these filters and destinations.
     public var refusesSubscriptions: Set<String> = []
+    /// Answers so many of the next requests of a kind with ERROR (STOMP), after which it closes; `.max`
+    /// for ever.
+    public var answersWithError: [Request: Int] = [:]
+    /// Does what is asked and answers no request with a receipt (STOMP).
+    public var withholdsReceipts = false
     /// Lets what clients send wait so long before it is read; for connections made from now on.
     public var delay = Duration.zero
     /// Writes at most so many bytes at once; for connections made from now on.
@@ -38,4 +70,11 @@ public struct LoopbackFaults: Sendable {
     public init() {}
 
     var affectsBytes: Bool { delay > .zero || splitsWrites != nil }
+
+    /// Whether the next request of a kind is answered with ERROR; it counts as answered.
+    mutating func takeError(for request: Request) -> Bool {
+        guard let count = answersWithError[request], count > 0 else { return false }
+        if count < .max { answersWithError[request] = count - 1 }
+        return true
+    }
 }

@@ -1,0 +1,193 @@
+import MQTTWire
+import STOMPWire
+import WaybillLink
+import WireCore
+
+extension LoopbackBroker {
+    func acceptSTOMP(_ stream: any ByteStream) {
+        guard let timers = try? LinkEnvironment.system.makeTimers() else { return stream.close() }
+        startSTOMP(faulty(stream, timers), timers, as: makeIdentifier())
+    }
+
+    /// Begins to serve a client over a stream that is open.
+    func startSTOMP(_ stream: any ByteStream, _ timers: any TimerSource, as identifier: UInt64) {
+        var settings = STOMPServerConnection.Configuration()
+        settings.limits.maximumBodyByteCount = configuration.maximumPacketSize
+        settings.isTracing = configuration.log != nil
+        let client = STOMPLoopbackClient(
+            identifier: identifier,
+            core: STOMPServerConnection(configuration: settings, at: timers.now),
+            stream: stream,
+            timers: timers
+        )
+        add(.stomp(client), as: identifier)
+        client.start { [weak self] event, client in
+            self?.handle(event, of: client)
+        } onEnd: { [weak self] in
+            timers.invalidate()
+            self?.remove(identifier)
+        }
+    }
+
+    private func handle(_ event: STOMPServerEvent, of client: STOMPLoopbackClient) {
+        switch event {
+        case .connect(let request): admit(request, client)
+        case .send(let destination, let frame, let transaction, let receipt):
+            let message = LoopbackMessage(
+                destination: configuration.relays[destination] ?? destination,
+                headers: LoopbackMessage.forwarded(frame.headers.list),
+                body: frame.body.bytes
+            )
+            serve(.send, client, receipt) { () throws(LoopbackFault) in
+                try carryOut(.send(message), of: client, in: transaction)
+            }
+        case .subscribe(let id, let destination, let ackMode, _, let receipt):
+            subscribe(id, destination, ackMode, receipt, client)
+        case .unsubscribe(let id, let receipt):
+            serve(.unsubscribe, client, receipt) { () throws(LoopbackFault) in
+                deliver(destinations.withLock { $0.unsubscribe(id, client.identifier) })
+            }
+        case .acknowledge(let acknowledgement, let receipt):
+            settle(acknowledgement, isAccepted: true, receipt, client)
+        case .refuse(let acknowledgement, let receipt):
+            settle(acknowledgement, isAccepted: false, receipt, client)
+        case .begin(let transaction, let receipt):
+            serve(.transaction, client, receipt) { () throws(LoopbackFault) in
+                destinations.withLock { $0.begin(transaction, client.identifier) }
+            }
+        case .commit(let transaction, let receipt):
+            serve(.transaction, client, receipt) { () throws(LoopbackFault) in
+                let steps = destinations.withLock { $0.end(transaction, client.identifier) }
+                for step in steps { try carryOut(step, of: client, in: nil) }
+            }
+        case .abort(let transaction, let receipt):
+            serve(.transaction, client, receipt) { () throws(LoopbackFault) in
+                _ = destinations.withLock { $0.end(transaction, client.identifier) }
+            }
+        case .disconnect: break
+        case .trace(let trace):
+            log(client.identifier, isOutbound: trace.isOutbound, trace.text)
+        case .closed:
+            deliver(destinations.withLock { $0.remove(client.identifier) })
+        }
+    }
+
+    private func admit(_ request: STOMPConnectRequest, _ client: STOMPLoopbackClient) {
+        if let refusal = faults.refusesConnections { return client.refuse(refusal.message, nil) }
+        if takeError(for: .connect) { return client.refuse("Refused on demand", nil) }
+        if !configuration.credentials.isEmpty {
+            guard let login = request.login, let passcode = request.passcode,
+                configuration.credentials[login] == passcode
+            else { return client.refuse("Access refused", nil) }
+        }
+        let heartBeat =
+            configuration.stompHeartBeat.map { STOMPHeartBeat(outgoing: $0, incoming: $0) }
+            ?? STOMPHeartBeat(
+                outgoing: request.heartBeat.incoming,
+                incoming: request.heartBeat.outgoing
+            )
+        client.withCore { core, now in
+            core.accept(
+                server: "waybill-loopback",
+                session: "loopback-\(client.identifier)",
+                heartBeat: heartBeat,
+                at: now
+            )
+        }
+    }
+
+    /// Does what a request asks for, then answers it.
+    private func serve(
+        _ request: LoopbackFaults.Request,
+        _ client: STOMPLoopbackClient,
+        _ receipt: String?,
+        _ work: () throws(LoopbackFault) -> Void
+    ) {
+        if takeError(for: request) { return client.refuse("Refused on demand", receipt) }
+        do throws(LoopbackFault) {
+            try work()
+        } catch {
+            return client.refuse(error.message, receipt)
+        }
+        if !faults.withholdsReceipts { client.answer(receipt) }
+    }
+
+    private func subscribe(
+        _ id: String,
+        _ destination: String,
+        _ ackMode: STOMPAckMode,
+        _ receipt: String?,
+        _ client: STOMPLoopbackClient
+    ) {
+        let version = client.withCore(.paced) { core, _ in core.version } ?? .v1_2
+        serve(.subscribe, client, receipt) { () throws(LoopbackFault) in
+            guard !faults.refusesSubscriptions.contains(destination) else {
+                throw .subscriptionRefused
+            }
+            let waiting = destinations.withLock {
+                $0.subscribe(id, destination, ackMode, version, client.identifier)
+            }
+            deliver(waiting)
+        }
+    }
+
+    private func settle(
+        _ acknowledgement: STOMPAcknowledgement,
+        isAccepted: Bool,
+        _ receipt: String?,
+        _ client: STOMPLoopbackClient
+    ) {
+        serve(.acknowledge, client, receipt) { () throws(LoopbackFault) in
+            try destinations.withLock { destinations throws(LoopbackFault) in
+                _ = try destinations.find(acknowledgement, client.identifier)
+            }
+            let step = LoopbackStep.settle(acknowledgement, isAccepted: isAccepted)
+            try carryOut(step, of: client, in: acknowledgement.transaction)
+        }
+    }
+
+    /// Takes a step at once, or keeps it for the end of its transaction.
+    private func carryOut(
+        _ step: LoopbackStep,
+        of client: STOMPLoopbackClient,
+        in transaction: String?
+    ) throws(LoopbackFault) {
+        if let transaction {
+            return destinations.withLock { $0.keep(step, in: transaction, client.identifier) }
+        }
+        switch step {
+        case .settle(let acknowledgement, let isAccepted):
+            let again = try destinations.withLock { destinations throws(LoopbackFault) in
+                try destinations.settle(
+                    acknowledgement,
+                    isAccepted: isAccepted,
+                    client.identifier
+                )
+            }
+            deliver(again)
+        case .send(let message):
+            try route(
+                message,
+                Self.publish(message),
+                payload: ByteSlice(copying: message.body),
+                from: client.identifier
+            )
+        }
+    }
+
+    /// A STOMP message as MQTT subscribers get it; nil when its destination is no topic name.
+    private static func publish(_ message: LoopbackMessage) -> MQTTPublish? {
+        guard (try? MQTTTopicName.validate(message.destination)) != nil else { return nil }
+        var properties = MQTTProperties()
+        properties.contentType = message.headers.first(STOMPHeaderName.contentType)
+        properties.userProperties = message.headers.fields
+            .filter { $0.name != STOMPHeaderName.contentType }
+            .map { MQTTUserProperty(name: $0.name, value: $0.value) }
+        return MQTTPublish(
+            topic: message.destination,
+            qualityOfService: .atLeastOnce,
+            isRetained: false,
+            properties: properties
+        )
+    }
+}

@@ -1,0 +1,84 @@
+import HTTPWire
+import STOMPWire
+import WaybillLink
+import WebSocketWire
+import WireCore
+
+extension LoopbackBroker {
+    /// What the port for WebSockets speaks, the best first.
+    private static let subprotocols =
+        ["mqtt"] + STOMPVersion.allCases.sorted(by: >).map(\.subprotocol)
+
+    /// Answers a request for a WebSocket, and serves what its subprotocol says.
+    func acceptWebSocket(_ stream: any ByteStream) {
+        guard let timers = try? LinkEnvironment.system.makeTimers() else { return stream.close() }
+        var settings = WebSocketConfiguration(randomWords: LinkEnvironment.system.randomWords)
+        settings.maximumMessageSize = configuration.maximumPacketSize
+        settings.deflate = PermessageDeflate()
+        let socket = WebSocketStream(
+            core: WebSocketConnection(serverWith: settings, at: timers.now),
+            units: .anywhere,
+            stream: faulty(stream, timers),
+            timers: timers
+        )
+        // What a client is told when the broker ends the connection.
+        socket.setClosingCode(.goingAway)
+        let identifier = makeIdentifier()
+        add(.opening(socket), as: identifier)
+        let refused = faults.refusesUpgrades
+        socket.open { core, event in
+            guard case .requested(let request) = event else { return }
+            Self.decide(request, refused, &core)
+        }
+        Task { @concurrent [weak self] in
+            let opening = try? await socket.opening()
+            switch opening?.subprotocol {
+            case "mqtt"?: self?.startMQTT(socket, timers, as: identifier)
+            case .some:
+                socket.setUnits(.each(STOMPFrameEnd.unitLength))
+                self?.startSTOMP(socket, timers, as: identifier)
+            case nil:
+                socket.start(
+                    StreamEnd { [weak self] in
+                        timers.invalidate()
+                        self?.remove(identifier)
+                    }
+                )
+            }
+        }
+    }
+
+    private static func decide(
+        _ request: HTTPRequestHead,
+        _ refused: Int?,
+        _ core: inout WebSocketConnection
+    ) {
+        let headers: HTTPHeaders = ["Content-Type": "text/plain"]
+        if let refused {
+            let head = HTTPResponseHead(status: refused, headers: headers)
+            return core.refuse(head, body: Array("refused on demand".utf8))
+        }
+        let offered = request.headers.members("sec-websocket-protocol")
+        guard let chosen = subprotocols.first(where: { offered.contains($0) }) else {
+            let words = "speaks only \(subprotocols.joined(separator: ", "))"
+            let head = HTTPResponseHead(status: 400, reason: "Bad Request", headers: headers)
+            return core.refuse(head, body: Array(words.utf8))
+        }
+        core.accept(subprotocol: chosen)
+    }
+}
+
+/// Waits for nothing but the end of a stream.
+private final class StreamEnd: ByteStreamReceiver {
+    private let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = body
+    }
+
+    func streamIsReadable() {}
+    func streamIsWritable() {}
+    func streamShouldFlush() {}
+
+    func streamDidEnd(_ error: LinkError?) { body() }
+}

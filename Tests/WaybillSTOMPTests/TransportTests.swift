@@ -1,0 +1,101 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillSTOMP
+import WaybillTesting
+
+@Suite("STOMP transport over the loopback broker", .timeLimit(.minutes(1)))
+struct TransportTests {
+    @Test("Messages go there and back in order, connecting on demand", arguments: services)
+    func roundTrip(service: LoopbackBroker.Service) async throws {
+        let fixture = try Fixture(service)
+        let (transport, provider) = try fixture.provider()
+        let messages = try await provider.messages(.subscribe("t"))
+        for number in 0..<50 { try await provider.request(.send("\(number)", to: "t")) }
+        #expect(try await texts(50, messages) == (0..<50).map { "\($0)" })
+        try await provider.request(.disconnect)
+        #expect("\(transport.states.current)" == "disconnected")
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test(
+        "Every version of the protocol, acknowledged message by message",
+        arguments: services,
+        STOMPConfiguration.Version.allCases
+    )
+    func versions(
+        service: LoopbackBroker.Service,
+        version: STOMPConfiguration.Version
+    ) async throws {
+        let fixture = try Fixture(service)
+        let (transport, provider) = try fixture.provider { $0.versions = [version] }
+        let receipt = try await provider.request(.connect)
+        #expect(receipt.reason?.hasPrefix("STOMP 1.") == true)
+        let entry = STOMPEntry.command(.subscribe(qos: .atLeastOnce), topic: "/queue/t")
+        let messages = try await provider.messages(entry)
+        for number in 0..<10 { try await provider.request(.send("\(number)")) }
+        #expect(try await texts(10, messages) == (0..<10).map { "\($0)" })
+        try await provider.request(.unsubscribe())
+        // All were acknowledged: nothing comes again.
+        let again = try await provider.messages(.subscribe())
+        try await provider.request(.send("new"))
+        #expect(try await texts(1, again) == ["new"])
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("All that STOMP carries beside the body goes there and back", arguments: services)
+    func headers(service: LoopbackBroker.Service) async throws {
+        let fixture = try Fixture(service)
+        let (transport, provider) = try fixture.provider()
+        let messages = try await provider.messages(.subscribe("t"))
+        let headers: Headers = ["b": "1:2\n3\\", "a": "2", "b": "3", "reply-to": "/queue/r"]
+        try await provider.request(
+            .command(.send, topic: "t", body: .json(["a": 1]), headers: headers)
+        )
+        var iterator = messages.makeAsyncIterator()
+        let message = try #require(try await iterator.next())
+        #expect(message.contentType == "application/json")
+        #expect(message.text == #"{"a":1}"#)
+        #expect(message.headers.all("b") == ["1:2\n3\\", "3"])
+        #expect(message.headers["a"] == "2")
+        #expect(message.details?.responseTopic == "/queue/r")
+        #expect(message.topic == "t" && !message.isDuplicate)
+        #expect(message.headers["content-length"] == "7")
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("One entry, one topic, two protocols: messages cross over")
+    func acrossProtocols() async throws {
+        let fixture = try Fixture()
+        let (stomp, overSTOMP) = try fixture.provider()
+        let mqtt = try MQTTTransport(url: fixture.broker.url(for: .mqttOverWebSocket))
+        let overMQTT = Provider<STOMPEntry>(transport: mqtt)
+        let hearsSTOMP = try await overSTOMP.messages(.subscribe("chat/lobby"))
+        let entry = STOMPEntry.command(.subscribe(qos: .atLeastOnce), topic: "chat/+")
+        let hearsMQTT = try await overMQTT.messages(entry)
+        let json = EntryBody.json(["x"])
+        try await overSTOMP.request(
+            .command(.send, topic: "chat/lobby", body: json, headers: ["a": "1"])
+        )
+        try await overMQTT.request(
+            .command(
+                .send(qos: .atLeastOnce),
+                topic: "chat/lobby",
+                body: .text("y"),
+                headers: ["a": "2"]
+            )
+        )
+        for messages in [hearsSTOMP, hearsMQTT] {
+            let heard = try await take(2, messages)
+            #expect(heard.map(\.text) == [#"["x"]"#, "y"])
+            #expect(heard.map(\.contentType) == ["application/json", "text/plain; charset=utf-8"])
+            #expect(heard.map { $0.headers["a"] } == ["1", "2"])
+        }
+        await stomp.shutdown()
+        await mqtt.shutdown()
+        await fixture.broker.stop()
+    }
+}
