@@ -102,7 +102,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "Quickstart",
-            dependencies: ["ChatService", "Waybill", "WaybillMQTT", "WaybillTesting"],
+            dependencies: [
+                "ChatService", "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillTesting",
+            ],
             path: "Examples/Quickstart",
             swiftSettings: settings
         ),

@@ -1,9 +1,11 @@
 import ChatService
 import Waybill
 import WaybillMQTT
+import WaybillSTOMP
 import WaybillTesting
 
-/// A chat over real MQTT frames: against a broker inside this process, or `--url mqtt://HOST:PORT`.
+/// One enum, two protocols: a chat over real MQTT frames, then over real STOMP frames through a WebSocket,
+/// against a broker inside this process; or against a real one with `--url`.
 @main
 struct Quickstart {
     static func main() async throws {
@@ -11,15 +13,22 @@ struct Quickstart {
             print(Options.usage)
             return
         }
-        guard let url = options.url else {
+        if let url = options.url {
+            try await chat(over: url, options)
+        } else {
             let broker = LoopbackBroker()
             try broker.start()
-            print("A broker inside this process listens on \(broker.url)\n")
-            try await chat(over: broker.url, options)
+            for service in [LoopbackBroker.Service.mqtt, .stompOverWebSocket] {
+                let url = broker.url(for: service)
+                print("A broker inside this process listens on \(url)\n")
+                var options = options
+                options.speaksMQTT = service == .mqtt
+                try await chat(over: url, options)
+                print("")
+            }
             await broker.stop()
-            return
         }
-        try await chat(over: url, options)
+        print("The same enum runs in unit tests over a mock: Examples/ChatServiceTests.")
     }
 
     /// Two people in one room.
@@ -32,8 +41,9 @@ struct Quickstart {
 
         let room = "lobby-\(UInt32.random(in: 0 ... .max))"
         let heard = try await ada.join(room)
+        let wire = options.speaksMQTT ? "MQTT" : "STOMP"
         try await bob.say("Hello, Ada!", as: "bob", in: room)
-        try await ada.say("Hello, Bob. This came over MQTT.", as: "ada", in: room)
+        try await ada.say("Hello, Bob. This came over \(wire).", as: "ada", in: room)
         try await bob.say("Bye.", as: "bob", in: room)
 
         for try await message in heard {
@@ -46,60 +56,92 @@ struct Quickstart {
         try await bob.disconnect()
         await adaTransport.shutdown()
         await bobTransport.shutdown()
-        print("\nThe same enum runs in unit tests over a mock: Examples/ChatServiceTests.")
     }
 
-    /// One person's service: the enum, a token interceptor, and MQTT underneath.
+    /// One person's service: the enum, interceptors, and a transport underneath.
     private static func service(
         _ name: String,
         _ url: String,
         _ options: Options
-    ) throws -> (ChatService, MQTTTransport) {
+    ) throws -> (ChatService, any Transport) {
         let logger = ClosureWireLogger { record in
             print("\(name) \(record)")
         }
-        var configuration = MQTTConfiguration(version: options.version)
-        configuration.wireLogger = logger
-        let transport = try MQTTTransport(url: url, configuration: configuration)
-        var provider = Provider<ChatEntry>(transport: transport)
-        if let token = options.token {
-            provider = provider.intercepted(TokenInterceptor(userName: name) { token })
+        if options.speaksMQTT {
+            var configuration = MQTTConfiguration(version: options.version)
+            configuration.wireLogger = logger
+            let transport = try MQTTTransport(url: url, configuration: configuration)
+            let provider = Provider<ChatEntry>(transport: transport)
+            return (ChatService(provider: options.withToken(provider, of: name)), transport)
         }
-        return (ChatService(provider: provider), transport)
+        var configuration = STOMPConfiguration()
+        configuration.wireLogger = logger
+        configuration.host = options.host
+        configuration.login = options.login
+        configuration.passcode = options.passcode
+        let transport = try STOMPTransport(url: url, configuration: configuration)
+        let provider = Provider<ChatEntry>(transport: transport).intercepted(Destinations())
+        return (ChatService(provider: options.withToken(provider, of: name)), transport)
+    }
+}
+
+/// Names topics as STOMP brokers know them: `chat/lobby` becomes `/topic/chat.lobby`.
+private struct Destinations: Interceptor {
+    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        var adapted = request
+        adapted.topic = request.topic.map { topic in
+            "/topic/" + topic.split(separator: "/").joined(separator: ".")
+        }
+        return adapted
     }
 }
 
 /// What the command line says.
 private struct Options {
     static let usage = """
-        usage: Quickstart [--url mqtt://HOST:PORT] [--mqtt 3.1.1|5] [--token TOKEN]
+        usage: Quickstart [--token TOKEN]
+               Quickstart --url mqtt://HOST:PORT [--mqtt 3.1.1|5] [--token TOKEN]
+               Quickstart --url ws://HOST:PORT/PATH --mqtt 3.1.1|5
+               Quickstart --url stomp://HOST:PORT | ws://HOST:PORT/PATH
+                          [--host VIRTUAL-HOST] [--login LOGIN --passcode PASSCODE]
         """
 
     var url: String?
+    var speaksMQTT = true
     var version = MQTTConfiguration.Version.v5
     /// What the token interceptor puts into the password; nil goes without. A broker of one's own may check
     /// it; the one in this process takes any.
     var token: String?
+    var host: String?
+    var login: String?
+    var passcode: String?
 
     init?(_ arguments: ArraySlice<String>) {
         var rest = arguments
+        var statesMQTT = false
         while let argument = rest.popFirst() {
+            guard let value = rest.popFirst() else { return nil }
             switch argument {
-            case "--url":
-                guard let value = rest.popFirst() else { return nil }
-                url = value
+            case "--url": url = value
             case "--mqtt":
-                switch rest.popFirst() {
-                case "5": version = .v5
-                case "3.1.1": version = .v3_1_1
-                default: return nil
-                }
-            case "--token":
-                guard let value = rest.popFirst() else { return nil }
-                token = value
+                guard let version = ["5": MQTTConfiguration.Version.v5, "3.1.1": .v3_1_1][value]
+                else { return nil }
+                self.version = version
+                statesMQTT = true
+            case "--token": token = value
+            case "--host": host = value
+            case "--login": login = value
+            case "--passcode": passcode = value
             default: return nil
             }
         }
         if url == nil, token == nil { token = "a-token-that-is-never-printed" }
+        speaksMQTT = statesMQTT || url?.hasPrefix("mqtt") ?? true
+    }
+
+    /// The provider with the token interceptor, if there is a token.
+    func withToken(_ provider: Provider<ChatEntry>, of name: String) -> Provider<ChatEntry> {
+        guard let token else { return provider }
+        return provider.intercepted(TokenInterceptor(userName: name) { token })
     }
 }
