@@ -2,6 +2,7 @@
 ///
 /// Every read checks the bounds and returns nil past the end; nothing is consumed then. A reader
 /// must not outlive the call that lent the bytes.
+@usableFromInline
 package struct ByteReader {
     @usableFromInline let bytes: UnsafeRawBufferPointer
 

@@ -2,12 +2,13 @@
 ///
 /// Made by ``ReceiveBuffer``; making one copies nothing. A slice keeps the whole piece of memory
 /// alive, so it is meant to be short-lived: whoever keeps a payload copies it out, once.
+@usableFromInline
 package struct ByteSlice: Sendable {
     @usableFromInline let storage: ByteStorage?
     @usableFromInline let offset: Int
 
     /// The number of bytes.
-    package let count: Int
+    @usableFromInline package let count: Int
 
     // Precondition, kept by `ReceiveBuffer`: `offset + count` does not pass the filled part of
     // `storage`, whose bytes are not written again while this slice lives (see `ByteStorage`).
@@ -19,7 +20,7 @@ package struct ByteSlice: Sendable {
     }
 
     /// No bytes.
-    package static let empty = ByteSlice(storage: nil, offset: 0, count: 0)
+    @usableFromInline package static let empty = ByteSlice(storage: nil, offset: 0, count: 0)
 
     /// A slice over a copy of the bytes given.
     package init(copying bytes: some Collection<UInt8>) {
@@ -48,17 +49,20 @@ package struct ByteSlice: Sendable {
 }
 
 extension ByteSlice: Hashable {
+    @inlinable
     package static func == (left: ByteSlice, right: ByteSlice) -> Bool {
         left.count == right.count
             && left.withUnsafeBytes { one in right.withUnsafeBytes { one.elementsEqual($0) } }
     }
 
+    @inlinable
     package func hash(into hasher: inout Hasher) {
         withUnsafeBytes { hasher.combine(bytes: $0) }
     }
 }
 
 extension ByteSlice: ExpressibleByArrayLiteral {
+    @usableFromInline
     package init(arrayLiteral elements: UInt8...) {
         self.init(copying: elements)
     }

@@ -1,6 +1,7 @@
 /// Bytes on their way out: encoders append, the link takes from the front.
 ///
 /// Integers are written in network order (big endian).
+@usableFromInline
 package struct ByteWriter: Sendable {
     @usableFromInline var storage: ByteStorage
     @usableFromInline var start = 0

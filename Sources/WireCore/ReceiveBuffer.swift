@@ -3,6 +3,7 @@
 /// A driver reads into it, a core decodes from its front. Payloads leave as ``ByteSlice`` values that
 /// share its memory, so decoding copies nothing; when slices are still alive at the next read, the
 /// buffer moves to fresh memory and leaves the old to them.
+@usableFromInline
 package struct ReceiveBuffer: Sendable {
     @usableFromInline var storage: ByteStorage
     @usableFromInline var start = 0

@@ -2,6 +2,7 @@
 ///
 /// Payloads come from users in several shapes (text, data, arrays). A core that encodes takes any of
 /// them by this protocol and copies the bytes once, straight into its outbound buffer.
+@usableFromInline
 package protocol WireBytes: Sendable {
     /// The number of bytes that ``withWireBytes(_:)`` lends.
     var wireByteCount: Int { get }
@@ -11,16 +12,18 @@ package protocol WireBytes: Sendable {
 }
 
 extension ByteSlice: WireBytes {
-    package var wireByteCount: Int { count }
+    @inlinable package var wireByteCount: Int { count }
 
+    @inlinable
     package func withWireBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
         withUnsafeBytes(body)
     }
 }
 
 extension [UInt8]: WireBytes {
-    package var wireByteCount: Int { count }
+    @inlinable package var wireByteCount: Int { count }
 
+    @inlinable
     package func withWireBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
         withUnsafeBytes(body)
     }

@@ -2,9 +2,10 @@
 ///
 /// Cores never read a clock: the time comes in as an argument, so that a test of a 60-second keep
 /// alive is a literal and not a wait. Only differences mean anything; the origin is the driver's.
+@usableFromInline
 package struct WireInstant: Hashable, Comparable, Sendable {
     /// Nanoseconds since the driver's origin.
-    package var nanoseconds: Int64
+    @usableFromInline package var nanoseconds: Int64
 
     @inlinable
     package init(nanoseconds: Int64) {

@@ -1,8 +1,9 @@
-package import WireCore
+public import WireCore
 
 extension Payload: WireBytes {
-    package var wireByteCount: Int { count }
+    @usableFromInline package var wireByteCount: Int { count }
 
+    @usableFromInline
     package func withWireBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
         withUnsafeBytes(body)
     }
