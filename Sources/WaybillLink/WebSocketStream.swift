@@ -115,11 +115,15 @@ package final class WebSocketStream: ByteStream {
         _ decide: (inout WebSocketConnection, WebSocketEvent) -> Void
     ) {
         var pieces: [ByteSlice] = []
-        for event in events {
+        loop: for event in events {
             switch event {
             case .requested: driver.withCore(.immediate) { core, _ in decide(&core, event) }
             case .opened(let opening): resolve(.success(opening))
             case .message(let message):
+                guard mayTake(message) else {
+                    driver.withCore(.immediate) { core, now in core.fail(.unexpectedText, at: now) }
+                    break loop
+                }
                 if message.payload.count > 0 { pieces.append(message.payload) }
             case .ping, .pong: break
             case .closed(let closure):
@@ -134,6 +138,12 @@ package final class WebSocketStream: ByteStream {
             state.hasNews = true
         }
         pump()
+    }
+
+    /// What is cut anywhere is binary, and nothing else may come back (MQTT 5, 6.0.0-1).
+    private func mayTake(_ message: WebSocketMessage) -> Bool {
+        guard case .anywhere = units else { return true }
+        return message.kind == .binary
     }
 
     private func ended(_ error: LinkError?) {

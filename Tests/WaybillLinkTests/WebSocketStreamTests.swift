@@ -231,6 +231,24 @@ import WireCore
         #expect(tunnel.messages.reduce(0) { $0 + $1.payload.count } == 64 * 65_536)
     }
 
+    @Test(
+        "A text where bytes are due closes with 1003, after what came before it (MQTT 5, 6.0.0-1)"
+    )
+    func text() async throws {
+        let tunnel = Tunnel()
+        let stream = try await tunnel.open()
+        let sipper = Sipper(stream, sip: 10)
+        stream.start(sipper)
+        tunnel.server.withCore(.immediate) { core, _ in
+            try? core.send(.binary, [1] as [UInt8])
+            try? core.send(.text, [2] as [UInt8])
+            try? core.send(.binary, [3] as [UInt8])
+        }
+        #expect(sipper.bytes.withLock { $0 } == [1])
+        #expect(sipper.ends.withLock { $0 } == [.webSocketViolation(.unexpectedText)])
+        #expect(tunnel.closure == .closed(.unsupportedData, reason: "", isByPeer: true))
+    }
+
     // MARK: The end
 
     @Test(

@@ -228,6 +228,17 @@ import WireTestSupport
         #expect(events == [.closed(.refused(head, body: []))])
     }
 
+    @Test("Nothing but the request leaves before the answer is there (4.1, 6.1)")
+    func beforeTheAnswer() throws {
+        var client = try SocketHarness.connecting()
+        let request = client.sent()
+        #expect(request.suffix(4) == Array("\r\n\r\n".utf8)[...])
+        #expect(throws: WebSocketSendError.notOpen) { try client.core.send(.text, [0x61]) }
+        #expect(throws: WebSocketSendError.notOpen) { try client.core.ping() }
+        client.advance(.seconds(5))
+        #expect(client.sent() == [])
+    }
+
     @Test("The nonce is 16 bytes, new for each connection (4.1, item 7)")
     func nonce() throws {
         let next = Locked<UInt64>(0)
