@@ -24,7 +24,9 @@ package final class WebSocketStream: ByteStream {
         var inbox: ArraySlice<ByteSlice> = []
         /// How much of its first piece has been read.
         var readCount = 0
+        /// Whether the reader above has stopped, and whether the peer is held back for it.
         var isReading = true
+        var hold = ReadingHold()
         var isPumping = false
         /// Whether there is news for the receiver: more to read, or reading that got somewhere.
         var hasNews = false
@@ -277,19 +279,21 @@ package final class WebSocketStream: ByteStream {
     package func scheduleFlush() -> Bool { false }
 
     package func setReading(_ isReading: Bool) {
-        let isClosed = state.withLock { state in
+        state.withLock { state in
             state.isReading = isReading
+            state.hold.isHeld = !isReading && !state.hasBegunToClose
             if isReading { state.hasNews = true }
-            return state.hasBegunToClose
         }
-        guard !isClosed else { return }
-        holdPeer(!isReading)
+        tellReading()
         if isReading { pump() }
     }
 
-    private func holdPeer(_ isHeld: Bool) {
-        driver.setReading(!isHeld)
-        driver.withCore { core, now in core.holdReading(isHeld, at: now) }
+    private func tellReading() {
+        while let isHeld = state.withLock({ $0.hold.beginTelling() }) {
+            driver.setReading(!isHeld)
+            driver.withCore { core, now in core.holdReading(isHeld, at: now) }
+            state.withLock { $0.hold.endTelling() }
+        }
     }
 
     package func finishWriting() {
@@ -303,14 +307,15 @@ package final class WebSocketStream: ByteStream {
             state.inbox = []
             state.readCount = 0
             if case .some = state.end { state.end = .some(nil) }
+            // A peer that is held back could not be heard closing.
+            state.hold.isHeld = false
             defer {
                 state.isClosing = true
                 state.hasBegunToClose = true
             }
             return !state.isClosing || state.hasBegunToClose
         }
-        // A peer that is held back could not be heard closing.
-        if mustCut { driver.close() } else { holdPeer(false) }
+        if mustCut { driver.close() } else { tellReading() }
         pump()
     }
 }

@@ -182,10 +182,15 @@ import WireCore
         async let toggled: Void = {
             for turn in 0..<500 { stream.setReading(turn % 2 == 1) }
         }()
+        async let others: Void = {
+            for turn in 0..<500 { stream.setReading(turn % 2 == 0) }
+        }()
         for start in stride(from: 0, to: all.count, by: 20) {
             tunnel.send(Array(all[start..<start + 20]))
         }
         await toggled
+        await others
+        stream.setReading(true)
         #expect(sipper.bytes.withLock { $0 } == all)
     }
 
