@@ -152,7 +152,7 @@ package struct HTTPHeadDecoder: Sendable {
         _ line: String,
         _ headers: HTTPHeaders
     ) throws(HTTPViolation) -> HTTPResponseHead {
-        let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        let parts = words(line, maxSplits: 2)
         let isVersion1_0 = try version(parts[0], otherwise: .malformedStatusLine)
         guard parts.count > 1, parts[1].utf8.count == 3, let status = HTTPSyntax.number(parts[1]),
             (100...599).contains(status)
@@ -171,7 +171,7 @@ package struct HTTPHeadDecoder: Sendable {
         _ line: String,
         _ headers: HTTPHeaders
     ) throws(HTTPViolation) -> HTTPRequestHead {
-        let parts = line.split(separator: " ", omittingEmptySubsequences: false)
+        let parts = words(line, maxSplits: .max)
         guard parts.count == 3, HTTPSyntax.isToken(parts[0]), !parts[1].isEmpty,
             parts[1].utf8.allSatisfy(HTTPSyntax.isTargetByte)
         else { throw .malformedRequestLine }
@@ -182,6 +182,17 @@ package struct HTTPHeadDecoder: Sendable {
             headers: headers,
             isVersion1_0: isVersion1_0
         )
+    }
+
+    /// What stands between single spaces: bytes, since a mark behind a space would make another character of it.
+    private static func words(_ line: String, maxSplits: Int) -> [Substring] {
+        line.utf8
+            .split(
+                separator: UInt8(ascii: " "),
+                maxSplits: maxSplits,
+                omittingEmptySubsequences: false
+            )
+            .map { Substring($0) }
     }
 
     private static func version(

@@ -36,7 +36,8 @@ package struct HTTPHeaders: Hashable, Sendable {
     /// The members of all values of a name that holds a list (RFC 9110, 5.6.1), without the empty ones.
     package func members(_ name: String) -> [String] {
         all(name).flatMap { value in
-            value.split(separator: ",").map { HTTPSyntax.trimmed($0) }.filter { !$0.isEmpty }
+            value.utf8.split(separator: UInt8(ascii: ","))
+                .map { HTTPSyntax.trimmed(Substring($0)) }.filter { !$0.isEmpty }
         }
     }
 

@@ -39,10 +39,11 @@ package enum HTTPSyntax {
 
     /// A text without the white space around it (RFC 9110, 5.6.3).
     package static func trimmed(_ text: some StringProtocol) -> String {
-        let isSpace = { (character: Character) in character == " " || character == "\t" }
-        let front = text.drop(while: isSpace)
+        // By scalars: a mark behind a space would make another character of it.
+        let isSpace = { (scalar: Unicode.Scalar) in scalar == " " || scalar == "\t" }
+        let front = text.unicodeScalars.drop(while: isSpace)
         guard let last = front.lastIndex(where: { !isSpace($0) }) else { return "" }
-        return String(front[...last])
+        return String(String.UnicodeScalarView(front[...last]))
     }
 
     /// The number that digits alone write; nil for anything else, and beyond 18 digits.

@@ -135,7 +135,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     /// Stops or resumes reading from the peer.
     ///
-    /// Whoever calls it from several threads keeps the calls in order.
+    /// Whoever calls it from several threads keeps the calls in order, as ``ReadingHold`` does.
     package func setReading(_ isReading: Bool) {
         state.withLock { $0.isReading = isReading }
         stream.setReading(isReading)

@@ -15,7 +15,9 @@ package final class WebSocketStream: ByteStream {
         var inbox: ArraySlice<ByteSlice> = []
         /// How much of its first piece has been read.
         var readCount = 0
+        /// Whether the reader above has stopped, and whether the peer is held back for it.
         var isReading = true
+        var hold = ReadingHold()
         var isPumping = false
         /// Whether there is news for the receiver: more to read, or reading that got somewhere.
         var hasNews = false
@@ -113,11 +115,15 @@ package final class WebSocketStream: ByteStream {
         _ decide: (inout WebSocketConnection, WebSocketEvent) -> Void
     ) {
         var pieces: [ByteSlice] = []
-        for event in events {
+        loop: for event in events {
             switch event {
             case .requested: driver.withCore(.immediate) { core, _ in decide(&core, event) }
             case .opened(let opening): resolve(.success(opening))
             case .message(let message):
+                guard mayTake(message) else {
+                    driver.withCore(.immediate) { core, now in core.fail(.unexpectedText, at: now) }
+                    break loop
+                }
                 if message.payload.count > 0 { pieces.append(message.payload) }
             case .ping, .pong: break
             case .closed(let closure):
@@ -132,6 +138,12 @@ package final class WebSocketStream: ByteStream {
             state.hasNews = true
         }
         pump()
+    }
+
+    /// What is cut anywhere is binary, and nothing else may come back (MQTT 5, 6.0.0-1).
+    private func mayTake(_ message: WebSocketMessage) -> Bool {
+        guard case .anywhere = state.withLock({ $0.units }) else { return true }
+        return message.kind == .binary
     }
 
     private func ended(_ error: LinkError?) {
@@ -255,19 +267,21 @@ package final class WebSocketStream: ByteStream {
     package func scheduleFlush() -> Bool { false }
 
     package func setReading(_ isReading: Bool) {
-        let isClosed = state.withLock { state in
+        state.withLock { state in
             state.isReading = isReading
+            state.hold.isHeld = !isReading && !state.hasBegunToClose
             if isReading { state.hasNews = true }
-            return state.hasBegunToClose
         }
-        guard !isClosed else { return }
-        holdPeer(!isReading)
+        tellReading()
         if isReading { pump() }
     }
 
-    private func holdPeer(_ isHeld: Bool) {
-        driver.setReading(!isHeld)
-        driver.withCore { core, now in core.holdReading(isHeld, at: now) }
+    private func tellReading() {
+        while let isHeld = state.withLock({ $0.hold.beginTelling() }) {
+            driver.setReading(!isHeld)
+            driver.withCore { core, now in core.holdReading(isHeld, at: now) }
+            state.withLock { $0.hold.endTelling() }
+        }
     }
 
     package func finishWriting() {
@@ -284,14 +298,15 @@ package final class WebSocketStream: ByteStream {
             state.inbox = []
             state.readCount = 0
             if case .some = state.end { state.end = .some(nil) }
+            // A peer that is held back could not be heard closing.
+            state.hold.isHeld = false
             defer {
                 state.isClosing = true
                 state.hasBegunToClose = true
             }
             return !state.isClosing || state.hasBegunToClose
         }
-        // A peer that is held back could not be heard closing.
-        if mustCut { driver.close() } else { holdPeer(false) }
+        if mustCut { driver.close() } else { tellReading() }
         pump()
     }
 }

@@ -22,10 +22,7 @@ final class WebSocketSession: Sendable {
     private struct State: Sendable {
         /// How many bytes of messages wait for the reader, and whether the peer is held back for it.
         var waitingSize = 0
-        var isHeld = false
-        /// Whether the stream has been told so, and whether somebody is telling it.
-        var isHeldBelow = false
-        var isTelling = false
+        var hold = ReadingHold()
         /// Whether this side closes, and whether anybody is left to read.
         var isClosing = false
         var isAbandoned = false
@@ -139,7 +136,10 @@ final class WebSocketSession: Sendable {
         let isWanted = state.withLock { state in
             guard !state.isAbandoned else { return false }
             state.waitingSize += Self.size(of: batch)
-            if state.waitingSize > configuration.maximumWaitingSize { state.isHeld = true }
+            // A peer that is held back could not be heard closing.
+            if state.waitingSize > configuration.maximumWaitingSize, !state.isClosing {
+                state.hold.isHeld = true
+            }
             return true
         }
         guard isWanted else { return }
@@ -152,24 +152,12 @@ final class WebSocketSession: Sendable {
         messages.reduce(0) { $0 + $1.byteCount + 64 }
     }
 
-    /// Tells the stream and the core whether the peer is to be held back, one caller at a time.
-    ///
-    /// The reader and the link's thread decide in turns; told side by side, what was decided first could
-    /// come last, and stay.
+    /// Tells the stream and the core whether the peer is held back, as was decided last.
     private func tellReading() {
-        while true {
-            let change: Bool? = state.withLock { state in
-                // A peer that is held back could not be heard closing.
-                let isHeld = state.isHeld && !state.isClosing
-                guard !state.isTelling, isHeld != state.isHeldBelow else { return nil }
-                state.isTelling = true
-                state.isHeldBelow = isHeld
-                return isHeld
-            }
-            guard let isHeld = change else { return }
+        while let isHeld = state.withLock({ $0.hold.beginTelling() }) {
             driver.setReading(!isHeld)
             driver.withCore { core, now in core.holdReading(isHeld, at: now) }
-            state.withLock { $0.isTelling = false }
+            state.withLock { $0.hold.endTelling() }
         }
     }
 
@@ -273,7 +261,7 @@ final class WebSocketSession: Sendable {
         guard let batch = try await waiting.take() else { return nil }
         state.withLock { state in
             state.waitingSize -= Self.size(of: batch)
-            if state.waitingSize <= configuration.maximumWaitingSize { state.isHeld = false }
+            if state.waitingSize <= configuration.maximumWaitingSize { state.hold.isHeld = false }
         }
         tellReading()
         return batch
@@ -291,7 +279,10 @@ final class WebSocketSession: Sendable {
         } catch {
             throw WaybillError.webSocketSend(error)
         }
-        state.withLock { $0.isClosing = true }
+        state.withLock { state in
+            state.isClosing = true
+            state.hold.isHeld = false
+        }
         tellReading()
         // Not to be cut short: the core's own timers bound it.
         await Task { @concurrent [ended] in try? await ended.value() }.value
@@ -305,6 +296,7 @@ final class WebSocketSession: Sendable {
         driver.withCore(.immediate) { core, now in try? core.close(.goingAway, at: now) }
         state.withLock { state in
             state.isClosing = true
+            state.hold.isHeld = false
             state.isAbandoned = true
         }
         tellReading()

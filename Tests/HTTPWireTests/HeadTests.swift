@@ -49,6 +49,34 @@ import WireTestSupport
         #expect(verifier.verify(Self.responses.map { (Array($0.0.utf8), $0.1) }) == [])
     }
 
+    @Test("Marks that join the space or comma before them are bytes like others (RFC 9112, 2.2)")
+    func oddBytes() throws {
+        var buffer = ReceiveBuffer()
+        buffer.append("HTTP/1.1 200 \u{301}OK\r\nA: \u{301}b \r\nC: d,\u{301}e\r\n\r\n".utf8)
+        buffer.append("HTTP/1.1 200 OK\r\nA: ".utf8)
+        buffer.append([0xFF, 0x20, 0xC3, 0x0D, 0x0A, 0x0D, 0x0A])
+        var decoder = HTTPHeadDecoder()
+        let first = try #require(try decoder.nextResponse(&buffer))
+        #expect(first.status == 200)
+        #expect(first.reason == "\u{301}OK")
+        #expect(first.headers.first("a") == "\u{301}b")
+        #expect(first.headers.members("c") == ["d", "\u{301}e"])
+        let second = try #require(try decoder.nextResponse(&buffer))
+        #expect(second.headers.first("a") == "\u{FF} \u{C3}")
+    }
+
+    @Test("White space before the first field is not skipped (RFC 9112, 2.2)")
+    func spaceBeforeFields() {
+        for space in [" ", "\t"] {
+            var decoder = HTTPHeadDecoder()
+            var buffer = ReceiveBuffer()
+            buffer.append("HTTP/1.1 200 OK\r\n\(space)A: b\r\n\r\n".utf8)
+            #expect(throws: HTTPViolation.obsoleteLineFolding) {
+                try decoder.nextResponse(&buffer)
+            }
+        }
+    }
+
     @Test("Requests, written and read in every way that a network may deliver them")
     func requestTable() throws {
         let requests = [

@@ -182,10 +182,15 @@ import WireCore
         async let toggled: Void = {
             for turn in 0..<500 { stream.setReading(turn % 2 == 1) }
         }()
+        async let others: Void = {
+            for turn in 0..<500 { stream.setReading(turn % 2 == 0) }
+        }()
         for start in stride(from: 0, to: all.count, by: 20) {
             tunnel.send(Array(all[start..<start + 20]))
         }
         await toggled
+        await others
+        stream.setReading(true)
         #expect(sipper.bytes.withLock { $0 } == all)
     }
 
@@ -229,6 +234,24 @@ import WireCore
         tunnel.server.setReading(true)
         #expect(driver.unsentByteCount == 0)
         #expect(tunnel.messages.reduce(0) { $0 + $1.payload.count } == 64 * 65_536)
+    }
+
+    @Test(
+        "A text where bytes are due closes with 1003, after what came before it (MQTT 5, 6.0.0-1)"
+    )
+    func text() async throws {
+        let tunnel = Tunnel()
+        let stream = try await tunnel.open()
+        let sipper = Sipper(stream, sip: 10)
+        stream.start(sipper)
+        tunnel.server.withCore(.immediate) { core, _ in
+            try? core.send(.binary, [1] as [UInt8])
+            try? core.send(.text, [2] as [UInt8])
+            try? core.send(.binary, [3] as [UInt8])
+        }
+        #expect(sipper.bytes.withLock { $0 } == [1])
+        #expect(sipper.ends.withLock { $0 } == [.webSocketViolation(.unexpectedText)])
+        #expect(tunnel.closure == .closed(.unsupportedData, reason: "", isByPeer: true))
     }
 
     // MARK: The end

@@ -206,6 +206,57 @@ import WireTestSupport
         #expect(try body([broken], end: { _ in }) == Array("ab".utf8))
     }
 
+    @Test("A name of the list, but not in its case, is not one that was offered (4.1, item 6)")
+    func subprotocolCase() throws {
+        #expect(
+            try answer(Self.good + "Sec-WebSocket-Protocol: MQTT\r\n", subprotocols: ["mqtt"])
+                == [.closed(.handshakeFailed(.unexpectedSubprotocol))]
+        )
+    }
+
+    @Test("A redirect is a refusal: its fields are told, and it is not followed (4.1, item 1)")
+    func redirect() throws {
+        let events = try answer(
+            "Location: ws://elsewhere/\r\nContent-Length: 0\r\n",
+            status: "302 Found"
+        )
+        let head = HTTPResponseHead(
+            status: 302,
+            reason: "Found",
+            headers: ["Location": "ws://elsewhere/", "Content-Length": "0"]
+        )
+        #expect(events == [.closed(.refused(head, body: []))])
+    }
+
+    @Test("Nothing but the request leaves before the answer is there (4.1, 6.1)")
+    func beforeTheAnswer() throws {
+        var client = try SocketHarness.connecting()
+        let request = client.sent()
+        #expect(request.suffix(4) == Array("\r\n\r\n".utf8)[...])
+        #expect(throws: WebSocketSendError.notOpen) { try client.core.send(.text, [0x61]) }
+        #expect(throws: WebSocketSendError.notOpen) { try client.core.ping() }
+        client.advance(.seconds(5))
+        #expect(client.sent() == [])
+    }
+
+    @Test("The nonce is 16 bytes, new for each connection (4.1, item 7)")
+    func nonce() throws {
+        let next = Locked<UInt64>(0)
+        var configuration = SocketHarness.configuration()
+        configuration.randomWords = { count in
+            next.withLock { next in
+                (0..<count).map { _ in
+                    next += 1; return next
+                }
+            }
+        }
+        let keys = try (0..<10).compactMap { _ in
+            try SocketHarness.connecting(configuration).sentHeader("Sec-WebSocket-Key")
+        }
+        #expect(Set(keys).count == 10)
+        #expect(keys.allSatisfy { $0.utf8.count == 24 && $0.hasSuffix("==") })
+    }
+
     @Test("No answer in time, or none at all, ends the attempt")
     func silence() throws {
         var client = try SocketHarness.connecting()
@@ -259,6 +310,11 @@ import WireTestSupport
             ("GET / HTTP/1.1", "Upgrade: websocket\r\nConnection: Upgrade\r\n", 400),
             ("GET / HTTP/1.1", "Host: h\r\nConnection: Upgrade\r\n", 400),
             ("GET / HTTP/1.1", "Host: h\r\nUpgrade: websocket\r\n", 400),
+            (
+                "GET / HTTP/1.1",
+                "Host: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Extensions: a; ;\r\n",
+                400
+            ),
             ("GET /", "", 400),
         ]
     )

@@ -80,6 +80,14 @@ extension WebSocketConnection {
         }
     }
 
+    /// Fails the connection for what the protocol above cannot take (RFC 6455, 7.1.7).
+    package mutating func fail(_ violation: WebSocketViolation, at now: WireInstant) {
+        switch state {
+        case .open, .closing: violate(violation, at: now)
+        default: break
+        }
+    }
+
     // MARK: Receiving
 
     mutating func receiveFrames(_ buffer: inout ReceiveBuffer, at now: WireInstant) {

@@ -28,12 +28,15 @@ package enum WebSocketViolation: Error, Hashable, Sendable {
     case invalidCloseCode(UInt16)
     /// Compressed data that cannot be inflated (RFC 7692, 7.2.2).
     case invalidCompressedData
+    /// A text where the protocol above has binary messages only (MQTT 5, 6.0.0-1); told by whoever is above.
+    case unexpectedText
 
     /// What the peer is told.
     package var closeCode: WebSocketCloseCode {
         switch self {
         case .invalidText, .invalidCompressedData: .invalidFramePayloadData
         case .messageTooBig: .messageTooBig
+        case .unexpectedText: .unsupportedData
         default: .protocolError
         }
     }

@@ -9,7 +9,8 @@ package enum WebSocketServerHandshake {
             headers.contains("upgrade", member: "websocket"),
             headers.contains("connection", member: "upgrade"),
             headers.all("sec-websocket-key").count == 1,
-            let key = headers.first("sec-websocket-key"), Base64.isEncoding(key, ofByteCount: 16)
+            let key = headers.first("sec-websocket-key"), Base64.isEncoding(key, ofByteCount: 16),
+            WebSocketExtension.parse(headers.all("sec-websocket-extensions")) != nil
         else { return HTTPResponseHead(status: 400, reason: "Bad Request") }
         guard headers.all("sec-websocket-version") == ["13"] else {
             return HTTPResponseHead(
