@@ -10,7 +10,7 @@ import WaybillSTOMP
     ),
     .timeLimit(.minutes(5))
 )
-struct STOMPServerTests {
+struct STOMPBrokerTests {
     private func queue(_ name: String = #function) -> String {
         "/queue/waybill-\(UInt64.random(in: 0 ... .max))-\(name.prefix { $0 != "(" })"
     }
