@@ -41,7 +41,8 @@ struct AutobahnLimitTests {
         let bytes = [UInt8](repeating: 0x2A, count: 1 << 20)
         for kind in [WebSocketOpcode.text, .binary] {
             let frame = Frame.server(kind, bytes)
-            for chop in [1, 64, 1_024, 65_536] {
+            // Single bytes for text alone, which has the more to do for each.
+            for chop in [kind == .text ? 1 : 16, 64, 1_024, 65_536] {
                 var client = try SocketHarness.open()
                 for start in stride(from: 0, to: frame.count, by: chop) {
                     client.receive(Array(frame[start..<min(start + chop, frame.count)]))
@@ -142,7 +143,7 @@ struct AutobahnLimitTests {
     )
     func combinations(_ mode: Mode) throws {
         var (client, server) = try pair(mode)
-        for size in [0, 16, 64, 256, 1_024, 8_192, 131_072] {
+        for size in [0, 16, 256, 4_096, 65_536] {
             let words = (0..<size).map { UInt8(truncatingIfNeeded: $0 / 5 % 26 + 97) }
             for _ in 0..<3 {
                 try client.core.send(.text, words)
