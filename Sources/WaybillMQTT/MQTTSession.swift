@@ -20,6 +20,7 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
     private let configuration: MQTTConfiguration
     private let timers: any TimerSource
     private let driver: Driver<MQTTClientConnection>
+    private let pressure: ReadingPressure
 
     private let manual = ManualDeliveries<MQTTSession>()
     /// Resolves with the server's CONNACK.
@@ -43,6 +44,7 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
             stream: link.stream,
             timers: link.timers
         )
+        pressure = ReadingPressure { [driver] in driver.setReading($0) }
     }
 
     /// Sends CONNECT and waits for CONNACK.
@@ -115,7 +117,7 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
             options,
             buffering: configuration.buffering,
             onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
-            onPressure: { [weak self] isHeld in self?.driver.setReading(!isHeld) }
+            pressure: pressure
         )
         let messages = listener.source.messages
         let matching = (try? MQTTTopicFilter(filter))?.filter ?? filter

@@ -35,6 +35,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     private let configuration: STOMPConfiguration
     private let timers: any TimerSource
     private let driver: Driver<STOMPClientConnection>
+    private let pressure: ReadingPressure
 
     private let manual = ManualDeliveries<STOMPSession>()
     /// Resolves with the server's CONNECTED.
@@ -56,6 +57,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
             stream: link.stream,
             timers: link.timers
         )
+        pressure = ReadingPressure { [driver] in driver.setReading($0) }
     }
 
     /// Sends CONNECT and waits for CONNECTED.
@@ -124,7 +126,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
             options,
             buffering: policy,
             onLeave: { [weak self] _ in self?.listenerLeft(id) },
-            onPressure: { [weak self] isHeld in self?.driver.setReading(!isHeld) }
+            pressure: pressure
         )
         let messages = listener.source.messages
         state.withLock { state in

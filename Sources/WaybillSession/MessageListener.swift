@@ -19,12 +19,12 @@ package struct MessageListener: Sendable {
     ///   - options: The options.
     ///   - buffering: What happens when messages come faster than they are taken, unless the options say.
     ///   - onLeave: Called once, with the source, when nobody listens any longer.
-    ///   - onPressure: Whether the peer should be held back.
+    ///   - pressure: Who holds the peer back.
     package init(
         _ options: SubscribeOptions,
         buffering: BufferPolicy,
         onLeave: @escaping @Sendable (MessageSource) -> Void,
-        onPressure: @escaping @Sendable (Bool) -> Void
+        pressure: ReadingPressure
     ) {
         let itself = Locked<MessageSource?>(nil)
         let source = MessageSource(
@@ -32,9 +32,10 @@ package struct MessageListener: Sendable {
             callbacks: .init(
                 onTermination: {
                     guard let source = itself.withLock({ $0.take() }) else { return }
+                    pressure.forget(source)
                     onLeave(source)
                 },
-                onPressure: onPressure
+                onPressure: { pressure.update($0) }
             )
         )
         itself.withLock { $0 = source }

@@ -24,7 +24,7 @@ import WireCore
             SubscribeOptions(acknowledgement: mode),
             buffering: BufferPolicy(.dropOldest),
             onLeave: { _ in },
-            onPressure: { _ in }
+            pressure: ReadingPressure { _ in }
         )
     }
 
@@ -128,7 +128,7 @@ import WireCore
             SubscribeOptions(),
             buffering: BufferPolicy(.dropOldest),
             onLeave: { source in left.withLock { $0.append(source) } },
-            onPressure: { _ in }
+            pressure: ReadingPressure { _ in }
         )
         let messages = listener.source.messages
         messages.cancel()

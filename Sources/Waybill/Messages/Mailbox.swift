@@ -31,6 +31,11 @@ package final class Mailbox<Element: Sendable>: Sendable {
         return result
     }
 
+    /// Looks at what waits.
+    package func withWaiting<Result: Sendable>(_ body: ([Element]) -> Result) -> Result {
+        state.withLock { body($0.waiting) }
+    }
+
     /// Puts back what the consumer took and did not use.
     package func putBack(_ elements: ArraySlice<Element>) {
         guard !elements.isEmpty else { return }

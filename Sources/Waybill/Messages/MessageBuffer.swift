@@ -29,6 +29,15 @@ final class MessageBuffer: Sendable {
 
     var droppedCount: Int { counts.withLock { $0.dropped } }
 
+    /// Whether more waits than the policy allows.
+    var isFull: Bool {
+        mailbox.withWaiting { waiting in
+            let counts = counts.withLock { $0 }
+            return !waiting.isEmpty
+                && (counts.messages >= policy.messageLimit || counts.bytes > policy.byteLimit)
+        }
+    }
+
     /// Adds a batch, dropping what the policy says.
     func append(_ batch: [Message]) -> Outcome {
         var victims: [Message] = []

@@ -8,13 +8,13 @@ package final class MessageSource: Sendable {
         package var onTermination: @Sendable () -> Void
         /// So many messages were dropped by the policy.
         package var onDrop: @Sendable (Int) -> Void
-        /// Whether the peer should be held back.
-        package var onPressure: @Sendable (Bool) -> Void
+        /// Whether the peer should be held back, see ``MessageSource/isFull``, may have changed.
+        package var onPressure: @Sendable (MessageSource) -> Void
 
         package init(
             onTermination: @escaping @Sendable () -> Void = {},
             onDrop: @escaping @Sendable (Int) -> Void = { _ in },
-            onPressure: @escaping @Sendable (Bool) -> Void = { _ in }
+            onPressure: @escaping @Sendable (MessageSource) -> Void = { _ in }
         ) {
             self.onTermination = onTermination
             self.onDrop = onDrop
@@ -60,6 +60,9 @@ package final class MessageSource: Sendable {
         set { state.withLock { $0.granted = newValue } }
     }
 
+    /// Whether more waits for a consumer than the policy allows.
+    package var isFull: Bool { state.withLock { $0.buffers }.contains { $0.isFull } }
+
     /// Whether nobody listens any longer.
     package var isTerminated: Bool { state.withLock { $0.isTerminated } }
 
@@ -86,7 +89,7 @@ package final class MessageSource: Sendable {
         if outcome.dropped > 0 { callbacks.onDrop(outcome.dropped) }
         switch outcome.pressure {
         case .none: break
-        case .holdBack: callbacks.onPressure(true)
+        case .holdBack: callbacks.onPressure(self)
         case .fail:
             finish(
                 throwing: WaybillError(
@@ -156,7 +159,7 @@ package final class MessageSource: Sendable {
 
     /// Hears that a consumer has taken what waited.
     func drained() {
-        if policy.overflow == .holdBack { callbacks.onPressure(false) }
+        if policy.overflow == .holdBack { callbacks.onPressure(self) }
     }
 }
 

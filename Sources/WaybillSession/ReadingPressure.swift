@@ -1,0 +1,53 @@
+package import Waybill
+import WaybillLink
+import WireCore
+
+/// Holds the peer back as long as any of several subscriptions wants that.
+///
+/// What a subscription wants is looked up under one lock whenever it may have changed: told as it changes, a
+/// late "hold" could come after the "go on" that it should have come before, and stay.
+package final class ReadingPressure: Sendable {
+    private struct State: Sendable {
+        var holders: Set<ObjectIdentifier> = []
+        var hold = ReadingHold()
+    }
+
+    private let state = Locked(State())
+    private let setReading: @Sendable (Bool) -> Void
+
+    /// - Parameter setReading: Stops or resumes reading; called by one thread at a time.
+    package init(setReading: @escaping @Sendable (Bool) -> Void) {
+        self.setReading = setReading
+    }
+
+    /// Looks whether a subscription is full.
+    package func update(_ source: MessageSource) {
+        change { holders in
+            if source.isFull {
+                holders.insert(ObjectIdentifier(source))
+            } else {
+                holders.remove(ObjectIdentifier(source))
+            }
+        }
+    }
+
+    /// Forgets a subscription that has ended.
+    package func forget(_ source: MessageSource) {
+        change { $0.remove(ObjectIdentifier(source)) }
+    }
+
+    private func change(_ body: (inout Set<ObjectIdentifier>) -> Void) {
+        var next = state.withLock { state in
+            body(&state.holders)
+            state.hold.isHeld = !state.holders.isEmpty
+            return state.hold.beginTelling()
+        }
+        while let isHeld = next {
+            setReading(!isHeld)
+            next = state.withLock { state in
+                state.hold.endTelling()
+                return state.hold.beginTelling()
+            }
+        }
+    }
+}

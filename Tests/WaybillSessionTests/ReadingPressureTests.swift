@@ -1,0 +1,65 @@
+import Testing
+import Waybill
+import WaybillSession
+import WireCore
+
+/// Several subscriptions on one connection, each of which may hold the peer back.
+@Suite("Holding the peer back") struct ReadingPressureTests {
+    /// What the link was told, in order.
+    private final class Told: Sendable {
+        private let list = Locked<[Bool]>([])
+
+        var all: [Bool] { list.withLock { $0 } }
+
+        func append(_ isReading: Bool) { list.withLock { $0.append(isReading) } }
+    }
+
+    private func source(_ pressure: ReadingPressure) -> MessageSource {
+        MessageSource(
+            policy: BufferPolicy(.holdBack, messageLimit: 2),
+            callbacks: .init(onPressure: { pressure.update($0) })
+        )
+    }
+
+    private let batch = (0..<3).map { Message(topic: "\($0)") }
+
+    @Test("Reading goes on when the last of those who are full has room")
+    func several() async throws {
+        let told = Told()
+        let pressure = ReadingPressure { told.append($0) }
+        let first = source(pressure)
+        let second = source(pressure)
+        var one = first.messages.makeAsyncIterator()
+        var other = second.messages.makeAsyncIterator()
+        first.deliver(batch)
+        second.deliver(batch)
+        #expect(told.all == [false])
+        _ = try await one.next()
+        #expect(told.all == [false])
+        _ = try await other.next()
+        #expect(told.all == [false, true])
+    }
+
+    @Test("A subscription that ends holds nobody back")
+    func forgotten() {
+        let told = Told()
+        let pressure = ReadingPressure { told.append($0) }
+        let source = source(pressure)
+        source.deliver(batch)
+        pressure.forget(source)
+        #expect(told.all == [false, true])
+    }
+
+    @Test("What is told late is what is true then")
+    func late() async throws {
+        let told = Told()
+        let pressure = ReadingPressure { told.append($0) }
+        let source = source(pressure)
+        var iterator = source.messages.makeAsyncIterator()
+        source.deliver(batch)
+        _ = try await iterator.next()
+        // As a thread would that was overtaken between filling the buffer and saying so.
+        pressure.update(source)
+        #expect(told.all == [false, true])
+    }
+}
