@@ -167,7 +167,9 @@ import WaybillTesting
         ] {
             #expect { try MQTTTransport(url: url) } throws: { ($0 as? WaybillError)?.code == code }
         }
-        for url in ["mqtt://h", "mqtt://[::1]:1883/", "MQTT://127.0.0.1", "mqtt://u:p@h:1", "ws://h/p"] {
+        for url in [
+            "mqtt://h", "mqtt://[::1]:1883/", "MQTT://127.0.0.1", "mqtt://u:p@h:1", "ws://h/p",
+        ] {
             _ = try MQTTTransport(url: url)
         }
     }
