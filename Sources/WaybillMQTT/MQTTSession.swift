@@ -192,7 +192,10 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
         let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
             try core.unsubscribe([filter], call: call, at: now)
         }
-        for source in state.withLock({ $0.router.remove(filter) }) { source.finish() }
+        for source in state.withLock({ $0.router.remove(filter) }) {
+            pressure.forget(source)
+            source.finish()
+        }
         guard case .unsubscribed(let unsuback) = answer else { throw Self.confusion }
         let code = unsuback.reasonCodes.first ?? .success
         return try MQTTMapping.receipt(request, code, unsuback.properties)

@@ -29,16 +29,19 @@ final class STOMPEngine: Sendable {
     // MARK: Requests
 
     func perform(_ request: Request) async throws -> Receipt {
+        try STOMPMapping.checkBody(request)
         switch request.command {
         case .send(let options):
             let headers = try STOMPMapping.send(request, options, configuration)
-            let session = try await session(for: request)
+            let session = try await session(for: request, sending: headers)
             return try await session.send(headers, request, options)
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
             return Receipt()
-        case .unsubscribe: return try await lifecycle.current(for: request).unsubscribe(request)
+        case .unsubscribe:
+            let headers = try STOMPMapping.unsubscription(request)
+            return try await lifecycle.current(for: request).unsubscribe(headers, request)
         case .ack(let id, let transaction):
             return try await lifecycle.current(for: request)
                 .settle(id, Settlement(isAccepted: true, transaction: transaction), request)
@@ -46,7 +49,9 @@ final class STOMPEngine: Sendable {
             return try await lifecycle.current(for: request)
                 .settle(id, Settlement(isAccepted: false, transaction: transaction), request)
         case .begin(let transaction):
-            return try await session(for: request).transact(.begin, transaction, request)
+            let headers: STOMPHeaders = [STOMPHeaderName.transaction: transaction]
+            return try await session(for: request, sending: headers)
+                .transact(.begin, transaction, request)
         case .commit(let transaction):
             return try await lifecycle.current(for: request).transact(.commit, transaction, request)
         case .abort(let transaction):
@@ -60,13 +65,21 @@ final class STOMPEngine: Sendable {
         guard case .subscribe(let options) = request.command else {
             throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
         }
+        try STOMPMapping.checkBody(request)
         let subscription = try STOMPMapping.subscription(request, options)
-        return try await session(for: request).subscribe(subscription, request, options)
+        var headers = subscription.headers
+        headers.append(STOMPHeaderName.destination, subscription.destination)
+        let session = try await session(for: request, sending: headers)
+        return try await session.subscribe(subscription, request, options)
     }
 
-    /// The session, made first if need be.
-    private func session(for request: Request) async throws -> STOMPSession {
+    /// The session, made first if need be and if the headers can be sent at all.
+    private func session(
+        for request: Request,
+        sending headers: STOMPHeaders
+    ) async throws -> STOMPSession {
         if let session = lifecycle.connected { return session }
+        try STOMPMapping.check(headers, request)
         return try await lifecycle.session(for: request) { () throws(WaybillError) in
             try STOMPMapping.connect(
                 ConnectOptions(),
@@ -77,8 +90,8 @@ final class STOMPEngine: Sendable {
     }
 
     private func connect(_ options: ConnectOptions, _ request: Request) async throws -> Receipt {
-        guard request.topic == nil, request.body.isEmpty else {
-            throw STOMPMapping.unsupported("topic or body of a connect", request)
+        guard request.topic == nil else {
+            throw STOMPMapping.unsupported("topic of a connect", request)
         }
         return try await lifecycle.connect(
             STOMPMapping.connect(options, request, configuration),

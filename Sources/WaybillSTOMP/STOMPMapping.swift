@@ -55,7 +55,34 @@ enum STOMPMapping {
             ),
             headers: wire(headers)
         )
+        do { try connect.check() } catch { throw Self.error(error, request) }
         return connect
+    }
+
+    /// Refuses what only a `send` has, before anything is done.
+    static func checkBody(_ request: Request) throws(WaybillError) {
+        if case .send = request.command { return }
+        guard request.body.isEmpty, !request.expectsReply else {
+            throw unsupported("body of, or reply to, a \(request.command.name)", request)
+        }
+        if case .disconnect = request.command, !request.headers.isEmpty {
+            throw unsupported("headers of a disconnect", request)
+        }
+    }
+
+    /// Refuses headers that no version could send; the connection's own version may allow less.
+    static func check(_ headers: STOMPHeaders, _ request: Request) throws(WaybillError) {
+        do { try headers.check(for: .send, version: .v1_2) } catch {
+            throw Self.error(error, request)
+        }
+    }
+
+    /// The headers of an UNSUBSCRIBE.
+    static func unsubscription(_ request: Request) throws(WaybillError) -> STOMPHeaders {
+        try checkReserved(request, STOMPHeaderName.id)
+        let headers = wire(request.headers)
+        try check(headers, request)
+        return headers
     }
 
     static func send(

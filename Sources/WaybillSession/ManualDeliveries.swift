@@ -82,6 +82,18 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
         state.withLock { $0.waiting[id] = delivery }
     }
 
+    /// Forgets those that were settled with another one, or cannot be settled any longer.
+    /// - Complexity: O(deliveries that wait).
+    package func remove(where isGone: (Settler.Name) -> Bool) {
+        let gone = state.withLock { state in
+            let gone = state.waiting.filter { isGone($0.value.name) }
+            for id in gone.keys { state.waiting[id] = nil }
+            return gone
+        }
+        // Let go of with no lock held.
+        withExtendedLifetime(gone) {}
+    }
+
     /// Forgets all, when the connection is over.
     package func removeAll() {
         let gone = state.withLock { state in

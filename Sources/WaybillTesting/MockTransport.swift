@@ -40,6 +40,14 @@ public final class MockTransport: Transport {
         }
     }
 
+    /// Which topics mean more than one.
+    public enum Wildcards: Sendable {
+        /// `+` and `#`, in subscriptions only.
+        case mqtt
+        /// None: a STOMP destination means what it says.
+        case none
+    }
+
     private struct Rule: Sendable {
         let command: Command
         let topic: String?
@@ -68,11 +76,16 @@ public final class MockTransport: Transport {
     private let state = Locked(State())
     private let source = ConnectionStateSource()
     private let clock: any Clock<Duration>
+    private let wildcards: Wildcards
 
     /// Makes a mock that expects nothing.
-    /// - Parameter clock: What delays are measured by.
-    public init(clock: any Clock<Duration> = ContinuousClock()) {
+    ///
+    /// - Parameters:
+    ///   - clock: What delays are measured by.
+    ///   - wildcards: Which topics mean more than one.
+    public init(clock: any Clock<Duration> = ContinuousClock(), wildcards: Wildcards = .mqtt) {
         self.clock = clock
+        self.wildcards = wildcards
     }
 
     // MARK: Before
@@ -102,14 +115,13 @@ public final class MockTransport: Transport {
 
     // MARK: Meanwhile
 
-    /// Delivers a message to every subscription whose topic is the message's, or a filter (`+`, `#`) that
-    /// matches it.
+    /// Delivers a message to every subscription whose topic is the message's, or a filter that matches it.
     /// - Returns: How many subscriptions it reached.
     @discardableResult
     public func push(_ message: Message) -> Int {
         let feeds = state.withLock { state in
             state.streams.sorted { $0.key < $1.key }.map(\.value)
-                .filter { TopicMatching.matches($0.filter, message.topic) }
+                .filter { TopicMatching.matches($0.filter, message.topic, wildcards) }
                 .map(\.feed)
         }
         for feed in feeds { feed.deliver([message]) }
@@ -215,7 +227,9 @@ public final class MockTransport: Transport {
 
     /// Remembers a request and finds what becomes of it.
     private func note(_ request: Request) throws(WaybillError) -> Outcome {
-        if case .send = request.command, TopicMatching.hasWildcard(request.topic ?? "") {
+        if wildcards == .mqtt, case .send = request.command,
+            TopicMatching.hasWildcard(request.topic ?? "")
+        {
             throw WaybillError(
                 .invalidEntry,
                 "a send goes to one topic, without wildcards",

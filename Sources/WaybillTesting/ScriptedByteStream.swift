@@ -1,6 +1,7 @@
 public import Waybill
 package import WaybillLink
 public import WaybillMQTT
+public import WaybillSTOMP
 import WireCore
 
 #if canImport(FoundationEssentials)
@@ -26,6 +27,12 @@ public final class ScriptedByteStream: Sendable {
         case finish
         /// The connection breaks.
         case reset
+
+        /// This text must come next, as UTF-8; NUL ends a STOMP frame.
+        public static func expect(_ text: String) -> Step { .expect(Array(text.utf8)) }
+
+        /// This text is sent, as UTF-8.
+        public static func reply(_ text: String) -> Step { .reply(Array(text.utf8)) }
     }
 
     private struct State: Sendable {
@@ -70,7 +77,12 @@ public final class ScriptedByteStream: Sendable {
     private let pair = ByteStreamPair()
 
     /// Writes the script.
-    public init(_ steps: Step...) {
+    public convenience init(_ steps: Step...) {
+        self.init(steps: steps)
+    }
+
+    /// Writes the script, step by step in a list.
+    public init(steps: [Step]) {
         state = Locked(State(steps: steps[...]))
     }
 
@@ -80,6 +92,11 @@ public final class ScriptedByteStream: Sendable {
     /// Whether every step has been made, and nothing came beyond.
     public var isComplete: Bool {
         state.withLock { $0.steps.isEmpty && $0.failures.isEmpty && $0.received.isEmpty }
+    }
+
+    /// Whether all steps before this one, counted from 1, have been made.
+    public func hasReached(_ step: Int) -> Bool {
+        state.withLock { $0.number >= step && $0.failures.isEmpty }
     }
 
     /// The end that a link is given.
@@ -153,6 +170,26 @@ private final class ScriptedDialer: Dialer {
     }
 }
 
+extension LinkEnvironment {
+    /// A world of scripts, where time is a manual clock's and nothing is random.
+    fileprivate init(_ scripts: [ScriptedByteStream], _ clock: ManualClock) {
+        let timers = clock.linkTimers
+        self.init(
+            dialer: ScriptedDialer(scripts),
+            makeTimers: { () throws(LinkError) in timers },
+            random: { 0 }
+        )
+    }
+}
+
+/// A URL that leads nowhere.
+private func scriptURL(_ text: String) throws(WaybillError) -> URL {
+    guard let url = URL(string: text) else {
+        throw WaybillError(.invalidEntry, "this is not a URL")
+    }
+    return url
+}
+
 extension MQTTTransport {
     /// A transport whose connections follow scripts, and whose time is a manual clock's.
     ///
@@ -166,18 +203,31 @@ extension MQTTTransport {
         clock: ManualClock = ManualClock(),
         configuration: MQTTConfiguration = MQTTConfiguration()
     ) throws(WaybillError) {
-        guard let url = URL(string: "mqtt://script") else {
-            throw WaybillError(.invalidEntry, "this is not a URL")
-        }
-        let timers = clock.linkTimers
         try self.init(
-            url: url,
+            url: scriptURL("mqtt://script"),
             configuration: configuration,
-            environment: LinkEnvironment(
-                dialer: ScriptedDialer(scripts),
-                makeTimers: { () throws(LinkError) in timers },
-                random: { 0 }
-            )
+            environment: LinkEnvironment(scripts, clock)
+        )
+    }
+}
+
+extension STOMPTransport {
+    /// A transport whose connections follow scripts, and whose time is a manual clock's.
+    ///
+    /// - Parameters:
+    ///   - scripts: One for each connection; further ones are refused.
+    ///   - clock: What heart-beats and timeouts are measured by.
+    ///   - configuration: How the transport behaves; the host is `script` unless it names another.
+    /// - Throws: Nothing that this use can bring about.
+    public convenience init(
+        scripts: ScriptedByteStream...,
+        clock: ManualClock = ManualClock(),
+        configuration: STOMPConfiguration = STOMPConfiguration()
+    ) throws(WaybillError) {
+        try self.init(
+            url: scriptURL("stomp://script"),
+            configuration: configuration,
+            environment: LinkEnvironment(scripts, clock)
         )
     }
 }

@@ -6,10 +6,14 @@ enum TopicMatching {
         topic.utf8.contains { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "+") }
     }
 
-    /// Whether it is the same topic, or a filter in MQTT's notation that matches it.
-    static func matches(_ filter: String, _ topic: String) -> Bool {
+    /// Whether it is the same topic, or a filter that matches it.
+    static func matches(
+        _ filter: String,
+        _ topic: String,
+        _ wildcards: MockTransport.Wildcards
+    ) -> Bool {
         if filter == topic { return true }
-        guard hasWildcard(filter) else { return false }
+        guard wildcards == .mqtt, hasWildcard(filter) else { return false }
         return (try? MQTTTopicFilter(filter))?.matches(topic) ?? false
     }
 }

@@ -46,8 +46,13 @@ enum MQTTEntry: EntryType {
 /// A broker of one's own, and transports to it.
 struct Fixture {
     let broker: LoopbackBroker
+    let service: LoopbackBroker.Service
 
-    init(_ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }) throws {
+    init(
+        _ service: LoopbackBroker.Service = .mqtt,
+        _ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }
+    ) throws {
+        self.service = service
         var configuration = LoopbackBroker.Configuration()
         change(&configuration)
         broker = LoopbackBroker(configuration: configuration)
@@ -60,11 +65,24 @@ struct Fixture {
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
         change(&configuration)
-        return try MQTTTransport(url: broker.url, configuration: configuration)
+        return try MQTTTransport(url: broker.url(for: service), configuration: configuration)
     }
 }
 
 let versions: [MQTTConfiguration.Version] = [.v3_1_1, .v5]
+
+/// A version over TCP or WebSocket.
+struct Way: Sendable, CustomTestStringConvertible {
+    let service: LoopbackBroker.Service
+    let version: MQTTConfiguration.Version
+
+    var testDescription: String { "\(version) \(service)" }
+}
+
+/// Every version, over TCP and over WebSocket.
+let ways: [Way] = versions.flatMap { version in
+    [LoopbackBroker.Service.mqtt, .mqttOverWebSocket].map { Way(service: $0, version: version) }
+}
 
 @discardableResult
 func expectError<T>(

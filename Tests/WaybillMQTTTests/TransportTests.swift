@@ -17,12 +17,12 @@ struct TransportTests {
 
     @Test(
         "Every quality both ways, connecting on demand",
-        arguments: versions,
+        arguments: ways,
         QualityOfService.allCases
     )
-    func qualities(version: MQTTConfiguration.Version, qos: QualityOfService) async throws {
-        let fixture = try Fixture()
-        let transport = try fixture.transport(version)
+    func qualities(way: Way, qos: QualityOfService) async throws {
+        let fixture = try Fixture(way.service)
+        let transport = try fixture.transport(way.version)
         let provider = Provider<MQTTEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe(qos: qos))
         #expect(messages.grantedQualityOfService == qos)
@@ -121,10 +121,10 @@ struct TransportTests {
         await fixture.broker.stop()
     }
 
-    @Test("Overlapping filters each get a message once", arguments: versions)
-    func overlapping(version: MQTTConfiguration.Version) async throws {
-        let fixture = try Fixture()
-        let transport = try fixture.transport(version)
+    @Test("Overlapping filters each get a message once", arguments: ways)
+    func overlapping(way: Way) async throws {
+        let fixture = try Fixture(way.service)
+        let transport = try fixture.transport(way.version)
         let provider = Provider<MQTTEntry>(transport: transport)
         var streams: [Messages<Message>] = []
         for filter in ["a/#", "a/+", "a/b", "+/b"] {
@@ -138,24 +138,25 @@ struct TransportTests {
         await fixture.broker.stop()
     }
 
-    @Test("Unsubscribing ends every stream of the filter", arguments: versions)
-    func unsubscribe(version: MQTTConfiguration.Version) async throws {
-        let fixture = try Fixture()
-        let transport = try fixture.transport(version)
+    @Test("Unsubscribing ends every stream of the filter", arguments: ways)
+    func unsubscribe(way: Way) async throws {
+        let fixture = try Fixture(way.service)
+        let transport = try fixture.transport(way.version)
         let provider = Provider<MQTTEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe())
         try await provider.request(.command(.unsubscribe, topic: "t"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == nil)
         let again = try await provider.request(.command(.unsubscribe, topic: "t"))
-        if version == .v5 { #expect(again.reason == "No subscription existed (0x11)") }
+        if way.version == .v5 { #expect(again.reason == "No subscription existed (0x11)") }
         await transport.shutdown()
         await fixture.broker.stop()
     }
 
-    @Test("A refused subscription and a refused connection are typed errors", arguments: versions)
-    func refusals(version: MQTTConfiguration.Version) async throws {
-        let fixture = try Fixture()
+    @Test("A refused subscription and a refused connection are typed errors", arguments: ways)
+    func refusals(way: Way) async throws {
+        let fixture = try Fixture(way.service)
+        let version = way.version
         fixture.broker.faults.refusesSubscriptions = ["secret/#"]
         let transport = try fixture.transport(version)
         let provider = Provider<MQTTEntry>(transport: transport)
@@ -233,10 +234,10 @@ struct TransportTests {
         await fixture.broker.stop()
     }
 
-    @Test("Retained messages come to later subscribers", arguments: versions)
-    func retained(version: MQTTConfiguration.Version) async throws {
-        let fixture = try Fixture()
-        let transport = try fixture.transport(version)
+    @Test("Retained messages come to later subscribers", arguments: ways)
+    func retained(way: Way) async throws {
+        let fixture = try Fixture(way.service)
+        let transport = try fixture.transport(way.version)
         let provider = Provider<MQTTEntry>(transport: transport)
         try await provider.request(.send("kept", to: "a/b", qos: .atLeastOnce, retain: true))
         var iterator = try await provider.messages(.subscribe("a/#")).makeAsyncIterator()
@@ -272,9 +273,10 @@ struct TransportTests {
         await fixture.broker.stop()
     }
 
-    @Test("Slow and split delivery changes nothing", arguments: versions)
-    func faults(version: MQTTConfiguration.Version) async throws {
-        let fixture = try Fixture()
+    @Test("Slow and split delivery changes nothing", arguments: ways)
+    func faults(way: Way) async throws {
+        let fixture = try Fixture(way.service)
+        let version = way.version
         fixture.broker.faults.splitsWrites = 1
         fixture.broker.faults.delay = .milliseconds(2)
         let transport = try fixture.transport(version)

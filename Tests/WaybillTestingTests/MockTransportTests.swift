@@ -30,6 +30,36 @@ import WaybillTesting
         }
     }
 
+    @Test("STOMP's own commands can be scripted; a destination means what it says")
+    func stomp() async throws {
+        let mock = MockTransport(wildcards: .none)
+            .expect(.begin).expect(.send).expect(.subscribe).expect(.commit).expect(.abort)
+            .expect(.ack, .success, .failure(WaybillError(.rejected, "no")))
+            .expect(.nack)
+        let messages = try await mock.subscribe(Request(topic: "/topic/a.#", command: .subscribe))
+        #expect(mock.push(Message(topic: "/topic/a.#", id: .named("m"))) == 1)
+        #expect(mock.push("x", to: "/topic/a.b") == 0)
+        var iterator = messages.makeAsyncIterator()
+        let id = try #require(try await iterator.next()?.id)
+        #expect(id == .named("m"))
+        for command in [
+            EntryCommand.begin(transaction: "x"), .ack(id, transaction: "x"),
+            .nack(id, transaction: "x"), .commit(transaction: "x"), .abort(transaction: "y"),
+        ] {
+            _ = try await mock.perform(Request(topic: nil, command: command))
+        }
+        await #expect(throws: WaybillError.self) {
+            try await mock.perform(Request(topic: nil, command: .ack(id)))
+        }
+        _ = try await mock.perform(send("/exchange/e/a+b"))
+        #expect(
+            mock.requests.map(\.command.name) == [
+                "subscribe", "begin", "ack", "nack", "commit", "abort", "ack", "send",
+            ]
+        )
+        #expect(mock.unexpectedRequests.isEmpty)
+    }
+
     @Test("Delays are the clock's; silence ends when the connection drops")
     func delays() async throws {
         let clock = ManualClock()

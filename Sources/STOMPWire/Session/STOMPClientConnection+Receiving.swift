@@ -66,6 +66,7 @@ extension STOMPClientConnection {
         }
         writer.version = version
         heartBeats = STOMPHeartBeatClock(heartBeat, at: now)
+        if isReadingHeld { heartBeats.holdReading(true, at: now) }
         state = .connected
         let headers = frame.headers.list
         events.append(

@@ -44,6 +44,8 @@ package struct STOMPClientConnection: ProtocolCore {
     /// The request, to check the server's answer against.
     var request: STOMPConnect?
     var heartBeats = STOMPHeartBeatClock(.none, at: .zero)
+    /// Whether the driver does not read.
+    var isReadingHeld = false
     var receipts = STOMPReceipts()
     var subscriptions = STOMPSubscriptions()
     /// The transactions that are open.
@@ -122,6 +124,13 @@ package struct STOMPClientConnection: ProtocolCore {
             for call in receipts.takeExpired(at: now) { events.append(.timedOut(call)) }
         default: break
         }
+    }
+
+    /// Tells the core that its driver has stopped reading, or goes on: what is not read is no sign of
+    /// death.
+    package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
+        isReadingHeld = isHeld
+        heartBeats.holdReading(isHeld, at: now)
     }
 
     // MARK: Writing

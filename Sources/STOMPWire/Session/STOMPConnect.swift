@@ -1,3 +1,5 @@
+import WireCore
+
 /// What a client asks when it opens a connection (STOMP 1.2, Connecting).
 package struct STOMPConnect: Sendable {
     /// The versions to offer; sent in ascending order, each once.
@@ -36,6 +38,13 @@ package struct STOMPConnect: Sendable {
     /// Whether nothing but 1.0 is offered, which knows neither versions nor hosts nor heart-beats.
     private var isOnly1_0: Bool { !versions.contains { $0 > .v1_0 } }
 
+    /// Checks that this can be sent, before there is a connection to send it over.
+    /// - Throws: `STOMPSendError`, as ``STOMPClientConnection/connect(_:at:)`` would.
+    package func check() throws(STOMPSendError) {
+        let command = usesSTOMPCommand ? STOMPCommand.stomp : .connect
+        try allHeaders().check(for: command, version: nil)
+    }
+
     /// The headers in the order of sending.
     /// - Throws: `STOMPSendError` when the offer makes no sense.
     func allHeaders() throws(STOMPSendError) -> STOMPHeaders {
@@ -64,6 +73,30 @@ package struct STOMPConnect: Sendable {
 }
 
 extension STOMPHeaders {
+    /// Checks that a frame can carry these headers.
+    ///
+    /// - Parameters:
+    ///   - command: What the frame says.
+    ///   - version: The version that decides about escapes.
+    /// - Throws: `STOMPSendError.encoding`.
+    package func check(
+        for command: STOMPCommand,
+        version: STOMPVersion?
+    ) throws(STOMPSendError) {
+        var scratch = ByteWriter()
+        do {
+            try STOMPFrameEncoder.encode(
+                command,
+                self,
+                body: ByteSlice.empty,
+                version: version,
+                into: &scratch
+            )
+        } catch {
+            throw .encoding(error)
+        }
+    }
+
     /// Appends what a caller gave, none of which this side writes itself.
     ///
     /// - Parameters:

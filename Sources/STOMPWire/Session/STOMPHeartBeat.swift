@@ -85,6 +85,7 @@ package struct STOMPHeartBeatClock: Sendable {
     package let agreed: STOMPHeartBeat
     private var lastSent: WireInstant
     private var lastReceived: WireInstant
+    private var isReadingHeld = false
 
     package init(_ agreed: STOMPHeartBeat, at now: WireInstant) {
         self.agreed = agreed
@@ -100,7 +101,7 @@ package struct STOMPHeartBeatClock: Sendable {
 
     /// When to give up: at twice the interval, the margin of error that the specification advises.
     private var peerDeadline: WireInstant? {
-        guard agreed.incoming > .zero else { return nil }
+        guard agreed.incoming > .zero, !isReadingHeld else { return nil }
         return lastReceived.advanced(by: agreed.incoming * 2)
     }
 
@@ -119,6 +120,12 @@ package struct STOMPHeartBeatClock: Sendable {
 
     /// Any byte is a sign of life, also one of a frame that is not complete.
     package mutating func noteReceived(at now: WireInstant) {
+        lastReceived = now
+    }
+
+    /// Stops to listen for signs of life, or begins again.
+    package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
+        isReadingHeld = isHeld
         lastReceived = now
     }
 

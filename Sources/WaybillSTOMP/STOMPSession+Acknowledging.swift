@@ -1,0 +1,91 @@
+import STOMPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+// What becomes of the messages that a server wants acknowledged.
+extension STOMPSession {
+    /// Settles a message that was subscribed to with manual acknowledgement.
+    func settle(
+        _ id: Message.ID,
+        _ settlement: Settlement,
+        _ request: Request
+    ) async throws -> Receipt {
+        let delivery = try manual.take(id, for: request)
+        let token = delivery.name.token
+        let transaction = settlement.transaction
+        let headers = STOMPMapping.wire(request.headers)
+        var isSent = false
+        defer {
+            if !isSent {
+                manual.putBack(delivery, as: id)
+            } else if let transaction {
+                // Should the transaction be aborted, the message waits again.
+                let held = Held(id: id, delivery: delivery)
+                state.withLock { $0.transactions[transaction, default: []].append(held) }
+            } else {
+                noteSettled(delivery.name)
+            }
+        }
+        // In a transaction, as with a send: only its end is answered for sure.
+        let asks = configuration.asksForReceipts && transaction == nil
+        return try await perform(request, asksForReceipt: asks) {
+            (core, now, call) throws(STOMPSendError) in
+            if settlement.isAccepted {
+                try core.acknowledge(
+                    token,
+                    transaction: transaction,
+                    headers: headers,
+                    call: call,
+                    at: now
+                )
+            } else {
+                try core.refuse(
+                    token,
+                    transaction: transaction,
+                    headers: headers,
+                    call: call,
+                    at: now
+                )
+            }
+            isSent = true
+        }
+    }
+
+    /// Settles a message that the consumer has taken; one that nobody took is the server's to deliver again.
+    func settle(_ name: STOMPDeliveryName, _ settlement: Settlement) {
+        noteSettled(name)
+        guard settlement.isTaken else { return }
+        try? driver.withCore { (core, now) throws(STOMPSendError) in
+            try core.acknowledge(name.token, at: now)
+        }
+    }
+
+    /// Ends the wait of what was settled in a transaction: for good, or back to where it was.
+    func settleHeld(_ transaction: String, isTaken: Bool) {
+        let held = state.withLock { $0.transactions.removeValue(forKey: transaction) } ?? []
+        for one in held {
+            if isTaken {
+                noteSettled(one.delivery.name)
+            } else {
+                manual.putBack(one.delivery, as: one.id)
+            }
+        }
+    }
+
+    private func noteSettled(_ name: STOMPDeliveryName) {
+        let id = name.token.subscriptionID
+        let isCumulative = state.withLock { state in
+            state.subscriptions[id]?.noteSettled(name)
+            return state.subscriptions[id]?.isCumulative ?? false
+        }
+        guard isCumulative else { return }
+        manual.remove { $0.token.subscriptionID == id && $0.number <= name.number }
+    }
+
+    /// Forgets what waits for subscriptions that have ended: nobody can settle it any longer.
+    func forgetDeliveries(of ids: Set<String>) {
+        manual.remove { ids.contains($0.token.subscriptionID) }
+    }
+}

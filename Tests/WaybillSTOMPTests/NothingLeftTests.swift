@@ -1,0 +1,93 @@
+#if os(Linux)
+    import Glibc
+    import Testing
+    import Waybill
+    import WaybillLink
+    import WaybillSTOMP
+    import WaybillTesting
+
+    /// What stays behind after everything was shut down: nothing.
+    ///
+    /// In a process of its own, where no other test has connections open; see `ExitTest`.
+    @Suite("STOMP transport: nothing is left behind") struct NothingLeftTests {
+        @Test("After shutdown there is no thread and no descriptor of ours")
+        func counts() async throws {
+            await #expect(processExitsWith: .success) {
+                // The first round lets the runtime open what it keeps for itself.
+                for service in services { try await round(service, isDropped: false) }
+                let before = Counts()
+                for number in 0..<20 {
+                    try await round(services[number % 2], isDropped: number.isMultiple(of: 4))
+                }
+                let after = Counts()
+                precondition(before.loops == 0 && after.loops == 0, "\(before) became \(after)")
+                precondition(after.descriptors == before.descriptors, "\(before) became \(after)")
+            }
+        }
+
+        @Test("A transport that nobody holds any longer closes its connection")
+        func letGo() async throws {
+            let fixture = try Fixture()
+            do {
+                let transport = try fixture.transport()
+                try await Provider<STOMPEntry>(transport: transport).request(.connect)
+                #expect(fixture.broker.connectionCount == 1)
+            }
+            while fixture.broker.connectionCount > 0 { await Task.yield() }
+            await fixture.broker.stop()
+        }
+    }
+
+    /// A broker and a transport, used and shut down.
+    private func round(_ service: LoopbackBroker.Service, isDropped: Bool) async throws {
+        let broker = LoopbackBroker()
+        try broker.start()
+        let url = broker.url(for: service)
+        let transport = try STOMPTransport(url: url)
+        let provider = Provider<STOMPEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe())
+        precondition(Counts().loops == 1, "the loop's thread is not seen")
+        try await provider.request(.send("x"))
+        var iterator: Messages<Message>.AsyncIterator? = messages.makeAsyncIterator()
+        _ = try await iterator?.next()
+        iterator = nil
+        if isDropped { broker.dropConnections() }
+        await transport.shutdown()
+        await broker.stop()
+        let refused = try STOMPTransport(url: url)
+        _ = try? await Provider<STOMPEntry>(transport: refused).request(.connect)
+        await refused.shutdown()
+    }
+
+    private let loopThreadName = EventLoop.threadName
+
+    private struct Counts {
+        let descriptors: Int
+        /// Threads of the event loop, by their name.
+        let loops: Int
+
+        init() {
+            descriptors = Self.entries(of: "/proc/self/fd").count
+            loops = Self.entries(of: "/proc/self/task").count { task in
+                guard let file = fopen("/proc/self/task/\(task)/comm", "r") else { return false }
+                defer { fclose(file) }
+                var name = [UInt8](repeating: 0, count: 64)
+                let count = fread(&name, 1, 63, file)
+                return String(decoding: name.prefix(count), as: UTF8.self).contains(loopThreadName)
+            }
+        }
+
+        private static func entries(of folder: String) -> [String] {
+            guard let directory = opendir(folder) else { return [] }
+            defer { closedir(directory) }
+            var names: [String] = []
+            while let entry = readdir(directory) {
+                let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                    pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                }
+                if !name.hasPrefix(".") { names.append(name) }
+            }
+            return names
+        }
+    }
+#endif

@@ -1,0 +1,303 @@
+import Testing
+import Waybill
+import WaybillSTOMP
+import WaybillTesting
+
+/// Connections that follow a script, with time at a standstill.
+@Suite("STOMP transport: frames and time", .timeLimit(.minutes(1))) struct ScriptTests {
+    private static let connect =
+        "CONNECT\naccept-version:1.2\nhost:script\nheart-beat:10000,10000\n\n\0"
+    private static let connected = "CONNECTED\nversion:1.2\n\n\0"
+    private static let beating = "CONNECTED\nversion:1.2\nheart-beat:10000,10000\n\n\0"
+    private static let subscribe = "SUBSCRIBE\nid:1\ndestination:t\nreceipt:1\n\n\0"
+    private static let subscribed = "RECEIPT\nreceipt-id:1\n\n\0"
+
+    private func transport(
+        _ scripts: ScriptedByteStream...,
+        clock: ManualClock = ManualClock(),
+        _ change: (inout STOMPConfiguration) -> Void = { _ in }
+    ) throws -> (STOMPTransport, Provider<STOMPEntry>) {
+        var configuration = STOMPConfiguration()
+        configuration.versions = [.v1_2]
+        change(&configuration)
+        let transport =
+            switch scripts.count {
+            case 0: try STOMPTransport(clock: clock, configuration: configuration)
+            default:
+                try STOMPTransport(
+                    scripts: scripts[0],
+                    clock: clock,
+                    configuration: configuration
+                )
+            }
+        return (transport, Provider(transport: transport))
+    }
+
+    @Test("The bytes of a session, from CONNECT to DISCONNECT")
+    func bytes() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connected),
+            .expect(
+                "SUBSCRIBE\nid:1\ndestination:t\nack:client-individual\nselector:a = 1\nreceipt:1\n\n\0"
+            ),
+            .reply(Self.subscribed),
+            .expect(
+                "SEND\ncontent-length:1\ndestination:t\ncontent-type:text/plain\nx:\\c\\n\nreceipt:2\n\nx\0"
+            ),
+            .reply("RECEIPT\nreceipt-id:2\n\n\0"),
+            .reply("MESSAGE\ndestination:t\nmessage-id:m\nsubscription:1\nack:a1\n\ny\0"),
+            .expect("ACK\nid:a1\n\n\0"),
+            .expect("UNSUBSCRIBE\nid:1\nreceipt:3\n\n\0"),
+            .reply("RECEIPT\nreceipt-id:3\n\n\0"),
+            .expect("DISCONNECT\nreceipt:4\n\n\0"),
+            .reply("RECEIPT\nreceipt-id:4\n\n\0")
+        )
+        let (_, provider) = try transport(script)
+        let messages = try await provider.messages(
+            .subscribe("t", .clientIndividual, headers: ["selector": "a = 1"])
+        )
+        try await provider.request(
+            .command(
+                .send,
+                topic: "t",
+                body: .text("x"),
+                headers: ["x": ":\n", "content-type": "text/plain"]
+            )
+        )
+        #expect(try await texts(1, messages) == ["y"])
+        try await provider.request(.unsubscribe("t"))
+        try await provider.request(.disconnect)
+        #expect(script.failures == [])
+        #expect(script.isComplete)
+    }
+
+    private static let head = "MESSAGE\ndestination:t\nmessage-id:m\nsubscription:1\n"
+
+    /// What a server sends after it has confirmed the subscription, and the bodies that come of it.
+    static let wires: [(name: String, pieces: [String], bodies: [String])] = [
+        ("a body with newlines", [head + "\n\na\n\nb\n\0"], ["\na\n\nb\n"]),
+        ("NUL in a body, by content-length", [head + "content-length:3\n\na\0b\0"], ["a\0b"]),
+        (
+            "CR LF ends lines",
+            ["MESSAGE\r\ndestination:t\r\nmessage-id:m\r\nsubscription:1\r\n\r\nx\0\r\n"], ["x"]
+        ),
+        ("line ends between frames", ["\n\n" + head + "\nx\0\n\n\n" + head + "\ny\0"], ["x", "y"]),
+        ("two frames in one piece", [head + "\nx\0" + head + "\ny\0"], ["x", "y"]),
+        (
+            "one frame in two pieces", [String(head.prefix(20)), head.dropFirst(20) + "\nx\0"],
+            ["x"]
+        ),
+        ("one frame byte by byte", (head + "\nx\0").map { String($0) }, ["x"]),
+        ("a first header that counts", [head + "subscription:2\n\nx\0"], ["x"]),
+        (
+            "no such subscription", ["MESSAGE\ndestination:t\nmessage-id:m\nsubscription:9\n\n\0"],
+            []
+        ),
+    ]
+
+    @Test("Frames in every shape", arguments: wires.map(\.name))
+    func frames(name: String) async throws {
+        let wire = try #require(Self.wires.first { $0.name == name })
+        let start: [ScriptedByteStream.Step] = [
+            .expect(Self.connect), .reply(Self.connected), .expect(Self.subscribe),
+            .reply(Self.subscribed),
+        ]
+        let pieces = wire.pieces + [Self.head + "\nend\0"]
+        let script = ScriptedByteStream(steps: start + pieces.map { .reply($0) })
+        let (_, provider) = try transport(script)
+        let messages = try await provider.messages(.subscribe("t"))
+        #expect(try await texts(wire.bodies.count + 1, messages) == wire.bodies + ["end"])
+        #expect(script.failures == [] && script.isComplete)
+    }
+
+    @Test("An escaped header comes out as it went in; an undefined escape ends the connection")
+    func escapes() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connected),
+            .expect(Self.subscribe),
+            .reply(Self.subscribed + Self.head + "a\\cb:1\\n2\\\\3\\r\n\nx\0"),
+            .reply(Self.head + "a:\\t\n\nx\0")
+        )
+        let (transport, provider) = try transport(script)
+        let messages = try await provider.messages(.subscribe("t"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.headers["a:b"] == "1\n2\\3\r")
+        await expectError(.protocolViolation) { try await iterator.next() }
+        #expect("\(transport.states.current)".hasPrefix("disconnected (protocolViolation"))
+    }
+
+    @Test("Limits hold: a body, a line and a head that are too long end the connection")
+    func limits() async throws {
+        for frame in [
+            Self.head + "\n" + String(repeating: "x", count: 101) + "\0",
+            Self.head + "a:" + String(repeating: "x", count: 101) + "\n\n\0",
+            Self.head + String(repeating: "a:1\n", count: 20) + "\n\0",
+        ] {
+            let script = ScriptedByteStream(
+                .expect(Self.connect),
+                .reply(Self.connected),
+                .expect(Self.subscribe),
+                .reply(Self.subscribed + frame)
+            )
+            let (_, provider) = try transport(script) {
+                $0.maximumBodySize = 100
+                $0.maximumHeaderLineSize = 100
+                $0.maximumHeaderCount = 20
+            }
+            let messages = try await provider.messages(.subscribe("t"))
+            await expectError(.limitExceeded) { for try await _ in messages {} }
+        }
+    }
+
+    // MARK: Time
+
+    @Test("Heart-beats: given when there is nothing to say, and missed after twice the interval")
+    func heartBeats() async throws {
+        let clock = ManualClock()
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.beating),
+            .expect("\n"),
+            .reply("\n"),
+            .expect("\n"),
+            .expect("\n")
+        )
+        let (transport, provider) = try transport(script, clock: clock)
+        try await provider.request(.connect)
+        clock.advance(by: .seconds(8))
+        clock.advance(by: .seconds(8))
+        // The server's beat was heard at 7.5 seconds, when it was given one.
+        clock.advance(by: .milliseconds(11_499))
+        #expect("\(transport.states.current)" == "connected")
+        clock.advance(by: .milliseconds(2))
+        #expect("\(transport.states.current)".hasPrefix("disconnected (connectionLost: nothing"))
+        #expect(script.failures == [] && script.isComplete)
+        await expectError(.connectionRefused) { try await provider.request(.send("x")) }
+    }
+
+    @Test("While a slow consumer holds the server back, its silence is no sign of death")
+    func heldBack() async throws {
+        let clock = ManualClock()
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.beating),
+            .expect(Self.subscribe),
+            .reply(Self.subscribed + String(repeating: Self.head + "\nx\0", count: 3)),
+            .expect("\n"),
+            .expect("\n")
+        )
+        let (transport, provider) = try transport(script, clock: clock)
+        let messages = try await provider.messages(
+            .subscribe("t", buffering: BufferPolicy(.holdBack, messageLimit: 2))
+        )
+        clock.advance(by: .seconds(300))
+        #expect("\(transport.states.current)" == "connected")
+        #expect(try await texts(3, messages) == ["x", "x", "x"])
+        // All was taken, so the server is listened to again.
+        clock.advance(by: .seconds(19))
+        #expect("\(transport.states.current)" == "connected")
+        clock.advance(by: .seconds(2))
+        #expect("\(transport.states.current)".hasPrefix("disconnected (connectionLost: nothing"))
+    }
+
+    @Test("A receipt that does not come: the call fails, the connection stays")
+    func receiptTimeout() async throws {
+        let clock = ManualClock()
+        let send = "SEND\ncontent-length:1\ndestination:/queue/t\nreceipt:"
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connected),
+            .expect(send + "1\n\nx\0"),
+            .expect(send + "2\n\ny\0"),
+            .reply("RECEIPT\nreceipt-id:1\n\n\0RECEIPT\nreceipt-id:2\n\n\0")
+        )
+        let (transport, provider) = try transport(script, clock: clock) {
+            $0.receiptTimeout = .seconds(15)
+        }
+        try await provider.request(.connect)
+        let call = Task { try await provider.request(.send("x")) }
+        while !script.hasReached(4) { await Task.yield() }
+        clock.advance(by: .seconds(14))
+        clock.advance(by: .seconds(1))
+        let error = await expectError(.timedOut) { try await call.value }
+        #expect(error?.topic == "/queue/t" && error?.command == "send")
+        #expect("\(transport.states.current)" == "connected")
+        // The late receipt disturbs nobody.
+        try await provider.request(.send("y"))
+        #expect(script.failures == [] && script.isComplete)
+    }
+
+    @Test("No CONNECTED in time; and a disconnect while connecting")
+    func connecting() async throws {
+        let clock = ManualClock()
+        let silent = ScriptedByteStream(.expect(Self.connect), .expect("\n"))
+        let (slow, provider) = try transport(silent, clock: clock)
+        let call = Task { try await provider.request(.connect) }
+        while !silent.hasReached(2) { await Task.yield() }
+        clock.advance(by: .seconds(10))
+        await expectError(.timedOut) { try await call.value }
+        #expect("\(slow.states.current)".hasPrefix("disconnected (timedOut"))
+
+        let other = ScriptedByteStream(.expect(Self.connect), .expect("\n"))
+        let (left, second) = try transport(other, clock: clock)
+        let waiting = Task { try await second.request(.connect) }
+        while !other.hasReached(2) { await Task.yield() }
+        try await second.request(.disconnect)
+        await expectError(.notConnected) { try await waiting.value }
+        #expect("\(left.states.current)".hasPrefix("disconnected"))
+    }
+
+    @Test("A server that does not answer DISCONNECT is not waited for longer than allowed")
+    func closeTimeout() async throws {
+        let clock = ManualClock()
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connected),
+            .expect("DISCONNECT\nreceipt:1\n\n\0")
+        )
+        let (transport, provider) = try transport(script, clock: clock)
+        try await provider.request(.connect)
+        let call = Task { try await provider.request(.disconnect) }
+        while !script.isComplete { await Task.yield() }
+        clock.advance(by: .seconds(5))
+        _ = try await call.value
+        #expect("\(transport.states.current)" == "disconnected")
+    }
+
+    // MARK: Logging
+
+    private final class Log: WireLogger {
+        let lines = LineLog()
+
+        func log(_ record: WireRecord) {
+            lines.append("\(record.kind) \(record.direction) \(record.text)")
+        }
+    }
+
+    @Test("The wire logger shows every frame, and no secret, body or header of the app")
+    func wireLog() async throws {
+        let fixture = try Fixture(.stomp) { $0.credentials = ["ada": "hunter2"] }
+        let log = Log()
+        let (transport, provider) = try fixture.provider {
+            $0.login = "ada"
+            $0.passcode = "hunter2"
+            $0.wireLogger = log
+        }
+        let messages = try await provider.messages(.subscribe("t"))
+        try await provider.request(.send("private", to: "t", headers: ["token": "hunter3"]))
+        #expect(try await texts(1, messages) == ["private"])
+        try await provider.request(.disconnect)
+        let text = log.lines.all.joined(separator: "\n")
+        for word in [
+            "outbound CONNECT ", "inbound CONNECTED ", "outbound SUBSCRIBE ", "outbound SEND ",
+            "inbound MESSAGE ", "inbound RECEIPT ", "outbound DISCONNECT ", "(7 bytes)",
+        ] {
+            #expect(text.contains(word), "\(word)")
+        }
+        for word in ["hunter", "private", "ada"] { #expect(!text.contains(word), "\(word)") }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+}
