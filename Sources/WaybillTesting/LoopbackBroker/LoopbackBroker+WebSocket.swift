@@ -26,17 +26,18 @@ extension LoopbackBroker {
         let identifier = makeIdentifier()
         add(.opening(socket), as: identifier)
         let refused = faults.refusesUpgrades
-        socket.open { core, event in
-            guard case .requested(let request) = event else { return }
-            Self.decide(request, refused, &core)
+        socket.open { [weak socket] core, event in
+            guard case .requested(let request) = event,
+                let chosen = Self.decide(request, refused, &core)
+            else { return }
+            // Before the client hears of it and sends its first message.
+            if chosen != "mqtt" { socket?.setUnits(.each(STOMPFrameEnd.unitLength)) }
         }
         Task { @concurrent [weak self] in
             let opening = try? await socket.opening()
             switch opening?.subprotocol {
             case "mqtt"?: self?.startMQTT(socket, timers, as: identifier)
-            case .some:
-                socket.setUnits(.each(STOMPFrameEnd.unitLength))
-                self?.startSTOMP(socket, timers, as: identifier)
+            case .some: self?.startSTOMP(socket, timers, as: identifier)
             case nil:
                 socket.start(
                     StreamEnd { [weak self] in
@@ -48,23 +49,28 @@ extension LoopbackBroker {
         }
     }
 
+    /// Accepts or refuses a request.
+    /// - Returns: The subprotocol that was accepted.
     private static func decide(
         _ request: HTTPRequestHead,
         _ refused: Int?,
         _ core: inout WebSocketConnection
-    ) {
+    ) -> String? {
         let headers: HTTPHeaders = ["Content-Type": "text/plain"]
         if let refused {
             let head = HTTPResponseHead(status: refused, headers: headers)
-            return core.refuse(head, body: Array("refused on demand".utf8))
+            core.refuse(head, body: Array("refused on demand".utf8))
+            return nil
         }
         let offered = request.headers.members("sec-websocket-protocol")
         guard let chosen = subprotocols.first(where: { offered.contains($0) }) else {
             let words = "speaks only \(subprotocols.joined(separator: ", "))"
             let head = HTTPResponseHead(status: 400, reason: "Bad Request", headers: headers)
-            return core.refuse(head, body: Array(words.utf8))
+            core.refuse(head, body: Array(words.utf8))
+            return nil
         }
         core.accept(subprotocol: chosen)
+        return chosen
     }
 }
 
