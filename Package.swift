@@ -52,6 +52,7 @@ let package = Package(
             linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]
         ),
         source("STOMPWire", ["WireCore"]),
+        source("EventStreamWire", ["HTTPWire", "WireCore"]),
 
         // Sockets, clocks and randomness.
         .target(name: "CWaybillLinux"),
@@ -131,6 +132,11 @@ let package = Package(
         tests("MQTTWireTests", ["MQTTWire", "WireCore", "WireTestSupport"]),
         tests("HTTPWireTests", ["HTTPWire", "WireCore", "WireTestSupport"]),
         tests("WebSocketWireTests", ["WebSocketWire", "HTTPWire", "WireCore", "WireTestSupport"]),
+        tests(
+            "EventStreamWireTests",
+            ["EventStreamWire", "HTTPWire", "WireCore", "WireTestSupport"],
+            exclude: ["event-stream-cases.json"]
+        ),
         tests("STOMPWireTests", ["STOMPWire", "WireCore", "WireTestSupport"]),
         tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
         tests(
