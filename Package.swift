@@ -45,7 +45,7 @@ let package = Package(
         // The innermost ring, and the wire cores on it: values, no I/O.
         source("WireCore"),
         source("MQTTWire", ["WireCore"]),
-        source("HTTPWire", ["WireCore"]),
+        source("HTTPWire", ["WireCore", "CWaybillZlib"]),
         source("WebSocketWire", ["HTTPWire", "WireCore", "CWaybillZlib"]),
         .target(
             name: "CWaybillZlib",

@@ -92,6 +92,11 @@ void *waybill_inflater_create(int window_bits) {
     return NULL;
 }
 
+void *waybill_gunzipper_create(void) {
+    // 32 more than the window's bits make zlib look for either header; it negates what it is given.
+    return waybill_inflater_create(-(15 + 32));
+}
+
 void waybill_deflater_destroy(void *stream) {
     if (stream == NULL) return;
     deflate_end(stream);

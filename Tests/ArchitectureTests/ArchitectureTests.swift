@@ -31,7 +31,8 @@ import Testing
     private static let rings: [String: Set<String>] = [
         "WireCore": [],
         "MQTTWire": ["WireCore"],
-        "HTTPWire": ["WireCore"],
+        "HTTPWire": ["WireCore", "CWaybillZlib"],
+        "EventStreamWire": ["HTTPWire", "WireCore"],
         "WebSocketWire": ["HTTPWire", "WireCore", "CWaybillZlib"],
         "CWaybillZlib": [],
         "STOMPWire": ["WireCore"],

@@ -18,6 +18,8 @@ enum {
 // Streams of raw deflate data. NULL without zlib or memory. One thread at a time may use a stream.
 void *waybill_deflater_create(int level, int window_bits, int memory_level);
 void *waybill_inflater_create(int window_bits);
+// The same for gzip and zlib data, told apart by their headers (RFC 1950 and 1952).
+void *waybill_gunzipper_create(void);
 void waybill_deflater_destroy(void *stream);
 void waybill_inflater_destroy(void *stream);
 

@@ -1,0 +1,213 @@
+package import HTTPWire
+package import WireCore
+
+/// The client's end of one event stream: a request, its answer, and the events in it.
+///
+/// | state | what moves it on |
+/// | --- | --- |
+/// | waiting | ``request(_:body:timeout:at:)`` → asked |
+/// | asked | 200 with `text/event-stream` → open; another answer → refused |
+/// | open | the end of the body, a limit, silence → closed |
+/// | refused | the end of the body, 64 KiB of it → closed |
+package struct EventStreamConnection: ProtocolCore {
+    /// What the connection tells its driver.
+    package enum Event: Hashable, Sendable {
+        /// The server streams events from now on.
+        case opened(HTTPResponseHead)
+        case event(EventStreamEvent)
+        /// The connection is over; nothing follows.
+        case closed(EventStreamClosure)
+    }
+
+    private enum State: Sendable {
+        case asked
+        case open
+        case refused(HTTPResponseHead, body: [UInt8])
+        case closed
+    }
+
+    private var state = State.asked
+    private var http: HTTPClientConnection
+    private var parser: EventStreamParser
+    private var decoder: HTTPContentDecoder?
+    /// The stream without the framing of its body.
+    private var buffer = ReceiveBuffer(capacity: 4_096)
+    private var events: [Event] = []
+
+    /// How much of the body of a refusal is kept: 64 KiB.
+    private static let refusalLimit = 65_536
+
+    /// - Parameters:
+    ///   - lastEventID: Where an earlier stream stopped.
+    ///   - limits: How much of a stream may be gathered.
+    ///   - headLimits: How large the head of the answer may be.
+    ///   - idleTimeout: How long the stream may be silent; nil for any time.
+    package init(
+        lastEventID: String,
+        limits: EventStreamLimits,
+        headLimits: HTTPHeadLimits = HTTPHeadLimits(),
+        idleTimeout: Duration?
+    ) {
+        http = HTTPClientConnection(limits: headLimits, idleTimeout: idleTimeout)
+        parser = EventStreamParser(lastEventID: lastEventID, limits: limits)
+    }
+
+    /// Asks for the stream.
+    /// - Throws: `HTTPRequestError`; nothing was written then.
+    package mutating func request(
+        _ head: HTTPRequestHead,
+        body: some WireBytes,
+        timeout: Duration,
+        at now: WireInstant
+    ) throws(HTTPRequestError) {
+        try http.send(head, body: body, timeout: timeout, at: now)
+    }
+
+    /// Where the stream has come to.
+    package var lastEventID: String { parser.lastEventID }
+
+    /// What the server has set; nil if it has not.
+    package var reconnectionTime: Duration? { parser.reconnectionTime }
+
+    /// Ends the stream.
+    package mutating func close() {
+        http.close()
+        close(.closed)
+    }
+
+    // MARK: ProtocolCore
+
+    package var outboundByteCount: Int { http.outboundByteCount }
+
+    package var outbound: ByteWriter {
+        get { http.outbound }
+        set { http.outbound = newValue }
+        _modify { yield &http.outbound }
+    }
+
+    package var deadline: WireInstant? { isFinished ? nil : http.deadline }
+
+    package var isFinished: Bool {
+        if case .closed = state { true } else { false }
+    }
+
+    package var hasEvents: Bool { !events.isEmpty }
+
+    package mutating func takeEvents() -> [Event] {
+        defer { events = [] }
+        return events
+    }
+
+    package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
+        http.receive(&buffer, at: now)
+        handleResponse()
+    }
+
+    package mutating func receiveEndOfStream(at now: WireInstant) {
+        http.receiveEndOfStream(at: now)
+        handleResponse()
+    }
+
+    package mutating func advance(to now: WireInstant) {
+        http.advance(to: now)
+        handleResponse()
+    }
+
+    // MARK: The answer
+
+    private mutating func handleResponse() {
+        for event in http.takeEvents() where !isFinished {
+            switch event {
+            case .head(let head): begin(head)
+            case .body(let slice): take(slice)
+            case .end: end(.endOfStream)
+            case .closed(let closure): end(.connection(closure))
+            }
+        }
+    }
+
+    private mutating func begin(_ head: HTTPResponseHead) {
+        let contentType = head.headers.first("content-type") ?? ""
+        let media = contentType.prefix { $0 != ";" }
+        guard head.status == 200,
+            HTTPSyntax.areSameName(HTTPSyntax.trimmed(media), "text/event-stream")
+        else {
+            state = .refused(head, body: [])
+            return
+        }
+        let codings = head.headers.members("content-encoding")
+            .filter { !HTTPSyntax.areSameName($0, "identity") }
+        if let coding = codings.first {
+            decoder = HTTPContentDecoder(coding: coding)
+            guard decoder != nil, codings.count == 1 else { return close(.unknownCoding(coding)) }
+        }
+        state = .open
+        events.append(.opened(head))
+    }
+
+    private mutating func take(_ slice: ByteSlice) {
+        switch state {
+        case .refused(let head, var body):
+            slice.withUnsafeBytes { body += $0.prefix(Self.refusalLimit - body.count) }
+            state = .refused(head, body: body)
+            if body.count == Self.refusalLimit { end(.endOfStream) }
+        case .open:
+            guard let decoder else {
+                slice.withUnsafeBytes { parse($0) }
+                return
+            }
+            let isSound = decoder.decode(slice) { decoded in
+                parse(decoded)
+                return !isFinished
+            }
+            if !isSound, !isFinished { close(.invalidCoding) }
+        case .asked, .closed: break
+        }
+    }
+
+    private mutating func parse(_ bytes: UnsafeRawBufferPointer) {
+        _ = buffer.fill(atLeast: bytes.count) { space in
+            space.copyMemory(from: bytes)
+            return bytes.count
+        }
+        do throws(EventStreamViolation) {
+            while let event = try parser.next(&buffer) { events.append(.event(event)) }
+        } catch {
+            close(.violation(error))
+        }
+    }
+
+    /// The body, or the connection, is over.
+    private mutating func end(_ closure: EventStreamClosure) {
+        if case .refused(let head, let body) = state {
+            close(.refused(head, body: body))
+        } else {
+            close(closure)
+        }
+    }
+
+    private mutating func close(_ closure: EventStreamClosure) {
+        guard !isFinished else { return }
+        state = .closed
+        http.close()
+        events.append(.closed(closure))
+    }
+}
+
+/// Why an event stream is over.
+package enum EventStreamClosure: Hashable, Sendable {
+    /// This side ended it.
+    case closed
+    /// The server's answer is no event stream: its head, and up to 64 KiB of its body.
+    case refused(HTTPResponseHead, body: [UInt8])
+    /// The stream has ended as it should: the client is to come again.
+    case endOfStream
+    /// The connection ended it, or broke HTTP/1.1.
+    case connection(HTTPClosure)
+    /// A line or an event is too long.
+    case violation(EventStreamViolation)
+    /// A content coding that was not asked for.
+    case unknownCoding(String)
+    /// Data that is not what its content coding says.
+    case invalidCoding
+}

@@ -1,0 +1,219 @@
+package import WireCore
+
+/// The client's end of an HTTP/1.1 connection: one request after another, each answered before the next.
+///
+/// | state | what moves it on |
+/// | --- | --- |
+/// | idle | ``send(_:body:timeout:at:)`` → awaiting; end of stream → finished |
+/// | awaiting | the head → receiving; violation, time, end of stream → finished |
+/// | receiving | the body's end → idle, or finished where the connection ends with it; violation → finished |
+package struct HTTPClientConnection: ProtocolCore {
+    /// What the connection tells its driver.
+    package enum Event: Hashable, Sendable {
+        /// The head of the response; interim ones are not told.
+        case head(HTTPResponseHead)
+        /// A piece of its body, as it came.
+        case body(ByteSlice)
+        /// The response is complete; whether the connection can be used again.
+        case end(trailers: HTTPHeaders, isReusable: Bool)
+        /// The connection is over; nothing follows.
+        case closed(HTTPClosure)
+    }
+
+    private enum State: Sendable {
+        case idle
+        case awaiting(method: String, deadline: WireInstant)
+        case receiving(HTTPBodyDecoder, isReusable: Bool)
+        case finished
+    }
+
+    private var state = State.idle
+    private var heads: HTTPHeadDecoder
+    private let limits: HTTPHeadLimits
+    private var events: [Event] = []
+    private var interimCount = 0
+
+    /// How long the peer may send nothing while a response is under way; nil for any time.
+    private let idleTimeout: Duration?
+    private var lastReceived = WireInstant.zero
+
+    /// The bytes that wait to leave.
+    package var outbound = ByteWriter()
+
+    /// - Parameters:
+    ///   - limits: How large a head may be.
+    ///   - idleTimeout: How long the peer may send nothing within a body; nil for any time.
+    package init(limits: HTTPHeadLimits = HTTPHeadLimits(), idleTimeout: Duration? = nil) {
+        self.limits = limits
+        self.idleTimeout = idleTimeout
+        heads = HTTPHeadDecoder(limits: limits)
+    }
+
+    // MARK: Sending
+
+    /// Sends a request; the body's length is written into the head.
+    ///
+    /// - Parameters:
+    ///   - head: Method, target and fields, without `Content-Length`.
+    ///   - body: The body; empty for none.
+    ///   - timeout: How long the head of the response may take.
+    ///   - now: The time.
+    /// - Throws: `HTTPRequestError`; nothing was written then.
+    package mutating func send(
+        _ head: HTTPRequestHead,
+        body: some WireBytes,
+        timeout: Duration,
+        at now: WireInstant
+    ) throws(HTTPRequestError) {
+        guard case .idle = state else { throw .busy }
+        var head = head
+        let byteCount = body.wireByteCount
+        if byteCount > 0 || !["GET", "HEAD", "DELETE", "OPTIONS"].contains(head.method) {
+            head.headers.append(name: "Content-Length", value: String(byteCount))
+        }
+        do { try head.encode(into: &outbound) } catch { throw .encoding(error) }
+        outbound.append(body)
+        state = .awaiting(method: head.method, deadline: now.advanced(by: timeout))
+        lastReceived = now
+    }
+
+    /// Ends the connection.
+    package mutating func close() {
+        finish(.closed)
+    }
+
+    // MARK: ProtocolCore
+
+    package var isFinished: Bool {
+        if case .finished = state { true } else { false }
+    }
+
+    /// Whether a request can be sent.
+    package var isIdle: Bool {
+        if case .idle = state { true } else { false }
+    }
+
+    package var hasEvents: Bool { !events.isEmpty }
+
+    package mutating func takeEvents() -> [Event] {
+        defer { events = [] }
+        return events
+    }
+
+    package var deadline: WireInstant? {
+        switch state {
+        case .awaiting(_, let deadline): deadline
+        case .receiving: idleTimeout.map { lastReceived.advanced(by: $0) }
+        case .idle, .finished: nil
+        }
+    }
+
+    package mutating func advance(to now: WireInstant) {
+        guard let deadline, deadline <= now else { return }
+        if case .awaiting = state { finish(.responseTimedOut) } else { finish(.idleTimedOut) }
+    }
+
+    package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
+        lastReceived = now
+        do throws(HTTPViolation) {
+            while try step(&buffer) {}
+        } catch {
+            finish(.violation(error))
+        }
+        if isFinished { buffer.removeAll() }
+    }
+
+    /// - Returns: Whether there may be more to do.
+    private mutating func step(_ buffer: inout ReceiveBuffer) throws(HTTPViolation) -> Bool {
+        switch state {
+        case .idle:
+            // Nobody has asked for anything.
+            if buffer.count > 0 { finish(.unexpectedResponse) }
+            return false
+        case .finished: return false
+        case .awaiting(let method, _):
+            guard let head = try heads.nextResponse(&buffer) else { return false }
+            guard !head.isInterim else {
+                interimCount += 1
+                guard interimCount <= 16 else { throw .tooManyFields(maximum: 16) }
+                return true
+            }
+            try begin(head, method)
+            return true
+        case .receiving(var decoder, let isReusable):
+            let part = try decoder.next(&buffer)
+            state = .receiving(decoder, isReusable: isReusable)
+            guard let part else { return false }
+            take(part, isReusable: isReusable)
+            return true
+        }
+    }
+
+    private mutating func begin(
+        _ head: HTTPResponseHead,
+        _ method: String
+    ) throws(HTTPViolation) {
+        interimCount = 0
+        events.append(.head(head))
+        let framing = try HTTPBodyFraming(head, to: method)
+        let keepsAlive =
+            head.isVersion1_0
+            ? head.headers.contains("connection", member: "keep-alive")
+            : !head.headers.contains("connection", member: "close")
+        let isReusable = keepsAlive && framing != .untilClose && head.status != 101
+        state = .receiving(
+            HTTPBodyDecoder(framing, trailerLimits: limits),
+            isReusable: isReusable
+        )
+    }
+
+    private mutating func take(_ part: HTTPBodyDecoder.Part, isReusable: Bool) {
+        switch part {
+        case .bytes(let slice): events.append(.body(slice))
+        case .end(let trailers):
+            events.append(.end(trailers: trailers, isReusable: isReusable))
+            state = .idle
+            if !isReusable { finish(.closed) }
+        }
+    }
+
+    package mutating func receiveEndOfStream(at now: WireInstant) {
+        guard case .receiving(var decoder, _) = state else { return finish(.endOfStream) }
+        do throws(HTTPViolation) {
+            if let part = try decoder.receiveEndOfStream() { take(part, isReusable: false) }
+            finish(.endOfStream)
+        } catch {
+            finish(.violation(error))
+        }
+    }
+
+    private mutating func finish(_ closure: HTTPClosure) {
+        guard !isFinished else { return }
+        state = .finished
+        events.append(.closed(closure))
+    }
+}
+
+/// Why a connection is over.
+package enum HTTPClosure: Hashable, Sendable {
+    /// This side ended it, or the response said that it ends with it.
+    case closed
+    /// The peer broke HTTP/1.1.
+    case violation(HTTPViolation)
+    /// The peer sent something without being asked.
+    case unexpectedResponse
+    /// No head in time.
+    case responseTimedOut
+    /// Nothing for too long within a body.
+    case idleTimedOut
+    /// The peer closed the stream.
+    case endOfStream
+}
+
+/// Why a request was not sent.
+package enum HTTPRequestError: Error, Hashable, Sendable {
+    /// Another one is under way, or the connection is over.
+    case busy
+    /// It cannot be written.
+    case encoding(HTTPEncodingError)
+}

@@ -1,0 +1,66 @@
+import CWaybillZlib
+package import WireCore
+
+/// Undoes the content coding of a body, piece by piece: gzip and deflate (RFC 9110, 8.4.1), by the system's zlib.
+///
+/// `@unchecked Sendable`, because: a stream is owned by the one connection value that made it, which is used
+/// by one thread at a time, behind its driver's lock.
+package final class HTTPContentDecoder: @unchecked Sendable {
+    // Made by zlib in `init` and freed in `deinit`: valid as long as the object.
+    private let stream: UnsafeMutableRawPointer
+
+    /// What a client may say that it accepts; nil where there is no zlib.
+    package static var acceptedCodings: String? {
+        waybill_zlib_is_available() != 0 ? "gzip, deflate" : nil
+    }
+
+    /// Nil for a coding that is not known, or where there is no zlib.
+    /// - Parameter coding: The coding, such as `gzip`.
+    package init?(coding: String) {
+        let isKnown = ["gzip", "x-gzip", "deflate"].contains { HTTPSyntax.areSameName($0, coding) }
+        guard isKnown, let stream = waybill_gunzipper_create() else { return nil }
+        self.stream = stream
+    }
+
+    deinit {
+        waybill_inflater_destroy(stream)
+    }
+
+    /// How much is decoded at a time: 16 KiB.
+    private static let chunkSize = 16_384
+
+    /// Decodes a piece.
+    ///
+    /// - Parameters:
+    ///   - piece: The piece.
+    ///   - take: Given what comes of it, a part at a time; says whether it wants more.
+    /// - Returns: Whether the data made sense and all of it was wanted.
+    package func decode(_ piece: ByteSlice, _ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+        piece.withUnsafeBytes { bytes in
+            withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { chunk in
+                var left = bytes
+                while true {
+                    var consumed = 0
+                    var produced = 0
+                    // In bounds: zlib is told the sizes of both.
+                    let result = waybill_inflate(
+                        stream,
+                        left.bindMemory(to: UInt8.self).baseAddress,
+                        left.count,
+                        chunk.bindMemory(to: UInt8.self).baseAddress,
+                        chunk.count,
+                        &consumed,
+                        &produced
+                    )
+                    left = UnsafeRawBufferPointer(rebasing: left.dropFirst(consumed))
+                    let part = UnsafeRawBufferPointer(rebasing: chunk[..<produced])
+                    guard result != WAYBILL_ZLIB_ERROR, take(part) else { return false }
+                    // What follows the end of the compressed data is nobody's.
+                    if result == WAYBILL_ZLIB_END { return true }
+                    if left.isEmpty, produced < chunk.count { return true }
+                    if consumed == 0, produced == 0 { return false }
+                }
+            }
+        }
+    }
+}
