@@ -112,6 +112,17 @@ let package = Package(
             path: "Examples/WebSocketEcho",
             swiftSettings: settings
         ),
+        .target(
+            name: "StomperPort",
+            dependencies: ["Waybill"],
+            path: "Examples/StomperPort",
+            swiftSettings: settings
+        ),
+        tests(
+            "StomperPortTests",
+            ["StomperPort", "Waybill", "WaybillSTOMP", "WaybillTesting"],
+            path: "Examples/StomperPortTests"
+        ),
         tests(
             "ChatServiceTests",
             ["ChatService", "Waybill", "WaybillTesting"],
