@@ -168,7 +168,10 @@ let package = Package(
                 "HTTPWire", "WireCore",
             ]
         ),
-        tests("WaybillTestingTests", ["Waybill", "WaybillTesting"]),
+        tests(
+            "WaybillTestingTests",
+            ["Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket", "WaybillTesting"]
+        ),
         tests("ArchitectureTests", []),
         tests(
             "ServerTests",

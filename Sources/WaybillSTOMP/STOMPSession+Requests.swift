@@ -44,7 +44,8 @@ extension STOMPSession {
             options,
             buffering: policy,
             onLeave: { [weak self] _ in self?.listenerLeft(id) },
-            onPressure: { [weak self] isHeld in self?.holdBack(isHeld, by: id) }
+            onPressure: { [weak self] isHeld in self?.holdBack(isHeld, by: id) },
+            onOverflow: { [weak self] in self?.listenerLeft(id) }
         )
         let messages = listener.source.messages
         state.withLock { state in

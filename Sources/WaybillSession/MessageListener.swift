@@ -20,11 +20,13 @@ package struct MessageListener: Sendable {
     ///   - buffering: What happens when messages come faster than they are taken, unless the options say.
     ///   - onLeave: Called once, with the source, when nobody listens any longer.
     ///   - onPressure: Whether the peer should be held back.
+    ///   - onOverflow: Called when the policy has ended the subscription, before those who listen leave.
     package init(
         _ options: SubscribeOptions,
         buffering: BufferPolicy,
         onLeave: @escaping @Sendable (MessageSource) -> Void,
-        onPressure: @escaping @Sendable (Bool) -> Void
+        onPressure: @escaping @Sendable (Bool) -> Void,
+        onOverflow: @escaping @Sendable () -> Void = {}
     ) {
         let itself = Locked<MessageSource?>(nil)
         let source = MessageSource(
@@ -34,7 +36,8 @@ package struct MessageListener: Sendable {
                     guard let source = itself.withLock({ $0.take() }) else { return }
                     onLeave(source)
                 },
-                onPressure: onPressure
+                onPressure: onPressure,
+                onOverflow: onOverflow
             )
         )
         itself.withLock { $0 = source }

@@ -228,7 +228,11 @@ struct AcknowledgementTests {
         await expectError(.slowConsumer) {
             for try await message in messages { heard.append(message.text ?? "") }
         }
+        try await provider.request(.send("probe", to: "u"))
         #expect(heard == ["1", "2"])
+        // The server is told at once, not when the stream is let go of.
+        #expect(fixture.lines.count("← UNSUBSCRIBE") == 1)
+        withExtendedLifetime(messages) {}
 
         let single = BufferPolicy(.fail, messageLimit: 1)
         let one = try await provider.messages(

@@ -10,15 +10,19 @@ package final class MessageSource: Sendable {
         package var onDrop: @Sendable (Int) -> Void
         /// Whether the peer should be held back.
         package var onPressure: @Sendable (Bool) -> Void
+        /// The policy has ended the subscription; what follows would be dropped.
+        package var onOverflow: @Sendable () -> Void
 
         package init(
             onTermination: @escaping @Sendable () -> Void = {},
             onDrop: @escaping @Sendable (Int) -> Void = { _ in },
-            onPressure: @escaping @Sendable (Bool) -> Void = { _ in }
+            onPressure: @escaping @Sendable (Bool) -> Void = { _ in },
+            onOverflow: @escaping @Sendable () -> Void = {}
         ) {
             self.onTermination = onTermination
             self.onDrop = onDrop
             self.onPressure = onPressure
+            self.onOverflow = onOverflow
         }
     }
 
@@ -95,6 +99,7 @@ package final class MessageSource: Sendable {
                     topic: batch.last?.topic
                 )
             )
+            callbacks.onOverflow()
         }
     }
 
