@@ -53,7 +53,9 @@ extension STOMPSession {
                 destination: subscription.destination,
                 listener: listener,
                 limit: policy.messageLimit,
-                isCumulative: mode == .client
+                isCumulative: mode == .client,
+                // Whoever acknowledges by hand waits for receipts, which could then not be read.
+                holdsBack: policy.overflow == .holdBack && !listener.isManual
             )
         }
         do {

@@ -263,4 +263,24 @@ struct AcknowledgementTests {
         await transport.shutdown()
         await fixture.broker.stop()
     }
+
+    @Test(
+        "Held back instead: nothing fails, nothing is lost, whatever the ack mode",
+        arguments: services,
+        [AckMode.auto, .client, .clientIndividual]
+    )
+    func heldBack(service: LoopbackBroker.Service, ackMode: AckMode) async throws {
+        let fixture = try Fixture(service)
+        let (transport, provider) = try fixture.provider()
+        let (sender, sending) = try fixture.provider()
+        let messages = try await provider.messages(
+            .subscribe("/queue/t", ackMode, buffering: BufferPolicy(.holdBack, messageLimit: 3))
+        )
+        for number in 1...50 { try await sending.request(.send("\(number)")) }
+        #expect(try await texts(50, messages) == (1...50).map { "\($0)" })
+        try await provider.request(.unsubscribe())
+        await sender.shutdown()
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
 }
