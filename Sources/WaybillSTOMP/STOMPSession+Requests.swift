@@ -81,8 +81,9 @@ extension STOMPSession {
 
     /// Ends a subscription that nobody listens to any longer.
     func listenerLeft(_ id: String) {
+        let isThere = state.withLock { $0.subscriptions.removeValue(forKey: id) } != nil
         holdBack(false, by: id)
-        guard state.withLock({ $0.subscriptions.removeValue(forKey: id) }) != nil else { return }
+        guard isThere else { return }
         forgetDeliveries(of: [id])
         try? driver.withCore(.immediate) { (core, now) throws(STOMPSendError) in
             try core.unsubscribe(id: id, at: now)

@@ -262,7 +262,12 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     /// Stops reading while at least one subscription wants it.
     func holdBack(_ isHeld: Bool, by id: String) {
         state.withLock { state in
-            if isHeld { state.holders.insert(id) } else { state.holders.remove(id) }
+            // What has ended holds back nobody, however late it says so.
+            if isHeld, state.subscriptions[id] != nil {
+                state.holders.insert(id)
+            } else {
+                state.holders.remove(id)
+            }
         }
         // One caller at a time, so that the last word is the right one.
         while let isReading = state.withLock({ state -> Bool? in

@@ -29,6 +29,9 @@ final class MessageBuffer: Sendable {
 
     var droppedCount: Int { counts.withLock { $0.dropped } }
 
+    /// Whether nothing waits.
+    var isEmpty: Bool { mailbox.append { $0.isEmpty } }
+
     /// Adds a batch, dropping what the policy says.
     func append(_ batch: [Message]) -> Outcome {
         var victims: [Message] = []

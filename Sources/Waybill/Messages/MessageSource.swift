@@ -90,7 +90,10 @@ package final class MessageSource: Sendable {
         if outcome.dropped > 0 { callbacks.onDrop(outcome.dropped) }
         switch outcome.pressure {
         case .none: break
-        case .holdBack: callbacks.onPressure(true)
+        case .holdBack:
+            callbacks.onPressure(true)
+            // The consumer may have taken all before this was said, and will not say so again.
+            if buffer.isEmpty { callbacks.onPressure(false) }
         case .fail:
             finish(
                 throwing: WaybillError(
