@@ -170,7 +170,10 @@ let package = Package(
         ),
         tests(
             "WaybillTestingTests",
-            ["Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket", "WaybillTesting"]
+            [
+                "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket",
+                "WaybillTesting",
+            ]
         ),
         tests("ArchitectureTests", []),
         tests(

@@ -1,5 +1,6 @@
 import Testing
 import Waybill
+import WaybillLink
 import WaybillMQTT
 import WaybillSTOMP
 import WaybillTesting
@@ -133,6 +134,30 @@ import WaybillWebSocket
         }
         #expect(frames == ["CONNECTED", "ERROR"])
         #expect(socket.closure?.code == .goingAway)
+        await broker.stop()
+    }
+
+    @Test("Who has connected and says nothing does not keep the broker from stopping")
+    func silence() async throws {
+        let broker = try broker()
+        let timers = try LinkEnvironment.system.makeTimers()
+        var streams: [any ByteStream] = []
+        for service in LoopbackBroker.Service.allCases {
+            let endpoint = Endpoint(host: "127.0.0.1", port: broker.port(for: service))
+            streams.append(
+                try await LinkEnvironment.system.dialer.dial(
+                    endpoint,
+                    timeout: .seconds(5),
+                    timers: timers
+                )
+            )
+        }
+        await broker.stop()
+        for stream in streams { stream.close() }
+        timers.invalidate()
+        // It can be started again.
+        try broker.start()
+        try await provider(broker, .stompOverWebSocket).request(.connect)
         await broker.stop()
     }
 
