@@ -193,8 +193,8 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
             try core.unsubscribe([filter], call: call, at: now)
         }
         for source in state.withLock({ $0.router.remove(filter) }) {
-            pressure.forget(source)
             source.finish()
+            pressure.forget(source)
         }
         guard case .unsubscribed(let unsuback) = answer else { throw Self.confusion }
         let code = unsuback.reasonCodes.first ?? .success
