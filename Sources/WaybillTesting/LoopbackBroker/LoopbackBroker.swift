@@ -73,6 +73,9 @@ public final class LoopbackBroker: Sendable {
     let exchange = Locked(LoopbackExchange())
     let destinations: Locked<LoopbackDestinations>
 
+    /// How long a client may take for its first words: long, since a machine full of tests is slow.
+    static let patience = Duration.seconds(60)
+
     /// Makes a broker; ``start()`` sets it going.
     public init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
