@@ -115,6 +115,17 @@ let package = Package(
             path: "Examples/WebSocketEcho",
             swiftSettings: settings
         ),
+        .target(
+            name: "StomperPort",
+            dependencies: ["Waybill"],
+            path: "Examples/StomperPort",
+            swiftSettings: settings
+        ),
+        tests(
+            "StomperPortTests",
+            ["StomperPort", "Waybill", "WaybillSTOMP", "WaybillTesting"],
+            path: "Examples/StomperPortTests"
+        ),
         tests(
             "ChatServiceTests",
             ["ChatService", "Waybill", "WaybillTesting"],
@@ -168,7 +179,13 @@ let package = Package(
                 "HTTPWire", "WireCore",
             ]
         ),
-        tests("WaybillTestingTests", ["Waybill", "WaybillTesting"]),
+        tests(
+            "WaybillTestingTests",
+            [
+                "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket",
+                "WaybillTesting",
+            ]
+        ),
         tests("ArchitectureTests", []),
         tests(
             "ServerTests",

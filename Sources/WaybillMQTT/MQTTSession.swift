@@ -9,7 +9,9 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
     private struct State: Sendable {
         var router = MQTTRouter()
         var closure: MQTTClosure?
-        /// What calls fail with that the end leaves unanswered.
+        /// Calls that the end leaves unanswered.
+        var abandoned: [MQTTPendingCall] = []
+        /// What they fail with.
         var abandonment = WaybillError(
             .connectionLost,
             "the connection ended before the server answered"
@@ -44,7 +46,10 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
             stream: link.stream,
             timers: link.timers
         )
-        pressure = ReadingPressure { [driver] in driver.setReading($0) }
+        pressure = ReadingPressure { [driver] isReading in
+            driver.withCore { core, now in core.holdReading(!isReading, at: now) }
+            driver.setReading(isReading)
+        }
     }
 
     /// Sends CONNECT and waits for CONNACK.
@@ -57,8 +62,11 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
             .init(
                 receive: { self.handle($0) },
                 end: { error in
-                    let cause = self.handleEnd(error)
+                    let cause = self.cause(of: error)
+                    // First, so that whoever hears of the end from a call or a stream finds no trace of
+                    // this connection.
                     onEnd(cause)
+                    self.handleEnd(cause)
                     self.ended.resolve(.success(()))
                 }
             )
@@ -193,8 +201,8 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
             try core.unsubscribe([filter], call: call, at: now)
         }
         for source in state.withLock({ $0.router.remove(filter) }) {
-            pressure.forget(source)
             source.finish()
+            pressure.forget(source)
         }
         guard case .unsubscribed(let unsuback) = answer else { throw Self.confusion }
         let code = unsuback.reasonCodes.first ?? .success
@@ -258,25 +266,29 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
         driver.withCore(.immediate) { core, now in core.disconnect(at: now) }
     }
 
-    private func handleEnd(_ error: LinkError?) -> WaybillError? {
-        let (closure, sources) = state.withLock { state in
+    /// Why it is over; nil when this side ended it.
+    private func cause(of error: LinkError?) -> WaybillError? {
+        switch (state.withLock { $0.closure }, error) {
+        case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
+        case (let closure?, _): MQTTMapping.error(closure)
+        case (nil, nil): nil
+        }
+    }
+
+    private func handleEnd(_ cause: WaybillError?) {
+        let (sources, abandoned, abandonment) = state.withLock { state in
             let sources = state.router.sources
             state.router = MQTTRouter()
-            return (state.closure, sources)
+            defer { state.abandoned = [] }
+            return (sources, state.abandoned, state.abandonment)
         }
         timers.invalidate()
-        let cause: WaybillError? =
-            switch (closure, error) {
-            case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
-            case (let closure?, _): MQTTMapping.error(closure)
-            case (nil, nil): nil
-            }
         connack.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )
         manual.removeAll()
         for source in sources { source.finish(throwing: cause) }
-        return cause
+        for call in abandoned { call.fail(abandonment) }
     }
 
     // MARK: Events
@@ -309,7 +321,9 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
                 WaybillError(.timedOut, "the server did not acknowledge in time")
             )
         case .abandoned(let call):
-            (call as? MQTTPendingCall)?.fail(state.withLock { $0.abandonment })
+            // Told once the connection is over: whoever tries again then makes a new one.
+            guard let call = call as? MQTTPendingCall else { return }
+            state.withLock { $0.abandoned.append(call) }
         case .trace(let trace):
             configuration.wireLogger?.log(
                 WireRecord(

@@ -76,11 +76,13 @@ extension STOMPSession {
 
     private func noteSettled(_ name: STOMPDeliveryName) {
         let id = name.token.subscriptionID
-        let isCumulative = state.withLock { state in
+        let subscription = state.withLock { state in
             state.subscriptions[id]?.noteSettled(name)
-            return state.subscriptions[id]?.isCumulative ?? false
+            return state.subscriptions[id]
         }
-        guard isCumulative else { return }
+        guard let subscription else { return }
+        if subscription.holdsBack { updatePressure(of: id) }
+        guard subscription.isCumulative, subscription.listener.isManual else { return }
         manual.remove { $0.token.subscriptionID == id && $0.number <= name.number }
     }
 

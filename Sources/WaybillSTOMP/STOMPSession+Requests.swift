@@ -44,7 +44,8 @@ extension STOMPSession {
             options,
             buffering: policy,
             onLeave: { [weak self] _ in self?.listenerLeft(id) },
-            pressure: pressure
+            pressure: pressure,
+            onOverflow: { [weak self] in self?.listenerLeft(id) }
         )
         let messages = listener.source.messages
         state.withLock { state in
@@ -52,7 +53,9 @@ extension STOMPSession {
                 destination: subscription.destination,
                 listener: listener,
                 limit: policy.messageLimit,
-                isCumulative: mode == .client
+                isCumulative: mode == .client,
+                // Whoever acknowledges by hand waits for receipts, which could then not be read.
+                holdsBack: policy.overflow == .holdBack && !listener.isManual
             )
         }
         do {
@@ -79,6 +82,7 @@ extension STOMPSession {
     /// Ends a subscription that nobody listens to any longer.
     func listenerLeft(_ id: String) {
         guard state.withLock({ $0.subscriptions.removeValue(forKey: id) }) != nil else { return }
+        updatePressure(of: id)
         forgetDeliveries(of: [id])
         try? driver.withCore(.immediate) { (core, now) throws(STOMPSendError) in
             try core.unsubscribe(id: id, at: now)
@@ -97,10 +101,15 @@ extension STOMPSession {
                 .about(request)
         }
         forgetDeliveries(of: Set(found.map(\.key)))
-        defer { for (_, subscription) in found { subscription.listener.source.finish() } }
+        defer {
+            for (_, subscription) in found {
+                subscription.listener.source.finish()
+                pressure.forget(subscription.listener.source)
+            }
+        }
         var failure: (any Error)?
-        for (id, subscription) in found {
-            pressure.forget(subscription.listener.source)
+        for (id, _) in found {
+            updatePressure(of: id)
             do {
                 _ = try await perform(request, asksForReceipt: configuration.asksForReceipts) {
                     (core, now, call) throws(STOMPSendError) in

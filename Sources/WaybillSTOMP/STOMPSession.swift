@@ -24,6 +24,8 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         let limit: Int
         /// Whether an acknowledgement covers all messages before its own.
         let isCumulative: Bool
+        /// Whether the server is held back when too many messages wait; else the subscription fails.
+        let holdsBack: Bool
         /// How many messages came that are to be acknowledged.
         var received: UInt64 = 0
         /// How many of them were, one way or the other.
@@ -233,9 +235,12 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         let listener = subscription.listener
         let message = STOMPMapping.message(frame, isAcknowledged: token != nil)
         guard let token else { return batch.add(message, to: [listener]) }
-        guard !subscription.isTooSlow else {
-            batch.deliver()
-            return failSlow(id, listener, message.topic)
+        if subscription.isTooSlow {
+            guard subscription.holdsBack else {
+                batch.deliver()
+                return failSlow(id, listener, message.topic)
+            }
+            updatePressure(of: id)
         }
         let name = STOMPDeliveryName(token: token, number: subscription.received)
         batch.add(message, to: [listener], settling: name, by: self, manual: manual)
@@ -251,5 +256,10 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
             )
         )
         listenerLeft(id)
+    }
+
+    /// Holds the server back while too many messages of a subscription wait to be acknowledged.
+    func updatePressure(of id: String) {
+        pressure.update(id) { state.withLock { $0.subscriptions[id]?.isTooSlow ?? false } }
     }
 }

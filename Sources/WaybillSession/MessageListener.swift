@@ -20,11 +20,13 @@ package struct MessageListener: Sendable {
     ///   - buffering: What happens when messages come faster than they are taken, unless the options say.
     ///   - onLeave: Called once, with the source, when nobody listens any longer.
     ///   - pressure: Who holds the peer back.
+    ///   - onOverflow: Called when the policy has ended the subscription, before those who listen leave.
     package init(
         _ options: SubscribeOptions,
         buffering: BufferPolicy,
         onLeave: @escaping @Sendable (MessageSource) -> Void,
-        pressure: ReadingPressure
+        pressure: ReadingPressure,
+        onOverflow: @escaping @Sendable () -> Void = {}
     ) {
         let itself = Locked<MessageSource?>(nil)
         let source = MessageSource(
@@ -35,7 +37,8 @@ package struct MessageListener: Sendable {
                     pressure.forget(source)
                     onLeave(source)
                 },
-                onPressure: { pressure.update($0) }
+                onPressure: { pressure.update($0) },
+                onOverflow: onOverflow
             )
         )
         itself.withLock { $0 = source }

@@ -7,8 +7,13 @@ import WireCore
 /// What a subscription wants is looked up under one lock whenever it may have changed: told as it changes, a
 /// late "hold" could come after the "go on" that it should have come before, and stay.
 package final class ReadingPressure: Sendable {
+    private enum Holder: Hashable, Sendable {
+        case source(ObjectIdentifier)
+        case name(String)
+    }
+
     private struct State: Sendable {
-        var holders: Set<ObjectIdentifier> = []
+        var holders: Set<Holder> = []
         var hold = ReadingHold()
     }
 
@@ -22,23 +27,25 @@ package final class ReadingPressure: Sendable {
 
     /// Looks whether a subscription is full.
     package func update(_ source: MessageSource) {
-        change { holders in
-            if source.isFull {
-                holders.insert(ObjectIdentifier(source))
-            } else {
-                holders.remove(ObjectIdentifier(source))
-            }
-        }
+        change(.source(ObjectIdentifier(source))) { source.isFull }
+    }
+
+    /// Looks whether a subscription is full by a measure of its transport's own.
+    /// - Parameters:
+    ///   - name: The subscription.
+    ///   - isFull: Looks; called with a lock held.
+    package func update(_ name: String, isFull: () -> Bool) {
+        change(.name(name), isFull)
     }
 
     /// Forgets a subscription that has ended.
     package func forget(_ source: MessageSource) {
-        change { $0.remove(ObjectIdentifier(source)) }
+        change(.source(ObjectIdentifier(source))) { false }
     }
 
-    private func change(_ body: (inout Set<ObjectIdentifier>) -> Void) {
+    private func change(_ holder: Holder, _ isFull: () -> Bool) {
         var next = state.withLock { state in
-            body(&state.holders)
+            if isFull() { state.holders.insert(holder) } else { state.holders.remove(holder) }
             state.hold.isHeld = !state.holders.isEmpty
             return state.hold.beginTelling()
         }

@@ -81,6 +81,11 @@ struct ClientHarness {
         note()
     }
 
+    mutating func holdReading(_ isHeld: Bool) {
+        client.holdReading(isHeld, at: now)
+        note()
+    }
+
     mutating func endOfStream() {
         client.receiveEndOfStream(at: now)
         note()

@@ -324,6 +324,24 @@ import WireTestSupport
         #expect(harness.told() == [])
     }
 
+    @Test("A side that has stopped reading pings on and does not take the server for dead")
+    func heldReading() throws {
+        var harness = try harness(60)
+        harness.advance(.seconds(60))
+        #expect(harness.sent == [.pingreq])
+        harness.holdReading(true)
+        for _ in 0..<5 {
+            harness.advance(.seconds(60))
+            #expect(harness.sent == [.pingreq])
+        }
+        harness.holdReading(false)
+        harness.advance(.seconds(60))
+        #expect(harness.sent == [.pingreq])
+        #expect(harness.told() == [])
+        harness.advance(.seconds(20))
+        #expect(harness.told() == ["closed keepAliveTimedOut"])
+    }
+
     @Test("A half-open peer is found within the interval and the ping's deadline")
     func halfOpen() throws {
         for (keepAlive, ping) in [(60, 20), (10, 5)] {

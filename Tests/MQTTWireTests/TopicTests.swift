@@ -77,7 +77,7 @@ import WireTestSupport
                 choices.randomElement(using: &generator) ?? ""
             }
         }
-        for _ in 0..<5_000 {
+        for _ in 0..<(Mutations.isExtended ? 5_000 : 1_000) {
             var levels = path(["a", "b", "c", "+", ""])
             if Bool.random(using: &generator) { levels.append("#") }
             let filter = levels.joined(separator: "/")

@@ -80,6 +80,7 @@ import WireTestSupport
             (STOMPConnect(host: "h", headers: ["login": "u"]), .headerReserved("login")),
         ]
         for (request, expected) in rows {
+            #expect(throws: expected) { try request.check() }
             #expect(throws: expected) { try harness.client.connect(request, at: .zero) }
         }
         #expect(harness.sent == "")

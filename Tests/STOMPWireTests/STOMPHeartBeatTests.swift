@@ -131,6 +131,20 @@ import WireTestSupport
         #expect(harness.client.isFinished)
     }
 
+    @Test("A driver that has stopped reading hears nothing, and that is no silence of the server's")
+    func readingHeld() throws {
+        var harness = try harness(.zero, .milliseconds(500), server: "500,0")
+        harness.client.holdReading(true, at: harness.now)
+        #expect(harness.client.deadline == nil)
+        harness.advance(.seconds(60))
+        #expect(harness.told() == [])
+        harness.client.holdReading(false, at: harness.now)
+        harness.advance(.milliseconds(999))
+        #expect(harness.told() == [])
+        harness.advance(.milliseconds(1))
+        #expect(harness.closure == .heartBeatMissed)
+    }
+
     @Test("Any byte is a sign of life, also one of a frame that is not complete")
     func life() throws {
         var harness = try harness(.zero, .milliseconds(500), server: "500,0")

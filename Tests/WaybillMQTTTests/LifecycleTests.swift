@@ -88,6 +88,40 @@ import WireTestSupport
         await expectError(.connectionRefused) { try await provider.request(.send("x")) }
     }
 
+    private struct RetryOnce: Interceptor {
+        func retry(
+            _ request: Request,
+            after error: WaybillError,
+            context: InterceptorContext
+        ) async -> RetryDecision { .retry(count: 1, delay: .zero) }
+    }
+
+    @Test("Whoever tries again at once after a lost connection makes a new one")
+    func retryAfterLoss() async throws {
+        for _ in 0..<20 {
+            let lost = ScriptedByteStream(
+                .expect(Self.connect),
+                .reply(Self.connack),
+                .skip(8),
+                .reset
+            )
+            let answered = ScriptedByteStream(
+                .expect(Self.connect),
+                .reply(Self.connack),
+                .skip(8),
+                .reply([0x40, 0x02, 0x00, 0x01])
+            )
+            let transport = try MQTTTransport(
+                scripts: lost,
+                answered,
+                configuration: configuration()
+            )
+            let provider = Provider<MQTTEntry>(transport: transport).intercepted(RetryOnce())
+            try await provider.request(.send("x", qos: .atLeastOnce))
+            #expect(answered.isComplete)
+        }
+    }
+
     @Test("A half-open peer is found within keep alive and the ping's deadline")
     func halfOpen() async throws {
         let clock = ManualClock()

@@ -228,7 +228,11 @@ struct AcknowledgementTests {
         await expectError(.slowConsumer) {
             for try await message in messages { heard.append(message.text ?? "") }
         }
+        try await provider.request(.send("probe", to: "u"))
         #expect(heard == ["1", "2"])
+        // The server is told at once, not when the stream is let go of.
+        #expect(fixture.lines.count("← UNSUBSCRIBE") == 1)
+        withExtendedLifetime(messages) {}
 
         let single = BufferPolicy(.fail, messageLimit: 1)
         let one = try await provider.messages(
@@ -256,6 +260,26 @@ struct AcknowledgementTests {
         await expectError(.slowConsumer) { for try await _ in messages {} }
         let again = try await provider.messages(.subscribe())
         #expect(try await texts(5, again) == ["1", "2", "3", "4", "5"])
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test(
+        "Held back instead: nothing fails, nothing is lost, whatever the ack mode",
+        arguments: services,
+        [AckMode.auto, .client, .clientIndividual]
+    )
+    func heldBack(service: LoopbackBroker.Service, ackMode: AckMode) async throws {
+        let fixture = try Fixture(service)
+        let (transport, provider) = try fixture.provider()
+        let (sender, sending) = try fixture.provider()
+        let messages = try await provider.messages(
+            .subscribe("/queue/t", ackMode, buffering: BufferPolicy(.holdBack, messageLimit: 3))
+        )
+        for number in 1...50 { try await sending.request(.send("\(number)")) }
+        #expect(try await texts(50, messages) == (1...50).map { "\($0)" })
+        try await provider.request(.unsubscribe())
+        await sender.shutdown()
         await transport.shutdown()
         await fixture.broker.stop()
     }

@@ -57,6 +57,23 @@ import WireCore
         #expect(settler.log == ["ack 1"])
     }
 
+    @Test("What was settled with another one, or cannot be any longer, no longer waits")
+    func removed() async throws {
+        let settler = Settler()
+        let manual = ManualDeliveries<Settler>()
+        let listener = listener(.manual)
+        var iterator = listener.source.messages.makeAsyncIterator()
+        for name in 1...3 { deliver(name, to: [listener], settler, manual) }
+        var ids: [Message.ID] = []
+        for _ in 1...3 { ids.append(try #require(try await iterator.next()?.id)) }
+        manual.remove { $0 <= 2 }
+        for id in ids.prefix(2) {
+            #expect(throws: WaybillError.self) { try manual.settle(id, Settlement(), Self.ack) }
+        }
+        _ = try manual.settle(ids[2], Settlement(), Self.ack)
+        #expect(settler.log == ["ack 3"])
+    }
+
     @Test("A message that is settled by hand waits for it, by its name")
     func manual() async throws {
         let settler = Settler()

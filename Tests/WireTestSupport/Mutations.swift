@@ -2,10 +2,12 @@ import Foundation
 
 /// Valid bytes made wrong in small ways: bytes changed, removed, repeated, cut off, joined.
 package enum Mutations {
+    /// Whether there is time for the extended set.
+    package static let isExtended =
+        ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1"
+
     /// How many inputs a suite tries: few by default, ten million in the extended set.
-    package static var count: Int {
-        ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1" ? 10_000_000 : 20_000
-    }
+    package static var count: Int { isExtended ? 10_000_000 : 20_000 }
 
     /// Calls `body` with that many inputs made from the seeds.
     ///

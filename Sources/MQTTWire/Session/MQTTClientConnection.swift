@@ -84,6 +84,11 @@ package struct MQTTClientConnection: ProtocolCore {
         if case .connected = state { true } else { false }
     }
 
+    /// Tells the core that its driver has stopped reading, or goes on.
+    package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
+        keepAlive.holdReading(isHeld, at: now)
+    }
+
     package var isFinished: Bool {
         if case .closed = state { true } else { false }
     }

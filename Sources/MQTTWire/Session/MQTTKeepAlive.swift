@@ -23,6 +23,7 @@ package struct MQTTKeepAlive: Sendable {
     private var lastSent: WireInstant
     private var lastReceived: WireInstant
     private var pingDeadline: WireInstant?
+    private var isReadingHeld = false
 
     package init(interval: Duration, at now: WireInstant) {
         self.interval = interval
@@ -36,6 +37,7 @@ package struct MQTTKeepAlive: Sendable {
     /// When something is due; nil while it is off.
     package var deadline: WireInstant? {
         guard interval > .zero else { return nil }
+        if isReadingHeld { return lastSent.advanced(by: interval) }
         return pingDeadline ?? min(lastSent, lastReceived).advanced(by: interval)
     }
 
@@ -49,6 +51,15 @@ package struct MQTTKeepAlive: Sendable {
         if pingDeadline != nil { pingDeadline = now.advanced(by: pingTimeout) }
     }
 
+    /// Notes that this side has stopped reading, or goes on: what is not read is no sign of death.
+    ///
+    /// The peer still hears from this side as often as was agreed.
+    package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
+        isReadingHeld = isHeld
+        pingDeadline = nil
+        lastReceived = now
+    }
+
     package mutating func notePingResponse() {
         pingDeadline = nil
     }
@@ -58,7 +69,7 @@ package struct MQTTKeepAlive: Sendable {
         guard let deadline, deadline <= now else { return .nothing }
         guard pingDeadline == nil else { return .giveUp }
         lastSent = now
-        pingDeadline = now.advanced(by: pingTimeout)
+        if !isReadingHeld { pingDeadline = now.advanced(by: pingTimeout) }
         return .ping
     }
 }

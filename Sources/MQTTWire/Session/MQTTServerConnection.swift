@@ -47,9 +47,15 @@ package struct MQTTServerConnection: ProtocolCore {
     /// - Parameters:
     ///   - maximumPacketSize: The longest packet to accept, in bytes.
     ///   - isTracing: Whether packets are reported as ``Event/trace(_:)``.
-    ///   - now: The time; CONNECT must come within ten seconds of it.
-    package init(maximumPacketSize: Int, isTracing: Bool = false, at now: WireInstant) {
-        state = .waiting(deadline: now.advanced(by: .seconds(10)))
+    ///   - connectTimeout: How long the client may take for CONNECT.
+    ///   - now: The time.
+    package init(
+        maximumPacketSize: Int,
+        isTracing: Bool = false,
+        connectTimeout: Duration = .seconds(10),
+        at now: WireInstant
+    ) {
+        state = .waiting(deadline: now.advanced(by: connectTimeout))
         decoder = MQTTPacketDecoder(
             version: .v5,
             role: .server,

@@ -10,15 +10,19 @@ package final class MessageSource: Sendable {
         package var onDrop: @Sendable (Int) -> Void
         /// Whether the peer should be held back, see ``MessageSource/isFull``, may have changed.
         package var onPressure: @Sendable (MessageSource) -> Void
+        /// The policy has ended the subscription; what follows would be dropped.
+        package var onOverflow: @Sendable () -> Void
 
         package init(
             onTermination: @escaping @Sendable () -> Void = {},
             onDrop: @escaping @Sendable (Int) -> Void = { _ in },
-            onPressure: @escaping @Sendable (MessageSource) -> Void = { _ in }
+            onPressure: @escaping @Sendable (MessageSource) -> Void = { _ in },
+            onOverflow: @escaping @Sendable () -> Void = {}
         ) {
             self.onTermination = onTermination
             self.onDrop = onDrop
             self.onPressure = onPressure
+            self.onOverflow = onOverflow
         }
     }
 
@@ -60,8 +64,10 @@ package final class MessageSource: Sendable {
         set { state.withLock { $0.granted = newValue } }
     }
 
-    /// Whether more waits for a consumer than the policy allows.
-    package var isFull: Bool { state.withLock { $0.buffers }.contains { $0.isFull } }
+    /// Whether more waits for a consumer than the policy allows; what has ended is never full.
+    package var isFull: Bool {
+        state.withLock { $0.end == nil ? $0.buffers : [] }.contains { $0.isFull }
+    }
 
     /// Whether nobody listens any longer.
     package var isTerminated: Bool { state.withLock { $0.isTerminated } }
@@ -98,6 +104,7 @@ package final class MessageSource: Sendable {
                     topic: batch.last?.topic
                 )
             )
+            callbacks.onOverflow()
         }
     }
 

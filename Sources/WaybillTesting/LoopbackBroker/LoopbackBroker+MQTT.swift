@@ -14,6 +14,7 @@ extension LoopbackBroker {
         let core = MQTTServerConnection(
             maximumPacketSize: configuration.maximumPacketSize,
             isTracing: configuration.log != nil,
+            connectTimeout: Self.patience,
             at: timers.now
         )
         let client = MQTTLoopbackClient(

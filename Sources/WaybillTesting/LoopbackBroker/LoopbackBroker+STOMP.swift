@@ -12,6 +12,7 @@ extension LoopbackBroker {
     /// Begins to serve a client over a stream that is open.
     func startSTOMP(_ stream: any ByteStream, _ timers: any TimerSource, as identifier: UInt64) {
         var settings = STOMPServerConnection.Configuration()
+        settings.connectTimeout = Self.patience
         settings.limits.maximumBodyByteCount = configuration.maximumPacketSize
         settings.isTracing = configuration.log != nil
         let client = STOMPLoopbackClient(

@@ -15,6 +15,7 @@ extension LoopbackBroker {
         var settings = WebSocketConfiguration(randomWords: LinkEnvironment.system.randomWords)
         settings.maximumMessageSize = configuration.maximumPacketSize
         settings.deflate = PermessageDeflate()
+        settings.handshakeTimeout = Self.patience
         let socket = WebSocketStream(
             core: WebSocketConnection(serverWith: settings, at: timers.now),
             units: .anywhere,

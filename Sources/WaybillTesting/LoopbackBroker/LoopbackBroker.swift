@@ -60,6 +60,8 @@ public final class LoopbackBroker: Sendable {
 
     private struct State: Sendable {
         var listeners: [LoopbackListener] = []
+        /// Whether who was accepted a moment ago is to be cut, too.
+        var isStopping = false
         var members: [UInt64: LoopbackMember] = [:]
         var lastClient: UInt64 = 0
         var faults = LoopbackFaults()
@@ -70,6 +72,9 @@ public final class LoopbackBroker: Sendable {
     private let state = Locked(State())
     let exchange = Locked(LoopbackExchange())
     let destinations: Locked<LoopbackDestinations>
+
+    /// How long a client may take for its first words: long, since a machine full of tests is slow.
+    static let patience = Duration.seconds(60)
 
     /// Makes a broker; ``start()`` sets it going.
     public init(configuration: Configuration = Configuration()) {
@@ -87,7 +92,10 @@ public final class LoopbackBroker: Sendable {
             (configuration.stompPort, { [weak self] in self?.acceptSTOMP($0) }),
             (configuration.webSocketPort, { [weak self] in self?.acceptWebSocket($0) })
         )
-        state.withLock { $0.listeners = listeners }
+        state.withLock { state in
+            state.listeners = listeners
+            state.isStopping = false
+        }
     }
 
     /// The port for MQTT over TCP; 0 before ``start()``.
@@ -133,6 +141,7 @@ public final class LoopbackBroker: Sendable {
     public func stop() async {
         let listeners = state.withLock { state in
             defer { state.listeners = [] }
+            state.isStopping = true
             return state.listeners
         }
         for listener in listeners { listener.close() }
@@ -188,7 +197,11 @@ public final class LoopbackBroker: Sendable {
     }
 
     func add(_ member: LoopbackMember, as identifier: UInt64) {
-        state.withLock { $0.members[identifier] = member }
+        let isStopping = state.withLock { state in
+            state.members[identifier] = member
+            return state.isStopping
+        }
+        if isStopping { member.cut() }
     }
 
     func remove(_ identifier: UInt64) {

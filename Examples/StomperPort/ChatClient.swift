@@ -1,0 +1,42 @@
+public import Waybill
+
+/// The chat as an app with completion handlers sees it.
+public struct ChatClient: Sendable {
+    private let provider: Provider<ChatEntry>
+
+    /// Makes the client.
+    ///
+    /// - Parameters:
+    ///   - transport: STOMP in the app, a mock in its tests.
+    ///   - interceptor: What adds the token.
+    public init(transport: any Transport, interceptor: any Interceptor) {
+        provider = Provider(transport: transport).intercepted(interceptor)
+    }
+
+    /// Opens the connection.
+    public func connect(_ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void) {
+        provider.request(entry: .connect, completion)
+    }
+
+    /// Hears what is said, until what is returned is cancelled.
+    public func subscribe(
+        _ onMessage: @escaping @Sendable (Result<ChatMessage, any Error>) -> Void
+    ) -> any Cancellable {
+        provider.request(of: ChatMessage.self, entry: .subscribe, onMessage)
+    }
+
+    /// Says something.
+    public func send(
+        _ message: ChatMessage,
+        _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
+    ) {
+        provider.request(entry: .send(message), completion)
+    }
+
+    /// Closes the connection.
+    public func disconnect(
+        _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
+    ) {
+        provider.request(entry: .disconnect, completion)
+    }
+}

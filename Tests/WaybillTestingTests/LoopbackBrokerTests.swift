@@ -1,0 +1,208 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillMQTT
+import WaybillSTOMP
+import WaybillTesting
+import WaybillWebSocket
+
+@Suite("Loopback broker", .timeLimit(.minutes(1))) struct LoopbackBrokerTests {
+    /// Any command on any destination.
+    private struct Entry: EntryType {
+        var command: EntryCommand
+        var topic: String?
+        var body = EntryBody.none
+
+        static func send(_ text: String, to topic: String) -> Entry {
+            Entry(command: .send(qos: .atLeastOnce), topic: topic, body: .text(text))
+        }
+
+        static func subscribe(_ topic: String) -> Entry {
+            Entry(command: .subscribe(qos: .atLeastOnce), topic: topic)
+        }
+
+        static let connect = Entry(command: .connect)
+    }
+
+    private func broker(
+        _ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }
+    ) throws -> LoopbackBroker {
+        var configuration = LoopbackBroker.Configuration()
+        change(&configuration)
+        let broker = LoopbackBroker(configuration: configuration)
+        try broker.start()
+        return broker
+    }
+
+    private func provider(
+        _ broker: LoopbackBroker,
+        _ service: LoopbackBroker.Service
+    ) throws -> Provider<Entry> {
+        let url = broker.url(for: service)
+        switch service {
+        case .mqtt, .mqttOverWebSocket:
+            return Provider(transport: try MQTTTransport(url: url))
+        case .stomp, .stompOverWebSocket:
+            return Provider(transport: try STOMPTransport(url: url))
+        }
+    }
+
+    private func error(_ body: () async throws -> Void) async -> WaybillError? {
+        do { try await body() } catch { return error as? WaybillError }
+        return nil
+    }
+
+    @Test("One entry goes over all four services, and reaches the subscribers of all four")
+    func services() async throws {
+        let broker = try broker()
+        #expect(broker.url == broker.url(for: .mqtt) && broker.port == broker.port(for: .mqtt))
+        #expect(broker.port(for: .stompOverWebSocket) == broker.port(for: .mqttOverWebSocket))
+        for service in LoopbackBroker.Service.allCases {
+            let sender = try provider(broker, service)
+            for other in LoopbackBroker.Service.allCases {
+                let receiver = try provider(broker, other)
+                let messages = try await receiver.messages(
+                    .subscribe("rooms/lobby"),
+                    as: String.self
+                )
+                try await sender.request(.send("\(service)", to: "rooms/lobby"))
+                var iterator = messages.makeAsyncIterator()
+                #expect(try await iterator.next() == "\(service)")
+            }
+        }
+        await broker.stop()
+        #expect(broker.connectionCount == 0 && broker.port == 0)
+    }
+
+    @Test("A port that is taken: nothing is listened on")
+    func portTaken() async throws {
+        let first = try broker()
+        let second = LoopbackBroker(
+            configuration: {
+                var configuration = LoopbackBroker.Configuration()
+                configuration.webSocketPort = first.port(for: .mqttOverWebSocket)
+                return configuration
+            }()
+        )
+        #expect(throws: (any Error).self) { try second.start() }
+        #expect(second.port == 0)
+        await first.stop()
+    }
+
+    @Test("The subprotocol decides: the best version of STOMP; an unknown one is refused")
+    func subprotocols() async throws {
+        let broker = try broker()
+        let url = broker.url(for: .stompOverWebSocket)
+        for (offered, chosen) in [
+            (["mqtt"], "mqtt"), (["v10.stomp", "v12.stomp", "v11.stomp"], "v12.stomp"),
+            (["x", "v10.stomp"], "v10.stomp"),
+        ] {
+            var configuration = WebSocket.Configuration()
+            configuration.subprotocols = offered
+            let socket = try await WebSocket.connect(to: url, configuration: configuration)
+            #expect(socket.subprotocol == chosen)
+            try await socket.close()
+        }
+        for offered in [[], ["soap"]] {
+            let error = await error {
+                var configuration = WebSocket.Configuration()
+                configuration.subprotocols = offered
+                _ = try await WebSocket.connect(to: url, configuration: configuration)
+            }
+            let refusal = try #require(error?.underlying as? UpgradeRefusal)
+            #expect(error?.code == .rejected && refusal.status == 400)
+            #expect(refusal.body.text?.contains("v12.stomp") == true)
+        }
+        await broker.stop()
+    }
+
+    @Test("Clients that are sent away hear it: ERROR, then Close with code 1001")
+    func goingAway() async throws {
+        let broker = try broker()
+        var configuration = WebSocket.Configuration()
+        configuration.subprotocols = ["v12.stomp"]
+        let socket = try await WebSocket.connect(
+            to: broker.url(for: .stompOverWebSocket),
+            configuration: configuration
+        )
+        try await socket.send("CONNECT\naccept-version:1.2\nhost:h\n\n\0")
+        var frames: [String] = []
+        for try await message in socket.messages {
+            guard case .text(let text) = message else { continue }
+            frames.append(String(text.prefix { $0 != "\n" }))
+            if frames == ["CONNECTED"] { broker.disconnectClients() }
+        }
+        #expect(frames == ["CONNECTED", "ERROR"])
+        #expect(socket.closure?.code == .goingAway)
+        await broker.stop()
+    }
+
+    @Test("Who has connected and says nothing does not keep the broker from stopping")
+    func silence() async throws {
+        let broker = try broker()
+        let timers = try LinkEnvironment.system.makeTimers()
+        var streams: [any ByteStream] = []
+        for service in LoopbackBroker.Service.allCases {
+            let endpoint = Endpoint(host: "127.0.0.1", port: broker.port(for: service))
+            streams.append(
+                try await LinkEnvironment.system.dialer.dial(
+                    endpoint,
+                    timeout: .seconds(5),
+                    timers: timers
+                )
+            )
+        }
+        await broker.stop()
+        for stream in streams { stream.close() }
+        timers.invalidate()
+        // It can be started again.
+        try broker.start()
+        try await provider(broker, .stompOverWebSocket).request(.connect)
+        await broker.stop()
+    }
+
+    @Test("Queues are bounded; relays rename; heart-beats are the broker's to set")
+    func settings() async throws {
+        let broker = try broker {
+            $0.queueLimit = 2
+            $0.relays = ["in": "out"]
+            $0.stompHeartBeat = .seconds(7)
+        }
+        let stomp = try provider(broker, .stomp)
+        let receipt = try await stomp.request(.connect)
+        #expect(receipt.headers["heart-beat"] == "7000,7000")
+        let messages = try await stomp.messages(.subscribe("out"), as: String.self)
+        let mqtt = try provider(broker, .mqtt)
+        try await mqtt.request(.send("relayed", to: "in"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == "relayed")
+        for _ in 0..<2 { try await stomp.request(.send("x", to: "/queue/q")) }
+        let full = await error { try await stomp.request(.send("x", to: "/queue/q")) }
+        #expect(full?.peerReason == "The queue is full")
+        await broker.stop()
+    }
+
+    @Test("What is not there to be settled is answered with ERROR")
+    func unknownMessage() async throws {
+        let broker = try broker()
+        let script = [
+            "ACK\nid:nothing\nreceipt:7\n\n\0", "COMMIT\ntransaction:no\nreceipt:7\n\n\0",
+        ]
+        for frame in script {
+            var configuration = WebSocket.Configuration()
+            configuration.subprotocols = ["v12.stomp"]
+            let socket = try await WebSocket.connect(
+                to: broker.url(for: .stompOverWebSocket),
+                configuration: configuration
+            )
+            try await socket.send("CONNECT\naccept-version:1.2\nhost:h\n\n\0")
+            try await socket.send(frame)
+            var last = ""
+            for try await message in socket.messages {
+                if case .text(let text) = message { last = text }
+            }
+            #expect(last.hasPrefix("ERROR\n") && last.contains("receipt-id:7\n"), "\(last)")
+        }
+        await broker.stop()
+    }
+}
