@@ -38,6 +38,7 @@ let package = Package(
         .library(name: "Waybill", targets: ["Waybill"]),
         .library(name: "WaybillMQTT", targets: ["WaybillMQTT"]),
         .library(name: "WaybillSTOMP", targets: ["WaybillSTOMP"]),
+        .library(name: "WaybillSSE", targets: ["WaybillSSE"]),
         .library(name: "WaybillWebSocket", targets: ["WaybillWebSocket"]),
         .library(name: "WaybillTesting", targets: ["WaybillTesting"]),
     ],
@@ -77,6 +78,13 @@ let package = Package(
         source(
             "WaybillSTOMP",
             ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"]
+        ),
+        source(
+            "WaybillSSE",
+            [
+                "Waybill", "WaybillSession", "WaybillLink", "EventStreamWire", "HTTPWire",
+                "WireCore",
+            ]
         ),
         source(
             "WaybillWebSocket",

@@ -22,7 +22,9 @@ enum MQTTMapping {
             qualityOfService: quality(options.qos),
             isRetained: options.retain
         )
-        guard options.asksForReceipt == nil else { throw unsupported("receipts", request) }
+        guard options.asksForReceipt == nil, options.method == nil else {
+            throw unsupported("receipts or methods", request)
+        }
         if !request.headers.isEmpty || request.contentType != nil || options.expiry != nil {
             publish.properties = try properties(request, options, version: version)
         }
@@ -62,6 +64,9 @@ enum MQTTMapping {
         }
         guard options.ackMode == nil, options.asksForReceipt == nil else {
             throw unsupported("ack modes or receipts", request)
+        }
+        guard !options.isAboutEvents else {
+            throw unsupported("methods, event types or last event IDs", request)
         }
         let isPlain =
             !options.noLocal && !options.retainAsPublished && options.retainHandling == .send

@@ -96,6 +96,7 @@ enum STOMPMapping {
         }
         guard !options.retain else { throw unsupported("retained messages", request) }
         guard options.expiry == nil else { throw unsupported("expiry of messages", request) }
+        guard options.method == nil else { throw unsupported("methods", request) }
         try checkReserved(request, STOMPHeaderName.destination)
         guard let topic = request.topic, !topic.isEmpty else {
             throw invalid("a send needs a destination", request)
@@ -130,6 +131,9 @@ enum STOMPMapping {
         }
         guard !options.noLocal, !options.retainAsPublished, options.retainHandling == .send else {
             throw unsupported("noLocal, retainAsPublished or retainHandling", request)
+        }
+        guard !options.isAboutEvents else {
+            throw unsupported("methods, event types or last event IDs", request)
         }
         try checkReserved(request, STOMPHeaderName.destination, STOMPHeaderName.id)
         guard let topic = request.topic, !topic.isEmpty else {

@@ -20,7 +20,7 @@ extension WaybillError {
         self.init(code, error.description, underlying: error)
         switch error {
         case .upgradeRefused(let head, let body):
-            let refusal = UpgradeRefusal(
+            let refusal = HTTPRefusal(
                 status: head.status,
                 reason: head.reason,
                 headers: Headers(head.headers),

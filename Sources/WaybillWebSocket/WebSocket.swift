@@ -53,7 +53,7 @@ public final class WebSocket: Sendable {
     /// - Throws: `WaybillError`: `unsupported` for another scheme, `invalidEntry` for what is no such URL or
     ///   cannot be asked for, `connectionRefused`, `timedOut`, `protocolViolation` for an answer that breaks
     ///   the rules; for one that refuses, `unauthorized` (401, 403, 407), `connectionRefused` (408, 425, 429
-    ///   and 5xx) or `rejected`, with an ``Waybill/UpgradeRefusal`` as `underlying`. Or `CancellationError`.
+    ///   and 5xx) or `rejected`, with an ``Waybill/HTTPRefusal`` as `underlying`. Or `CancellationError`.
     public static func connect(
         to url: URL,
         configuration: Configuration = Configuration()

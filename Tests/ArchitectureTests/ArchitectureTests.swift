@@ -44,6 +44,9 @@ import Testing
             "Waybill", "WaybillSession", "WaybillLink", "WebSocketWire", "HTTPWire", "WireCore",
         ],
         "WaybillMQTT": ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"],
+        "WaybillSSE": [
+            "Waybill", "WaybillSession", "WaybillLink", "EventStreamWire", "HTTPWire", "WireCore",
+        ],
         "WaybillSTOMP": ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"],
         "WaybillTesting": [
             "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WebSocketWire", "HTTPWire",
@@ -61,6 +64,8 @@ import Testing
         "WaybillSession": ["FoundationEssentials", "Foundation"],
         "WaybillWebSocket": ["FoundationEssentials", "Foundation"],
         "WaybillSTOMP": ["FoundationEssentials", "Foundation"],
+        "WaybillSSE": ["FoundationEssentials", "Foundation"],
+        "EventStreamWire": [],
         "HTTPWire": [],
         "WebSocketWire": [],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],

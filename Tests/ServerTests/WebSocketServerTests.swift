@@ -93,7 +93,7 @@ struct WebSocketServerTests {
                 try await connect(server, path)
             }
             #expect(error?.code == code, "\(path)")
-            let refusal = try #require(error?.underlying as? UpgradeRefusal)
+            let refusal = try #require(error?.underlying as? HTTPRefusal)
             #expect(refusal.status == status)
             #expect(!refusal.body.isEmpty || status == 302, "\(path)")
         }

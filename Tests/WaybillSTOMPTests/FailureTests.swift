@@ -46,7 +46,7 @@ import WaybillTesting
         fixture.broker.faults.refusesUpgrades = 503
         let (transport, provider) = try fixture.provider()
         let error = await expectError(.connectionRefused) { try await provider.request(.connect) }
-        let refusal = try #require(error?.underlying as? UpgradeRefusal)
+        let refusal = try #require(error?.underlying as? HTTPRefusal)
         #expect(refusal.status == 503 && refusal.body.text == "refused on demand")
         fixture.broker.faults.refusesUpgrades = nil
         try await provider.request(.connect)

@@ -109,7 +109,7 @@ import WaybillWebSocket
                 configuration.subprotocols = offered
                 _ = try await WebSocket.connect(to: url, configuration: configuration)
             }
-            let refusal = try #require(error?.underlying as? UpgradeRefusal)
+            let refusal = try #require(error?.underlying as? HTTPRefusal)
             #expect(error?.code == .rejected && refusal.status == 400)
             #expect(refusal.body.text?.contains("v12.stomp") == true)
         }

@@ -74,7 +74,7 @@ struct WebSocketTests {
             let error = await #expect(throws: WaybillError.self) { try await peer.connect() }
             #expect(error?.code == code)
             #expect(error?.peerReason == "\(status) No")
-            let refusal = try #require(error?.underlying as? UpgradeRefusal)
+            let refusal = try #require(error?.underlying as? HTTPRefusal)
             #expect(refusal.status == status)
             #expect(refusal.headers.first("X-Why") == "w")
             #expect(refusal.body.text == "because")

@@ -81,12 +81,20 @@ public struct SendOptions: Sendable {
         let timeout: Duration?
         let expiry: Duration?
         let asksForReceipt: Bool?
+        let method: String?
 
-        init?(timeout: Duration?, expiry: Duration?, asksForReceipt: Bool?) {
-            guard timeout != nil || expiry != nil || asksForReceipt != nil else { return nil }
+        init?(
+            timeout: Duration?,
+            expiry: Duration?,
+            asksForReceipt: Bool?,
+            method: String?
+        ) {
+            let isPlain = timeout == nil && expiry == nil && asksForReceipt == nil && method == nil
+            guard !isPlain else { return nil }
             self.timeout = timeout
             self.expiry = expiry
             self.asksForReceipt = asksForReceipt
+            self.method = method
         }
     }
 
@@ -104,20 +112,54 @@ public struct SendOptions: Sendable {
     /// How long the peer's acknowledgement may take; nil for the transport's own limit.
     public var timeout: Duration? {
         get { rare?.timeout }
-        set { rare = Rare(timeout: newValue, expiry: expiry, asksForReceipt: asksForReceipt) }
+        set {
+            rare = Rare(
+                timeout: newValue,
+                expiry: expiry,
+                asksForReceipt: asksForReceipt,
+                method: method
+            )
+        }
     }
 
     /// After what time the server discards a message that it could not deliver (MQTT 5), in whole
     /// seconds; nil for never.
     public var expiry: Duration? {
         get { rare?.expiry }
-        set { rare = Rare(timeout: timeout, expiry: newValue, asksForReceipt: asksForReceipt) }
+        set {
+            rare = Rare(
+                timeout: timeout,
+                expiry: newValue,
+                asksForReceipt: asksForReceipt,
+                method: method
+            )
+        }
+    }
+
+    /// The HTTP method, such as `PUT`, where a send is an HTTP request; nil for `POST`.
+    public var method: String? {
+        get { rare?.method }
+        set {
+            rare = Rare(
+                timeout: timeout,
+                expiry: expiry,
+                asksForReceipt: asksForReceipt,
+                method: newValue
+            )
+        }
     }
 
     /// Whether a receipt is asked for and awaited (STOMP); nil for the transport's own way.
     public var asksForReceipt: Bool? {
         get { rare?.asksForReceipt }
-        set { rare = Rare(timeout: timeout, expiry: expiry, asksForReceipt: newValue) }
+        set {
+            rare = Rare(
+                timeout: timeout,
+                expiry: expiry,
+                asksForReceipt: newValue,
+                method: method
+            )
+        }
     }
 }
 
@@ -149,6 +191,12 @@ public struct SubscribeOptions: Sendable {
     public var ackMode: AckMode?
     /// Whether a receipt is asked for and awaited (STOMP); nil for the transport's own way.
     public var asksForReceipt: Bool?
+    /// The HTTP method that asks for an event stream; nil for `GET`, or `POST` where the entry has a body.
+    public var method: String?
+    /// The types of events wanted; nil for all. Server-sent events only.
+    public var eventTypes: Set<String>?
+    /// Where an earlier stream stopped: the id of its last event. Server-sent events only.
+    public var lastEventID: String?
     /// How long the peer's acknowledgement may take; nil for the transport's own limit.
     public var timeout: Duration?
 
@@ -171,6 +219,11 @@ public struct SubscribeOptions: Sendable {
         self.acknowledgement = acknowledgement
         self.ackMode = ackMode
         self.timeout = timeout
+    }
+
+    /// Whether it says something that only an event stream understands.
+    package var isAboutEvents: Bool {
+        method != nil || eventTypes != nil || lastEventID != nil
     }
 }
 

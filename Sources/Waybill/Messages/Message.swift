@@ -36,6 +36,8 @@ public struct Message: Sendable {
         public var correlationData: [UInt8]?
         /// How much longer the server would have kept it.
         public var expiry: Duration?
+        /// What kind of event it is; nil for `message`, the kind of those that name none.
+        public var eventType: String?
         /// Whether the sender says that the body is text (MQTT 5, 3.3.2.3.2).
         public var isText: Bool?
 

@@ -1,7 +1,8 @@
-/// A server's answer to a request for a WebSocket that it does not grant.
+/// A server's answer that is not the one hoped for: to a request for a WebSocket, for an event stream, or to a
+/// send that is an HTTP request.
 ///
-/// The `underlying` error of a ``WaybillError`` whose connection failed for that.
-public struct UpgradeRefusal: Error, Sendable {
+/// The `underlying` error of a ``WaybillError`` that failed for that.
+public struct HTTPRefusal: Error, Sendable {
     /// The status code, such as 401.
     public var status: Int
     /// The words behind it.
@@ -20,7 +21,7 @@ public struct UpgradeRefusal: Error, Sendable {
     }
 }
 
-extension UpgradeRefusal: CustomStringConvertible {
+extension HTTPRefusal: CustomStringConvertible {
     /// Status and words; never fields or body.
     public var description: String { reason.isEmpty ? "\(status)" : "\(status) \(reason)" }
 }

@@ -1,0 +1,291 @@
+import HTTPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+/// Requests over connections that are kept for the next one.
+final class HTTPPool: Sendable {
+    /// A response, whole.
+    struct Response: Sendable {
+        var head: HTTPResponseHead
+        var body: [UInt8]
+    }
+
+    private struct State: Sendable {
+        var idle: [HTTPExchange] = []
+        var busy: [ObjectIdentifier: HTTPExchange] = [:]
+        var isShutDown = false
+    }
+
+    /// How many connections are kept.
+    private static let idleLimit = 4
+
+    private let configuration: SSEConfiguration
+    private let environment: LinkEnvironment
+    private let state = Locked(State())
+
+    init(configuration: SSEConfiguration, environment: LinkEnvironment) {
+        self.configuration = configuration
+        self.environment = environment
+    }
+
+    /// Makes a request and follows where it leads.
+    /// - Throws: `WaybillError`, `CancellationError`.
+    func response(
+        to plan: HTTPRequestPlan,
+        _ request: Request,
+        _ timeout: Duration?
+    ) async throws -> Response {
+        var plan = plan
+        for _ in 0...max(configuration.maximumRedirects, 0) {
+            let response: Response
+            do {
+                response = try await exchange(plan, timeout ?? configuration.responseTimeout)
+            } catch let error as WaybillError {
+                throw error.about(request)
+            }
+            let isRedirect =
+                HTTPRequestPlan.isRedirect(response.head.status)
+                && response.head.headers.first("location") != nil
+            guard isRedirect else { return response }
+            plan = try plan.redirected(by: response.head)
+        }
+        let limit = configuration.maximumRedirects
+        throw WaybillError(.rejected, "more than \(limit) redirects").about(request)
+    }
+
+    /// Methods that do no harm when they are repeated (RFC 9110, 9.2.2).
+    private static let idempotent: Set = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]
+
+    private func exchange(_ plan: HTTPRequestPlan, _ timeout: Duration) async throws -> Response {
+        if let kept = takeIdle(for: plan.target) {
+            do {
+                return try await use(kept, plan, timeout)
+            } catch let error as WaybillError
+                where error.code == .connectionLost && !kept.hasAnswered
+                && Self.idempotent.contains(plan.method)
+            {
+                // The server had closed what was kept; a fresh connection knows nothing of that.
+            }
+        }
+        let link = try await environment.open(
+            plan.target.address.endpoint,
+            within: configuration.connectTimeout
+        )
+        let made = HTTPExchange(link, target: plan.target, configuration: configuration)
+        return try await use(made, plan, timeout)
+    }
+
+    private func use(
+        _ exchange: HTTPExchange,
+        _ plan: HTTPRequestPlan,
+        _ timeout: Duration
+    ) async throws -> Response {
+        let isShutDown = state.withLock { state in
+            state.busy[ObjectIdentifier(exchange)] = exchange
+            return state.isShutDown
+        }
+        defer { release(exchange) }
+        guard !isShutDown else { throw WaybillError.shutDown }
+        return try await exchange.response(to: plan, timeout)
+    }
+
+    private func takeIdle(for target: HTTPTarget) -> HTTPExchange? {
+        state.withLock { state in
+            state.idle.removeAll { !$0.isUsable }
+            let index = state.idle.lastIndex { $0.target.hasSameOrigin(as: target) }
+            return index.map { state.idle.remove(at: $0) }
+        }
+    }
+
+    private func release(_ exchange: HTTPExchange) {
+        let surplus = state.withLock { state -> HTTPExchange? in
+            state.busy[ObjectIdentifier(exchange)] = nil
+            guard exchange.isUsable, !state.isShutDown else { return exchange }
+            state.idle.append(exchange)
+            return state.idle.count > Self.idleLimit ? state.idle.removeFirst() : nil
+        }
+        surplus?.close(failing: nil)
+    }
+
+    func closeIdle() {
+        let idle = state.withLock { state in
+            defer { state.idle = [] }
+            return state.idle
+        }
+        for exchange in idle { exchange.close(failing: nil) }
+    }
+
+    /// Closes everything and waits for it; requests under way fail with `shutDown`.
+    func shutdown() async {
+        let all = state.withLock { state in
+            state.isShutDown = true
+            defer { state.idle = [] }
+            return state.idle + state.busy.values
+        }
+        for exchange in all { exchange.close(failing: .shutDown) }
+        for exchange in all { await exchange.ended.settled() }
+    }
+}
+
+/// One connection and the request that is under way on it.
+final class HTTPExchange: Sendable {
+    private struct State: Sendable {
+        var pending: Promise<HTTPPool.Response>?
+        var head: HTTPResponseHead?
+        var body: [UInt8] = []
+        var decoder: HTTPContentDecoder?
+        var isUsable = true
+        var hasAnswered = false
+    }
+
+    let target: HTTPTarget
+    /// Resolves when the stream is closed.
+    let ended = Promise<Void>()
+    private let state = Locked(State())
+    private let driver: Driver<HTTPClientConnection>
+    private let configuration: SSEConfiguration
+
+    init(_ link: OpenedLink, target: HTTPTarget, configuration: SSEConfiguration) {
+        self.target = target
+        self.configuration = configuration
+        driver = Driver(
+            core: HTTPClientConnection(idleTimeout: configuration.responseTimeout),
+            stream: link.stream,
+            timers: link.timers
+        )
+        // The driver lets go of the handler after the end, and of this exchange with it.
+        driver.start(
+            .init(
+                receive: { self.handle($0) },
+                end: { _ in
+                    link.timers.invalidate()
+                    self.fail(WaybillError(.connectionLost, "the connection ended"))
+                    self.ended.resolve(.success(()))
+                }
+            )
+        )
+    }
+
+    /// Whether another request can be made.
+    var isUsable: Bool { state.withLock { $0.isUsable && $0.pending == nil } }
+
+    /// Whether the request under way, or the last, has had an answer.
+    var hasAnswered: Bool { state.withLock { $0.hasAnswered } }
+
+    func response(
+        to plan: HTTPRequestPlan,
+        _ timeout: Duration
+    ) async throws -> HTTPPool.Response {
+        let promise = Promise<HTTPPool.Response>(onAbandoned: { [driver] in driver.close() })
+        state.withLock { state in
+            state.pending = promise
+            state.head = nil
+            state.body = []
+            state.decoder = nil
+            state.hasAnswered = false
+        }
+        log(.outbound, "\(plan.method) \(plan.target.target)", plan.body.count)
+        let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
+        do {
+            try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
+                try core.send(
+                    plan.head(adding: [("Accept-Encoding", codings ?? "identity")]),
+                    body: plan.body,
+                    timeout: timeout,
+                    at: now
+                )
+            }
+        } catch {
+            fail(SSEMapping.error(error))
+        }
+        do {
+            return try await promise.value()
+        } catch {
+            close(failing: nil)
+            throw error
+        }
+    }
+
+    func close(failing error: WaybillError?) {
+        if let error { fail(error) }
+        state.withLock { $0.isUsable = false }
+        driver.close()
+    }
+
+    private func fail(_ error: WaybillError) {
+        let pending = state.withLock { state in
+            state.isUsable = false
+            return state.pending.take()
+        }
+        pending?.resolve(.failure(error))
+    }
+
+    private func handle(_ events: [HTTPClientConnection.Event]) {
+        for event in events {
+            switch event {
+            case .head(let head): begin(head)
+            case .body(let slice): if !take(slice) { driver.close() }
+            case .end(_, let isReusable): finish(isReusable)
+            case .closed(let closure): fail(SSEMapping.error(closure))
+            }
+        }
+    }
+
+    private func begin(_ head: HTTPResponseHead) {
+        log(.inbound, SSEMapping.reason(head))
+        let coding = head.headers.members("content-encoding")
+            .first { !HTTPSyntax.areSameName($0, "identity") }
+        let decoder = coding.flatMap { HTTPContentDecoder(coding: $0) }
+        state.withLock { state in
+            state.head = head
+            state.hasAnswered = true
+            state.decoder = decoder
+        }
+    }
+
+    /// Gathers the body, up to the limit.
+    private func take(_ slice: ByteSlice) -> Bool {
+        let limit = configuration.maximumEventSize
+        let isFine = state.withLock { state in
+            func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+                guard state.body.count + bytes.count <= limit else { return false }
+                state.body += bytes
+                return true
+            }
+            guard let decoder = state.decoder else { return slice.withUnsafeBytes(append) }
+            return decoder.decode(slice, append)
+        }
+        if !isFine {
+            fail(WaybillError(.limitExceeded, "the response is longer than \(limit) bytes, or broken"))
+        }
+        return isFine
+    }
+
+    private func finish(_ isReusable: Bool) {
+        let (pending, response) = state.withLock { state in
+            if !isReusable { state.isUsable = false }
+            let response = state.head.map { HTTPPool.Response(head: $0, body: state.body) }
+            state.body = []
+            return (state.pending.take(), response)
+        }
+        guard let pending, let response else { return }
+        pending.resolve(.success(response))
+    }
+
+    private func log(
+        _ direction: WireRecord.Direction,
+        _ text: @autoclosure () -> String,
+        _ byteCount: Int = 0
+    ) {
+        guard let logger = configuration.wireLogger else { return }
+        let record = WireRecord(
+            kind: .frame,
+            direction: direction,
+            text: text(),
+            byteCount: byteCount
+        )
+        logger.log(record)
+    }
+}

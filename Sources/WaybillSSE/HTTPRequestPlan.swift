@@ -1,0 +1,80 @@
+import HTTPWire
+import Waybill
+import WaybillSession
+
+/// A request that can be made again: after a redirect, or as a stream's next attempt.
+struct HTTPRequestPlan: Sendable {
+    var method: String
+    var target: HTTPTarget
+    var headers: HTTPHeaders
+    var body: Payload
+
+    /// What does not follow a redirect to another origin.
+    private static let credentials = ["authorization", "cookie", "proxy-authorization"]
+    /// What this side writes itself.
+    private static let reserved = [
+        "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect",
+    ]
+
+    /// The head, with the fields that only this attempt has.
+    func head(adding fields: [(String, String)] = []) -> HTTPRequestHead {
+        var all: HTTPHeaders = ["Host": target.address.hostField]
+        for field in headers { all.append(name: field.name, value: field.value) }
+        for (name, value) in fields where all.first(name) == nil {
+            all.append(name: name, value: value)
+        }
+        return HTTPRequestHead(method: method, target: target.target, headers: all)
+    }
+
+    /// Refuses what cannot be sent, before anything is.
+    static func check(_ request: Request, _ method: String) throws(WaybillError) {
+        guard HTTPSyntax.isToken(method) else {
+            throw WaybillError(.invalidEntry, "the method is not a token").about(request)
+        }
+        for header in request.headers
+        where reserved.contains(where: { HTTPSyntax.areSameName($0, header.name) }) {
+            throw WaybillError(.invalidEntry, "the header \(header.name) is not an entry's to set")
+                .about(request)
+        }
+        do { try HTTPHeaders(request.headers).check() } catch {
+            throw WaybillError(.invalidEntry, "this cannot be sent: \(error)").about(request)
+        }
+    }
+
+    /// The statuses that lead elsewhere (RFC 9110, 15.4).
+    static func isRedirect(_ status: Int) -> Bool { [301, 302, 303, 307, 308].contains(status) }
+
+    /// The request to make after a redirect.
+    ///
+    /// - Throws: `rejected` without a place to go, `unsupported` for another scheme.
+    func redirected(by head: HTTPResponseHead) throws(WaybillError) -> HTTPRequestPlan {
+        guard let location = head.headers.first("location") else {
+            throw WaybillError(
+                .rejected,
+                "the server redirects to nowhere",
+                peerReason: "\(head.status)"
+            )
+        }
+        var plan = self
+        plan.target = try target.redirected(to: location)
+        if !plan.target.hasSameOrigin(as: target) {
+            plan.headers = HTTPHeaders(
+                headers.filter { field in
+                    !Self.credentials.contains { HTTPSyntax.areSameName($0, field.name) }
+                }
+            )
+        }
+        // As all clients do: what was a POST becomes a GET (RFC 9110, 15.4.2 to 15.4.4).
+        let becomesGet =
+            head.status == 303 && method != "HEAD"
+            || [301, 302].contains(head.status) && method == "POST"
+        if becomesGet {
+            plan.method = "GET"
+            plan.body = Payload()
+            plan.headers = HTTPHeaders(
+                plan.headers.filter { !HTTPSyntax.areSameName($0.name, "content-type") }
+            )
+        }
+        return plan
+    }
+}

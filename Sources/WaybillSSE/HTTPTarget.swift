@@ -1,0 +1,64 @@
+import HTTPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Where a request goes: an origin, and what is asked of it.
+struct HTTPTarget: Hashable, Sendable {
+    static let schemes: [ServiceAddress.Scheme] = [.http("http", port: 80)]
+
+    /// The address of the origin, with the path that a URL has given.
+    var address: ServiceAddress
+    /// Path and query.
+    var target: String
+
+    init(_ url: URL) throws(WaybillError) {
+        address = try ServiceAddress(url, for: "HTTP", schemes: Self.schemes)
+        target = address.path
+    }
+
+    /// The target of an entry: its topic behind the path of the base URL, with one slash between.
+    ///
+    /// - Parameter topic: A path, perhaps with a query, percent-encoded; nil or empty for the base itself.
+    /// - Throws: `invalidEntry` for characters that no target may hold; they are not repaired.
+    func appending(_ topic: String?) throws(WaybillError) -> HTTPTarget {
+        guard let topic, !topic.isEmpty else { return self }
+        guard topic.utf8.allSatisfy(HTTPSyntax.isTargetByte), !topic.contains("#") else {
+            throw WaybillError(.invalidEntry, "the topic holds what must be percent-encoded in a path")
+        }
+        var copy = self
+        guard !topic.hasPrefix("?") else {
+            copy.target += topic
+            return copy
+        }
+        let base = target.hasSuffix("/") ? String(target.dropLast()) : target
+        copy.target = base + (topic.hasPrefix("/") ? "" : "/") + topic
+        return copy
+    }
+
+    /// Whether both have the same scheme, host and port (RFC 6454, 5).
+    func hasSameOrigin(as other: HTTPTarget) -> Bool {
+        address.scheme == other.address.scheme
+            && HTTPSyntax.areSameName(address.endpoint.host, other.address.endpoint.host)
+            && address.endpoint.port == other.address.endpoint.port
+    }
+
+    /// Where a `Location` leads (RFC 9110, 10.2.2), which may be relative to this target.
+    /// - Throws: `rejected` for what is no such place, `unsupported` for another scheme.
+    func redirected(to location: String) throws(WaybillError) -> HTTPTarget {
+        let base = "\(address.scheme.name)://\(address.hostField)\(target)"
+        guard let url = URL(string: location, relativeTo: URL(string: base))?.absoluteURL,
+            url.host() != nil
+        else { throw WaybillError(.rejected, "the server redirects to what is no place") }
+        // The fragment is the browser's affair.
+        var text = url.absoluteString
+        if let fragment = text.firstIndex(of: "#") { text = String(text[..<fragment]) }
+        return try HTTPTarget(try ServiceAddress.url(text))
+    }
+}

@@ -1,0 +1,196 @@
+import HTTPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What an event stream transport does with requests.
+final class SSEEngine: Sendable {
+    private struct State: Sendable {
+        var streams: [UInt64: SSEStream] = [:]
+        var lastStream: UInt64 = 0
+        var isShutDown = false
+    }
+
+    let configuration: SSEConfiguration
+    let environment: LinkEnvironment
+    let states = ConnectionStateSource()
+    private let base: HTTPTarget
+    private let state = Locked(State())
+    private let pool: HTTPPool
+
+    init(base: HTTPTarget, configuration: SSEConfiguration, environment: LinkEnvironment) {
+        self.base = base
+        self.configuration = configuration
+        self.environment = environment
+        pool = HTTPPool(configuration: configuration, environment: environment)
+    }
+
+    // MARK: Requests
+
+    func perform(_ request: Request) async throws -> Receipt {
+        guard !state.withLock({ $0.isShutDown }) else { throw WaybillError.shutDown }
+        switch request.command {
+        case .send(let options): return try await send(request, options)
+        case .connect(let options):
+            // Streams are opened by subscriptions: there is nothing to open before.
+            try refuse(options, request)
+            return Receipt()
+        case .disconnect:
+            await closeStreams(throwing: nil)
+            states.report(.disconnected(cause: nil))
+            return Receipt()
+        case .unsubscribe: return try await unsubscribe(request)
+        case .ack, .nack: throw unsupported("acknowledgements", request)
+        case .begin, .commit, .abort: throw unsupported("transactions", request)
+        case .subscribe:
+            throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
+        }
+    }
+
+    private func unsupported(_ what: String, _ request: Request) -> WaybillError {
+        .unsupported(by: "server-sent events", what, request)
+    }
+
+    private func refuse(_ options: ConnectOptions, _ request: Request) throws(WaybillError) {
+        let isPlain =
+            options.clientIdentifier == nil && options.userName == nil && options.password == nil
+            && options.will == nil && options.cleanStart == nil && options.keepAlive == nil
+        guard isPlain, request.body.isEmpty, request.headers.isEmpty, request.topic == nil else {
+            throw unsupported("options of a connect", request)
+        }
+    }
+
+    private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
+        guard options.qos == .atMostOnce || options.qos == .atLeastOnce else {
+            throw unsupported("quality of service 2", request)
+        }
+        guard !options.retain, options.expiry == nil, options.asksForReceipt == nil else {
+            throw unsupported("retain, expiry or receipts", request)
+        }
+        let method = options.method ?? "POST"
+        try HTTPRequestPlan.check(request, method)
+        let plan = HTTPRequestPlan(
+            method: method,
+            target: try base.appending(request.topic),
+            headers: headers(of: request),
+            body: request.body
+        )
+        let response = try await pool.response(to: plan, request, options.timeout)
+        return try SSEMapping.receipt(request, response)
+    }
+
+    /// The configuration's fields below the entry's, with credentials and content type.
+    private func headers(of request: Request) -> HTTPHeaders {
+        var headers = HTTPHeaders(request.headers)
+        func add(_ name: String, _ value: String) {
+            if headers.first(name) == nil { headers.append(name: name, value: value) }
+        }
+        if let contentType = request.contentType, !request.body.isEmpty {
+            add("Content-Type", contentType)
+        }
+        let common = HTTPHeaders(configuration.headers)
+        let stated = Set(headers.map { $0.name.lowercased() })
+        for field in common where !stated.contains(field.name.lowercased()) {
+            headers.append(name: field.name, value: field.value)
+        }
+        if let userName = configuration.userName {
+            let pair = Data("\(userName):\(configuration.password ?? "")".utf8)
+            add("Authorization", "Basic \(pair.base64EncodedString())")
+        }
+        return headers
+    }
+
+    // MARK: Streams
+
+    func subscribe(_ request: Request) async throws -> Messages<Message> {
+        guard case .subscribe(let options) = request.command else {
+            throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
+        }
+        guard options.qos == .atMostOnce || options.qos == .atLeastOnce,
+            !options.noLocal, !options.retainAsPublished, options.retainHandling == .send,
+            options.acknowledgement == .whenTaken, options.ackMode == nil,
+            options.asksForReceipt == nil
+        else { throw unsupported("such options of a subscription", request) }
+        let method = options.method ?? (request.body.isEmpty ? "GET" : "POST")
+        try HTTPRequestPlan.check(request, method)
+        let plan = HTTPRequestPlan(
+            method: method,
+            target: try base.appending(request.topic),
+            headers: headers(of: request),
+            body: request.body
+        )
+        let stream = try state.withLock { state throws(WaybillError) in
+            guard !state.isShutDown else { throw .shutDown }
+            state.lastStream += 1
+            let identifier = state.lastStream
+            let stream = SSEStream(
+                plan: plan,
+                topic: request.topic ?? "",
+                options: options,
+                engine: self
+            ) { [weak self] in
+                self?.remove(identifier)
+            }
+            state.streams[identifier] = stream
+            return stream
+        }
+        do {
+            return try await stream.open()
+        } catch let error as WaybillError {
+            throw error.about(request)
+        }
+    }
+
+    private func remove(_ identifier: UInt64) {
+        let isLast = state.withLock { state in
+            state.streams[identifier] = nil
+            return state.streams.isEmpty
+        }
+        if isLast, !state.withLock({ $0.isShutDown }) { states.report(.disconnected(cause: nil)) }
+    }
+
+    private func unsubscribe(_ request: Request) async throws -> Receipt {
+        let found = state.withLock { state in
+            state.streams.values.filter { $0.topic == request.topic ?? "" }
+        }
+        guard !found.isEmpty else {
+            throw WaybillError(.invalidEntry, "nothing subscribes to this topic").about(request)
+        }
+        for stream in found { await stream.close(throwing: nil) }
+        return Receipt(topic: request.topic)
+    }
+
+    private func closeStreams(throwing error: WaybillError?) async {
+        let streams = state.withLock { Array($0.streams.values) }
+        for stream in streams { await stream.close(throwing: error) }
+    }
+
+    // MARK: The end
+
+    func shutdown() async {
+        let isFirst = state.withLock { state in
+            defer { state.isShutDown = true }
+            return !state.isShutDown
+        }
+        guard isFirst else { return }
+        await closeStreams(throwing: nil)
+        await pool.shutdown()
+        states.report(.disconnected(cause: nil))
+        #if os(Linux)
+            SharedEventLoop.reap()
+        #endif
+    }
+
+    /// Closes what is idle without waiting, when nobody refers to the transport any longer; streams that
+    /// somebody reads go on.
+    func abandon() {
+        pool.closeIdle()
+    }
+}

@@ -1,0 +1,129 @@
+import EventStreamWire
+import HTTPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+
+/// Responses and events into receipts, messages and errors.
+enum SSEMapping {
+    static func message(_ event: EventStreamEvent, topic: String) -> Message {
+        var message = Message(
+            topic: topic,
+            // Text with U+FFFD where it was not UTF-8 (HTML Standard, 9.2.5).
+            body: Payload(event.text),
+            id: event.lastEventID.isEmpty ? nil : Message.ID(.text(event.lastEventID))
+        )
+        if event.type != "message" {
+            var details = Message.Details()
+            details.eventType = event.type
+            message.details = details
+        }
+        return message
+    }
+
+    /// A response as a receipt with a reply.
+    /// - Throws: For a status that is not 2xx.
+    static func receipt(
+        _ request: Request,
+        _ response: HTTPPool.Response
+    ) throws(WaybillError) -> Receipt {
+        guard (200..<300).contains(response.head.status) else {
+            throw error(response.head, response.body).about(request)
+        }
+        let headers = Headers(response.head.headers)
+        let reply = Message(
+            topic: request.topic ?? "",
+            body: Payload(response.body),
+            headers: headers,
+            contentType: response.head.headers.first("content-type")
+        )
+        return Receipt(
+            topic: request.topic,
+            reason: reason(response.head),
+            headers: headers,
+            reply: reply
+        )
+    }
+
+    static func reason(_ head: HTTPResponseHead) -> String {
+        head.reason.isEmpty ? "\(head.status)" : "\(head.status) \(head.reason)"
+    }
+
+    /// What a status other than 2xx means (RFC 9110, 15.5 and 15.6).
+    static func error(_ head: HTTPResponseHead, _ body: [UInt8]) -> WaybillError {
+        let code: WaybillError.Code =
+            switch head.status {
+            case 401, 403, 407: .unauthorized
+            case 408, 425, 429, 500...599: .connectionRefused
+            case 413: .limitExceeded
+            default: .rejected
+            }
+        return WaybillError(
+            code,
+            "the server answered with \(head.status)",
+            peerReason: reason(head),
+            underlying: HTTPRefusal(
+                status: head.status,
+                reason: head.reason,
+                headers: Headers(head.headers),
+                body: Payload(body)
+            )
+        )
+    }
+
+    /// How long a server asks to wait (RFC 9110, 10.2.3); dates are not read.
+    static func retryAfter(_ head: HTTPResponseHead) -> Duration? {
+        head.headers.first("retry-after").flatMap { HTTPSyntax.number($0) }
+            .map { .seconds(Int64(min($0, 86_400))) }
+    }
+
+    static func error(_ closure: HTTPClosure) -> WaybillError {
+        switch closure {
+        case .closed: WaybillError(.connectionLost, "the connection was closed")
+        case .violation(.incompleteBody):
+            WaybillError(.connectionLost, "the connection ended within the body")
+        case .violation(.headTooLarge), .violation(.tooManyFields):
+            WaybillError(.limitExceeded, "the head of the response is too large")
+        case .violation(let violation):
+            WaybillError(
+                .protocolViolation,
+                "the server broke HTTP: \(violation)",
+                underlying: violation
+            )
+        case .unexpectedResponse:
+            WaybillError(.protocolViolation, "the server sent a response without a request")
+        case .responseTimedOut: WaybillError(.timedOut, "no response within the time allowed")
+        case .idleTimedOut: WaybillError(.connectionLost, "the stream was silent for too long")
+        case .endOfStream: WaybillError(.connectionLost, "the server closed the connection")
+        }
+    }
+
+    /// Why a stream is over; nil for an end that it may have.
+    static func error(_ closure: EventStreamClosure) -> WaybillError? {
+        switch closure {
+        case .closed, .endOfStream: nil
+        case .refused(let head, let body):
+            head.status == 200
+                ? WaybillError(
+                    .protocolViolation,
+                    "the response is no event stream",
+                    peerReason: head.headers.first("content-type") ?? "no content type",
+                    underlying: error(head, body).underlying
+                ) : error(head, body)
+        case .connection(let closure): error(closure)
+        case .violation(let violation):
+            WaybillError(.limitExceeded, "too long: \(violation)", underlying: violation)
+        case .unknownCoding(let coding):
+            WaybillError(.protocolViolation, "the content coding \(coding) was not asked for")
+        case .invalidCoding:
+            WaybillError(.protocolViolation, "the response is not what its content coding says")
+        }
+    }
+
+    static func error(_ error: HTTPRequestError) -> WaybillError {
+        switch error {
+        case .busy: WaybillError(.connectionLost, "the connection is over")
+        case .encoding(let fault): WaybillError(.invalidEntry, "this cannot be sent: \(fault)")
+        }
+    }
+}

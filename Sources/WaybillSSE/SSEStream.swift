@@ -1,0 +1,362 @@
+import EventStreamWire
+import HTTPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+/// One subscription: a stream that is asked for again and again, until nobody listens or the server says no.
+///
+/// | attempt ends with | then |
+/// | --- | --- |
+/// | the end of an open stream, or its loss | wait, ask again from the last event on |
+/// | 204 (No Content) | the stream is over, without an error |
+/// | 408, 425, 429, 5xx, no connection | before the first success: the error; after it: wait, ask again |
+/// | any other status, a wrong content type, a limit | the error |
+final class SSEStream: Sendable {
+    private struct State: Sendable {
+        var task: Task<Void, Never>?
+        var isClosed = false
+        var closeError: WaybillError?
+        var isReading = true
+        var driver: Driver<EventStreamConnection>?
+        var lastEventID: String
+        /// What the server has set.
+        var reconnectionTime: Duration?
+        var isOpen = false
+    }
+
+    /// How one attempt ended.
+    private struct Outcome {
+        var wasOpen = false
+        /// Nil for an end without a fault.
+        var error: WaybillError?
+        /// Whether asking again may help.
+        var isFinal = false
+        var retryAfter: Duration?
+    }
+
+    let topic: String
+    private let plan: HTTPRequestPlan
+    private let options: SubscribeOptions
+    private unowned let engine: SSEEngine
+    private let onEnd: @Sendable () -> Void
+
+    private let configuration: SSEConfiguration
+    private let environment: LinkEnvironment
+    private let states: ConnectionStateSource
+    private let state: Locked<State>
+    private let opened = Promise<Void>()
+    private let ended = Promise<Void>()
+
+    init(
+        plan: HTTPRequestPlan,
+        topic: String,
+        options: SubscribeOptions,
+        engine: SSEEngine,
+        onEnd: @escaping @Sendable () -> Void
+    ) {
+        self.plan = plan
+        self.topic = topic
+        self.options = options
+        self.engine = engine
+        self.onEnd = onEnd
+        configuration = engine.configuration
+        environment = engine.environment
+        states = engine.states
+        state = Locked(State(lastEventID: options.lastEventID ?? ""))
+    }
+
+    /// Asks for the stream and waits until it is open.
+    func open() async throws -> Messages<Message> {
+        let pressure = ReadingPressure { [weak self] isReading in self?.setReading(isReading) }
+        let listener = MessageListener(
+            options,
+            buffering: configuration.buffering,
+            onLeave: { [weak self] _ in self?.stop(throwing: nil) },
+            pressure: pressure,
+            onOverflow: { [weak self] in self?.stop(throwing: nil) }
+        )
+        let messages = listener.source.messages
+        let task = Task { @concurrent in await self.run(listener.source) }
+        let isClosed = state.withLock { state in
+            state.task = task
+            return state.isClosed
+        }
+        if isClosed { task.cancel() }
+        do {
+            try await opened.value()
+            return messages
+        } catch {
+            stop(throwing: nil)
+            throw error
+        }
+    }
+
+    /// Ends it and waits until its connection is closed.
+    func close(throwing error: WaybillError?) async {
+        stop(throwing: error)
+        await ended.settled()
+    }
+
+    private func stop(throwing error: WaybillError?) {
+        let (task, driver) = state.withLock { state in
+            if !state.isClosed {
+                state.isClosed = true
+                state.closeError = error
+            }
+            return (state.task, state.driver)
+        }
+        driver?.withCore(.immediate) { core, _ in core.close() }
+        task?.cancel()
+    }
+
+    private func setReading(_ isReading: Bool) {
+        let driver = state.withLock { state in
+            state.isReading = isReading
+            return state.driver
+        }
+        driver?.setReading(isReading)
+    }
+
+    // MARK: Attempts
+
+    private func run(_ source: MessageSource) async {
+        var failures = 0
+        var cause: WaybillError?
+        while !state.withLock({ $0.isClosed }) {
+            states.report(.connecting(attempt: failures + 1))
+            let outcome = await attempt(source)
+            cause = outcome.error
+            if state.withLock({ $0.isClosed }) { break }
+            let hasBeenOpen = outcome.wasOpen || opened.result != nil
+            if outcome.isFinal || !configuration.reconnects || !hasBeenOpen { break }
+            failures = outcome.wasOpen ? 0 : failures + 1
+            let delay = outcome.retryAfter ?? self.delay(afterFailures: failures)
+            states.report(
+                .waiting(
+                    until: .now + delay,
+                    cause: outcome.error ?? WaybillError(.connectionLost, "the stream has ended")
+                )
+            )
+            guard await sleep(for: delay) else { break }
+        }
+        finish(source, cause)
+    }
+
+    private func finish(_ source: MessageSource, _ cause: WaybillError?) {
+        let (isClosed, closeError) = state.withLock { ($0.isClosed, $0.closeError) }
+        let error = isClosed ? closeError : cause
+        opened.resolve(
+            .failure(error ?? WaybillError(.rejected, "the server has no stream", peerReason: "204"))
+        )
+        source.finish(throwing: error)
+        if !isClosed { states.report(.disconnected(cause: error)) }
+        state.withLock { $0.isClosed = true }
+        onEnd()
+        ended.resolve(.success(()))
+    }
+
+    /// The wait before the next attempt: the stream's own time, then doubling with jitter.
+    private func delay(afterFailures failures: Int) -> Duration {
+        let base = state.withLock { $0.reconnectionTime } ?? configuration.reconnectionTime
+        guard failures > 0 else { return base }
+        let doubled = base * (1 << min(failures, 16))
+        let limit = max(min(doubled, configuration.maximumReconnectionTime), base)
+        let spread = (limit - base).wireNanoseconds
+        guard spread > 0 else { return base }
+        return base + .nanoseconds(Int64(environment.random() % UInt64(spread)))
+    }
+
+    /// - Returns: Whether the time has passed; false when the stream was ended meanwhile.
+    private func sleep(for delay: Duration) async -> Bool {
+        guard let timers = try? environment.makeTimers() else { return false }
+        defer { timers.invalidate() }
+        let awake = Promise<Void>()
+        let timer = timers.scheduleTimer(at: timers.now.advanced(by: delay)) {
+            awake.resolve(.success(()))
+        }
+        defer { timers.cancelTimer(timer) }
+        return (try? await awake.value()) != nil
+    }
+
+    /// One attempt, redirects included, until its stream is over.
+    private func attempt(_ source: MessageSource) async -> Outcome {
+        var plan = plan
+        for _ in 0...max(configuration.maximumRedirects, 0) {
+            do {
+                let closure = try await stream(plan, source)
+                guard case .refused(let head, let body) = closure else {
+                    return outcome(of: closure)
+                }
+                guard HTTPRequestPlan.isRedirect(head.status) else {
+                    return refusal(head, body)
+                }
+                plan = try plan.redirected(by: head)
+            } catch let error as WaybillError {
+                return Outcome(error: error, isFinal: !error.isRetryable)
+            } catch {
+                return Outcome(error: nil, isFinal: true)
+            }
+        }
+        let limit = configuration.maximumRedirects
+        let error = WaybillError(.rejected, "more than \(limit) redirects")
+        return Outcome(error: error, isFinal: true)
+    }
+
+    private func refusal(_ head: HTTPResponseHead, _ body: [UInt8]) -> Outcome {
+        // Told to stop (HTML Standard, 9.2.2).
+        guard head.status != 204 else { return Outcome(error: nil, isFinal: true) }
+        let error =
+            SSEMapping.error(.refused(head, body: body))
+            ?? WaybillError(.rejected, "the server refused")
+        return Outcome(
+            error: error,
+            isFinal: error.code != .connectionRefused,
+            retryAfter: SSEMapping.retryAfter(head)
+        )
+    }
+
+    private func outcome(of closure: EventStreamClosure) -> Outcome {
+        let wasOpen = state.withLock { state in
+            defer { state.isOpen = false }
+            return state.isOpen
+        }
+        let error = SSEMapping.error(closure)
+        let isFinal =
+            switch closure {
+            case .closed, .violation, .unknownCoding, .invalidCoding: true
+            case .refused, .endOfStream, .connection: false
+            }
+        return Outcome(wasOpen: wasOpen, error: error, isFinal: isFinal)
+    }
+
+    /// Connects, asks, and passes on events until the stream is over.
+    private func stream(
+        _ plan: HTTPRequestPlan,
+        _ source: MessageSource
+    ) async throws -> EventStreamClosure {
+        let link = try await environment.open(
+            plan.target.address.endpoint,
+            within: configuration.connectTimeout
+        )
+        let lastEventID = state.withLock { $0.lastEventID }
+        let core = EventStreamConnection(
+            lastEventID: lastEventID,
+            limits: EventStreamLimits(
+                lineByteCount: configuration.maximumLineSize,
+                eventByteCount: configuration.maximumEventSize
+            ),
+            idleTimeout: configuration.idleTimeout
+        )
+        let driver = Driver(core: core, stream: link.stream, timers: link.timers)
+        let over = Promise<EventStreamClosure>()
+        let (isClosed, isReading) = state.withLock { state in
+            state.driver = driver
+            return (state.isClosed, state.isReading)
+        }
+        driver.start(
+            .init(
+                receive: { [weak driver] events in
+                    self.handle(events, source, driver, over)
+                },
+                end: { error in
+                    link.timers.invalidate()
+                    let closure = error.map { _ in EventStreamClosure.connection(.endOfStream) }
+                    over.resolve(.success(closure ?? .closed))
+                }
+            )
+        )
+        guard !isClosed else {
+            driver.close()
+            throw CancellationError()
+        }
+        if !isReading { driver.setReading(false) }
+        log(.outbound, "\(plan.method) \(plan.target.target)")
+        do {
+            try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
+                try core.request(
+                    plan.head(adding: fields(lastEventID)),
+                    body: plan.body,
+                    timeout: link.timeLeft,
+                    at: now
+                )
+            }
+        } catch {
+            driver.close()
+            throw SSEMapping.error(error)
+        }
+        defer {
+            driver.close()
+            state.withLock { $0.driver = nil }
+        }
+        return try await over.value()
+    }
+
+    private func fields(_ lastEventID: String) -> [(String, String)] {
+        var fields = [("Accept", "text/event-stream"), ("Cache-Control", "no-store")]
+        let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
+        fields.append(("Accept-Encoding", codings ?? "identity"))
+        // What a field cannot hold (a stray control character) is not sent at all.
+        if !lastEventID.isEmpty, lastEventID.utf8.allSatisfy(HTTPSyntax.isValueByte) {
+            fields.append(("Last-Event-ID", lastEventID))
+        }
+        return fields
+    }
+
+    // MARK: Events
+
+    private func handle(
+        _ events: [EventStreamConnection.Event],
+        _ source: MessageSource,
+        _ driver: Driver<EventStreamConnection>?,
+        _ over: Promise<EventStreamClosure>
+    ) {
+        var batch: [Message] = []
+        for event in events {
+            switch event {
+            case .opened(let head):
+                state.withLock { $0.isOpen = true }
+                log(.inbound, SSEMapping.reason(head))
+                states.report(.connected)
+                opened.resolve(.success(()))
+            case .event(let event):
+                log(.inbound, "event \(event.type)", event.data.count)
+                if let types = options.eventTypes, !types.contains(event.type) { continue }
+                batch.append(SSEMapping.message(event, topic: topic))
+            case .closed(let closure):
+                source.deliver(batch)
+                batch = []
+                note(driver)
+                over.resolve(.success(closure))
+            }
+        }
+        note(driver)
+        if !batch.isEmpty { source.deliver(batch) }
+    }
+
+    /// Keeps what the next attempt needs to know.
+    private func note(_ driver: Driver<EventStreamConnection>?) {
+        guard let driver else { return }
+        let (id, time) = driver.withCore { core, _ in (core.lastEventID, core.reconnectionTime) }
+        state.withLock { state in
+            state.lastEventID = id
+            if let time { state.reconnectionTime = time }
+        }
+    }
+
+    private func log(
+        _ direction: WireRecord.Direction,
+        _ text: @autoclosure () -> String,
+        _ byteCount: Int = 0
+    ) {
+        guard let logger = configuration.wireLogger else { return }
+        let record = WireRecord(
+            kind: .frame,
+            direction: direction,
+            text: text(),
+            byteCount: byteCount
+        )
+        logger.log(record)
+    }
+}

@@ -1,0 +1,86 @@
+public import Waybill
+package import WaybillLink
+import WaybillSession
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// Server-sent events (HTML Standard, 9.2) as a ``Waybill/Transport``: streams come in, requests go out.
+///
+/// Every subscription is a stream on a connection of its own, asked for again when it ends, from the last
+/// event on. A `send` is an HTTP request, whose response is the reply. Letting go of a stream closes it.
+public final class SSETransport: Transport {
+    private let engine: SSEEngine
+
+    /// Makes a transport; nothing is connected yet.
+    ///
+    /// - Parameters:
+    ///   - url: `http://host:port/path`, before which topics are put; user name and password in it count
+    ///     where the configuration has none.
+    ///   - configuration: How the transport behaves.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    public convenience init(
+        url: URL,
+        configuration: SSEConfiguration = SSEConfiguration()
+    ) throws(WaybillError) {
+        try self.init(url: url, configuration: configuration, environment: .system)
+    }
+
+    /// Makes a transport; nothing is connected yet.
+    ///
+    /// - Parameters:
+    ///   - url: As text; see ``init(url:configuration:)-(URL,_)``.
+    ///   - configuration: How the transport behaves.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    public convenience init(
+        url: String,
+        configuration: SSEConfiguration = SSEConfiguration()
+    ) throws(WaybillError) {
+        try self.init(
+            url: ServiceAddress.url(url),
+            configuration: configuration,
+            environment: .system
+        )
+    }
+
+    /// Makes a transport over links, a clock and randomness of one's own.
+    package init(
+        url: URL,
+        configuration: SSEConfiguration,
+        environment: LinkEnvironment
+    ) throws(WaybillError) {
+        let base = try HTTPTarget(url)
+        var configuration = configuration
+        configuration.userName = configuration.userName ?? base.address.userName
+        configuration.password = configuration.password ?? base.address.password
+        engine = SSEEngine(base: base, configuration: configuration, environment: environment)
+    }
+
+    deinit {
+        engine.abandon()
+    }
+
+    /// The state of the streams: connected while one is open, waiting while the next attempt is due.
+    public var states: ConnectionStates { engine.states.states }
+
+    /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
+    public func perform(_ request: Request) async throws -> Receipt {
+        try await engine.perform(request)
+    }
+
+    /// Asks for a stream; see ``Waybill/Transport/subscribe(_:)``.
+    ///
+    /// Returns when the server has begun to stream. From then on the stream is asked for again whenever it
+    /// ends, and the messages go on; each has the last event ID as its ``Waybill/Message/id``.
+    public func subscribe(_ request: Request) async throws -> Messages<Message> {
+        try await engine.subscribe(request)
+    }
+
+    /// Closes all streams and connections; calls under way fail with `shutDown`.
+    public func shutdown() async {
+        await engine.shutdown()
+    }
+}
