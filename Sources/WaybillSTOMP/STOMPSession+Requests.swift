@@ -51,7 +51,7 @@ extension STOMPSession {
             state.subscriptions[id] = Subscription(
                 destination: subscription.destination,
                 listener: listener,
-                limit: policy.messageLimit,
+                policy: policy,
                 isCumulative: mode == .client
             )
         }
