@@ -166,6 +166,8 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     /// Sends DISCONNECT without waiting.
     func disconnectNow() {
         driver.withCore(.immediate) { core, now in core.disconnect(at: now) }
+        // The RECEIPT comes behind what the server had to say before.
+        pressure.release()
     }
 
     /// Why it is over; nil when this side ended it.

@@ -9,6 +9,7 @@ import WireCore
 package final class ReadingPressure: Sendable {
     private struct State: Sendable {
         var holders: Set<ObjectIdentifier> = []
+        var isReleased = false
         var hold = ReadingHold()
     }
 
@@ -22,24 +23,29 @@ package final class ReadingPressure: Sendable {
 
     /// Looks whether a subscription is full.
     package func update(_ source: MessageSource) {
-        change { holders in
+        change { state in
             if source.isFull {
-                holders.insert(ObjectIdentifier(source))
+                state.holders.insert(ObjectIdentifier(source))
             } else {
-                holders.remove(ObjectIdentifier(source))
+                state.holders.remove(ObjectIdentifier(source))
             }
         }
     }
 
     /// Forgets a subscription that has ended.
     package func forget(_ source: MessageSource) {
-        change { $0.remove(ObjectIdentifier(source)) }
+        change { $0.holders.remove(ObjectIdentifier(source)) }
     }
 
-    private func change(_ body: (inout Set<ObjectIdentifier>) -> Void) {
+    /// Lets the peer go on for good, whoever is full: what it says last must be heard.
+    package func release() {
+        change { $0.isReleased = true }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
         var next = state.withLock { state in
-            body(&state.holders)
-            state.hold.isHeld = !state.holders.isEmpty
+            body(&state)
+            state.hold.isHeld = !state.holders.isEmpty && !state.isReleased
             return state.hold.beginTelling()
         }
         while let isHeld = next {
