@@ -74,11 +74,12 @@ extension STOMPSession {
 
     private func noteSettled(_ name: STOMPDeliveryName) {
         let id = name.token.subscriptionID
-        let isCumulative = state.withLock { state in
+        let coversOthers = state.withLock { state in
             state.subscriptions[id]?.noteSettled(name)
-            return state.subscriptions[id]?.isCumulative ?? false
+            guard let subscription = state.subscriptions[id] else { return false }
+            return subscription.isCumulative && subscription.listener.isManual
         }
-        guard isCumulative else { return }
+        guard coversOthers else { return }
         manual.remove { $0.token.subscriptionID == id && $0.number <= name.number }
     }
 

@@ -61,6 +61,7 @@ public final class LoopbackBroker: Sendable {
     private struct State: Sendable {
         var listeners: [LoopbackListener] = []
         var members: [UInt64: LoopbackMember] = [:]
+        var isStopping = false
         var lastClient: UInt64 = 0
         var faults = LoopbackFaults()
         var emptied: [CheckedContinuation<Void, Never>] = []
@@ -87,7 +88,10 @@ public final class LoopbackBroker: Sendable {
             (configuration.stompPort, { [weak self] in self?.acceptSTOMP($0) }),
             (configuration.webSocketPort, { [weak self] in self?.acceptWebSocket($0) })
         )
-        state.withLock { $0.listeners = listeners }
+        state.withLock { state in
+            state.listeners = listeners
+            state.isStopping = false
+        }
     }
 
     /// The port for MQTT over TCP; 0 before ``start()``.
@@ -133,6 +137,7 @@ public final class LoopbackBroker: Sendable {
     public func stop() async {
         let listeners = state.withLock { state in
             defer { state.listeners = [] }
+            state.isStopping = true
             return state.listeners
         }
         for listener in listeners { listener.close() }
@@ -188,7 +193,12 @@ public final class LoopbackBroker: Sendable {
     }
 
     func add(_ member: LoopbackMember, as identifier: UInt64) {
-        state.withLock { $0.members[identifier] = member }
+        let isLate = state.withLock { state in
+            state.members[identifier] = member
+            return state.isStopping
+        }
+        // Accepted while the broker stops: those who wait for the end would wait for this client, too.
+        if isLate { member.cut() }
     }
 
     func remove(_ identifier: UInt64) {
