@@ -177,7 +177,8 @@ let package = Package(
             "WaybillSTOMPTests",
             [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WaybillSession",
-                "WaybillTesting", "STOMPWire", "WireCore", "WireTestSupport",
+                "WaybillTesting", "STOMPWire", "HTTPWire", "WebSocketWire", "WireCore",
+                "WireTestSupport",
             ]
         ),
         tests(

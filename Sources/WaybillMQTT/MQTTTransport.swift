@@ -72,8 +72,7 @@ public final class MQTTTransport: Transport {
                 // MQTT 5, 6: the name that the server must choose.
                 subprotocols: ["mqtt"],
                 units: .anywhere,
-                // A message may hold many packets, and many messages one.
-                maximumMessageSize: max(configuration.maximumPacketSize, 1 << 20) * 2,
+                maximumUnitSize: configuration.maximumPacketSize,
                 environment: environment
             )
         }

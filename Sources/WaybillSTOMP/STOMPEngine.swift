@@ -49,7 +49,7 @@ final class STOMPEngine: Sendable {
             return try await lifecycle.current(for: request)
                 .settle(id, Settlement(isAccepted: false, transaction: transaction), request)
         case .begin(let transaction):
-            let headers: STOMPHeaders = [STOMPHeaderName.transaction: transaction]
+            let headers = try STOMPMapping.beginning(transaction, request)
             return try await session(for: request, sending: headers)
                 .transact(.begin, transaction, request)
         case .commit(let transaction):

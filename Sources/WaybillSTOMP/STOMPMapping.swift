@@ -85,6 +85,18 @@ enum STOMPMapping {
         return headers
     }
 
+    /// The headers of a BEGIN.
+    static func beginning(
+        _ transaction: String,
+        _ request: Request
+    ) throws(WaybillError) -> STOMPHeaders {
+        try checkReserved(request, STOMPHeaderName.transaction)
+        guard !transaction.isEmpty else { throw invalid("a transaction needs a name", request) }
+        var headers: STOMPHeaders = [STOMPHeaderName.transaction: transaction]
+        headers.append(wire(request.headers))
+        return headers
+    }
+
     static func send(
         _ request: Request,
         _ options: SendOptions,

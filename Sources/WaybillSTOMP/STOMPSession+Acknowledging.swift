@@ -17,17 +17,7 @@ extension STOMPSession {
         let transaction = settlement.transaction
         let headers = STOMPMapping.wire(request.headers)
         var isSent = false
-        defer {
-            if !isSent {
-                manual.putBack(delivery, as: id)
-            } else if let transaction {
-                // Should the transaction be aborted, the message waits again.
-                let held = Held(id: id, delivery: delivery)
-                state.withLock { $0.transactions[transaction, default: []].append(held) }
-            } else {
-                noteSettled(delivery.name)
-            }
-        }
+        defer { if !isSent { manual.putBack(delivery, as: id) } }
         // In a transaction, as with a send: only its end is answered for sure.
         let asks = configuration.asksForReceipts && transaction == nil
         return try await perform(request, asksForReceipt: asks) {
@@ -50,6 +40,14 @@ extension STOMPSession {
                 )
             }
             isSent = true
+            // At once: what the server sends because of it may overtake the receipt.
+            if let transaction {
+                // Should the transaction be aborted, the message waits again.
+                let held = Held(id: id, delivery: delivery)
+                state.withLock { $0.transactions[transaction, default: []].append(held) }
+            } else {
+                noteSettled(delivery.name)
+            }
         }
     }
 

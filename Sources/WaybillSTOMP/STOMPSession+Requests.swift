@@ -52,7 +52,7 @@ extension STOMPSession {
             state.subscriptions[id] = Subscription(
                 destination: subscription.destination,
                 listener: listener,
-                limit: policy.messageLimit,
+                policy: policy,
                 isCumulative: mode == .client,
                 // Whoever acknowledges by hand waits for receipts, which could then not be read.
                 holdsBack: policy.overflow == .holdBack && !listener.isManual

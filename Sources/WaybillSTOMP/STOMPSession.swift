@@ -14,6 +14,10 @@ struct STOMPDeliveryName: Sendable {
     let token: STOMPAckToken
     /// Which message of its subscription it is, from 1.
     let number: UInt64
+    /// The length of its body.
+    let byteCount: UInt64
+    /// The length of all bodies of its subscription up to its own.
+    let totalByteCount: UInt64
 }
 
 /// One connection from its stream to its end: the core, its driver, and who listens.
@@ -21,22 +25,52 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     struct Subscription: Sendable {
         let destination: String
         let listener: MessageListener
-        let limit: Int
+        let policy: BufferPolicy
         /// Whether an acknowledgement covers all messages before its own.
         let isCumulative: Bool
         /// Whether the server is held back when too many messages wait; else the subscription fails.
         let holdsBack: Bool
-        /// How many messages came that are to be acknowledged.
-        var received: UInt64 = 0
+        /// How many messages came that are to be acknowledged, and the length of their bodies.
+        private(set) var received = (messages: UInt64(0), bytes: UInt64(0))
         /// How many of them were, one way or the other.
-        var settled: UInt64 = 0
+        private var settled = (messages: UInt64(0), bytes: UInt64(0))
 
-        mutating func noteSettled(_ name: STOMPDeliveryName) {
-            settled = isCumulative ? max(settled, name.number) : settled + 1
+        init(
+            destination: String,
+            listener: MessageListener,
+            policy: BufferPolicy,
+            isCumulative: Bool,
+            holdsBack: Bool
+        ) {
+            self.destination = destination
+            self.listener = listener
+            self.policy = policy
+            self.isCumulative = isCumulative
+            self.holdsBack = holdsBack
         }
 
-        /// Whether more messages wait to be acknowledged than may.
-        var isTooSlow: Bool { received > settled && received - settled > UInt64(limit) }
+        mutating func noteReceived(byteCount: Int) {
+            received.messages &+= 1
+            received.bytes &+= UInt64(clamping: byteCount)
+        }
+
+        mutating func noteSettled(_ name: STOMPDeliveryName) {
+            if isCumulative {
+                settled.messages = max(settled.messages, name.number)
+                settled.bytes = max(settled.bytes, name.totalByteCount)
+            } else {
+                settled.messages &+= 1
+                settled.bytes &+= name.byteCount
+            }
+        }
+
+        /// Whether more waits to be acknowledged than may; one message may, whatever its length.
+        var isTooSlow: Bool {
+            let waiting = received.messages &- settled.messages
+            return waiting > 1
+                && (waiting > UInt64(clamping: policy.messageLimit)
+                    || received.bytes &- settled.bytes > UInt64(clamping: policy.byteLimit))
+        }
     }
 
     /// A message that is settled in a transaction, for the time until that ends.
@@ -136,6 +170,8 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     /// Sends DISCONNECT without waiting.
     func disconnectNow() {
         driver.withCore(.immediate) { core, now in core.disconnect(at: now) }
+        // The RECEIPT comes behind what the server had to say before.
+        pressure.release()
     }
 
     /// Why it is over; nil when this side ended it.
@@ -228,7 +264,9 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         into batch: inout MessageBatch
     ) {
         let subscription = state.withLock { state in
-            if token != nil { state.subscriptions[id]?.received += 1 }
+            if token != nil {
+                state.subscriptions[id]?.noteReceived(byteCount: frame.body.count)
+            }
             return state.subscriptions[id]
         }
         guard let subscription else { return }
@@ -238,20 +276,26 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         if subscription.isTooSlow {
             guard subscription.holdsBack else {
                 batch.deliver()
-                return failSlow(id, listener, message.topic)
+                return failSlow(id, subscription, message.topic)
             }
             updatePressure(of: id)
         }
-        let name = STOMPDeliveryName(token: token, number: subscription.received)
+        let name = STOMPDeliveryName(
+            token: token,
+            number: subscription.received.messages,
+            byteCount: UInt64(clamping: frame.body.count),
+            totalByteCount: subscription.received.bytes
+        )
         batch.add(message, to: [listener], settling: name, by: self, manual: manual)
     }
 
     /// Ends a subscription whose messages are not acknowledged; the server delivers them again.
-    private func failSlow(_ id: String, _ listener: MessageListener, _ topic: String) {
-        listener.source.finish(
+    private func failSlow(_ id: String, _ subscription: Subscription, _ topic: String) {
+        let policy = subscription.policy
+        subscription.listener.source.finish(
             throwing: WaybillError(
                 .slowConsumer,
-                "too many messages wait to be acknowledged",
+                "more than \(policy.messageLimit) messages or \(policy.byteLimit) bytes wait to be acknowledged",
                 topic: topic
             )
         )

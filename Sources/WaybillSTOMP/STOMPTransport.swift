@@ -71,8 +71,7 @@ public final class STOMPTransport: Transport {
                 subprotocols: configuration.wireVersions.sorted(by: >).map(\.subprotocol),
                 // One frame in each message, as clients in browsers do and some servers need.
                 units: .each(STOMPFrameEnd.unitLength),
-                // A message may hold many frames.
-                maximumMessageSize: max(configuration.maximumBodySize, 1 << 20) * 2,
+                maximumUnitSize: configuration.maximumBodySize,
                 environment: environment
             )
         }

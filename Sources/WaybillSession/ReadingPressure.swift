@@ -14,6 +14,7 @@ package final class ReadingPressure: Sendable {
 
     private struct State: Sendable {
         var holders: Set<Holder> = []
+        var isReleased = false
         var hold = ReadingHold()
     }
 
@@ -43,10 +44,21 @@ package final class ReadingPressure: Sendable {
         change(.source(ObjectIdentifier(source))) { false }
     }
 
+    /// Lets the peer go on for good, whoever is full: what it says last must be heard.
+    package func release() {
+        change { $0.isReleased = true }
+    }
+
     private func change(_ holder: Holder, _ isFull: () -> Bool) {
-        var next = state.withLock { state in
+        change { state in
             if isFull() { state.holders.insert(holder) } else { state.holders.remove(holder) }
-            state.hold.isHeld = !state.holders.isEmpty
+        }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        var next = state.withLock { state in
+            body(&state)
+            state.hold.isHeld = !state.holders.isEmpty && !state.isReleased
             return state.hold.beginTelling()
         }
         while let isHeld = next {

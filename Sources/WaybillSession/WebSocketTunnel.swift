@@ -12,7 +12,7 @@ package enum WebSocketTunnel {
     ///   - options: What the app adds to the request.
     ///   - subprotocols: What is offered; the server must choose one.
     ///   - units: How bytes are cut into messages.
-    ///   - maximumMessageSize: The longest message to accept, in bytes.
+    ///   - maximumUnitSize: The longest packet or body to accept, in bytes; a message may hold several.
     ///   - environment: What connects, and where masking keys come from.
     /// - Returns: The dialer.
     package static func dialer(
@@ -20,11 +20,12 @@ package enum WebSocketTunnel {
         options: WebSocketOptions,
         subprotocols: [String],
         units: WebSocketUnits,
-        maximumMessageSize: Int,
+        maximumUnitSize: Int,
         environment: LinkEnvironment
     ) -> any Dialer {
         var configuration = WebSocketConfiguration(randomWords: environment.randomWords)
-        configuration.maximumMessageSize = maximumMessageSize
+        let (twice, isOver) = max(maximumUnitSize, 1 << 20).multipliedReportingOverflow(by: 2)
+        configuration.maximumMessageSize = isOver ? .max : twice
         configuration.deflate = options.offersCompression ? PermessageDeflate() : nil
         return WebSocketDialer(
             base: environment.dialer,

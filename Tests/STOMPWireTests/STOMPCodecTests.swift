@@ -230,6 +230,22 @@ func encode(
         }
     }
 
+    @Test("Limits as high as numbers go hold nothing up")
+    func highest() throws {
+        var limits = STOMPLimits()
+        limits.maximumLineByteCount = .max
+        limits.maximumHeaderCount = .max
+        limits.maximumBodyByteCount = .max
+        var decoder = STOMPFrameDecoder(role: .client, version: .v1_2, limits: limits)
+        var buffer = ReceiveBuffer()
+        for byte in "MESSAGE\na:1\ncontent-length:1\n\nx".utf8 {
+            buffer.append([byte])
+            #expect(try decoder.next(&buffer) == nil)
+        }
+        buffer.append([0])
+        #expect(try decoder.next(&buffer)?.body.count == 1)
+    }
+
     @Test("An endless line, an endless list and an endless body end at their limits")
     func endless() {
         let limits = STOMPLimits()

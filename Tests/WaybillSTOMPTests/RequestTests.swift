@@ -241,6 +241,15 @@ import WaybillTesting
         Row(name: "header without a name", entry: .send("x", to: "t", headers: ["": "9"])),
         Row(name: "NUL in a header", entry: .send("x", to: "t", headers: ["a": "\0"])),
         Row(name: "NUL in a transaction", entry: .begin("\0")),
+        Row(name: "transaction without a name", entry: .begin("")),
+        Row(
+            name: "NUL in a header of a transaction",
+            entry: .command(.begin(transaction: "x"), headers: ["a": "\0"])
+        ),
+        Row(
+            name: "second name of a transaction",
+            entry: .command(.begin(transaction: "x"), headers: ["transaction": "y"])
+        ),
         Row(
             name: "client identifier",
             entry: .command(.connect(ConnectOptions(clientIdentifier: "c"))),

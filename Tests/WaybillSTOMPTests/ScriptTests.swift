@@ -202,6 +202,27 @@ import WaybillTesting
         #expect("\(transport.states.current)".hasPrefix("disconnected (connectionLost: nothing"))
     }
 
+    @Test("Who leaves hears the answer, though a slow consumer held the server back")
+    func leaveWhileHeldBack() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connected),
+            .expect(Self.subscribe),
+            .reply(Self.subscribed + String(repeating: Self.head + "\nx\0", count: 3)),
+            .expect("DISCONNECT\nreceipt:2\n\n\0"),
+            .reply("RECEIPT\nreceipt-id:2\n\n\0")
+        )
+        let (transport, provider) = try transport(script)
+        let messages = try await provider.messages(
+            .subscribe("t", buffering: BufferPolicy(.holdBack, messageLimit: 2))
+        )
+        // Time stands still: without the RECEIPT this would never end.
+        try await provider.request(.disconnect)
+        #expect("\(transport.states.current)" == "disconnected")
+        #expect(try await texts(3, messages) == ["x", "x", "x"])
+        #expect(script.failures == [] && script.isComplete)
+    }
+
     @Test("A receipt that does not come: the call fails, the connection stays")
     func receiptTimeout() async throws {
         let clock = ManualClock()

@@ -50,6 +50,18 @@ import WireCore
         #expect(told.all == [false, true])
     }
 
+    @Test("Once released, nobody holds the peer back any more")
+    func released() {
+        let told = Told()
+        let pressure = ReadingPressure { told.append($0) }
+        let first = source(pressure)
+        let second = source(pressure)
+        first.deliver(batch)
+        pressure.release()
+        second.deliver(batch)
+        #expect(told.all == [false, true])
+    }
+
     @Test("What is told late is what is true then")
     func late() async throws {
         let told = Told()

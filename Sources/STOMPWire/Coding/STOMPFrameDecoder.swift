@@ -14,6 +14,9 @@ package struct STOMPFrameDecoder: Sendable {
     /// The bytes of these line ends.
     package private(set) var heartBeatByteCount = 0
 
+    /// The most that an announcement alone makes this side set aside; beyond it memory grows as bytes arrive.
+    private static let reservationLimit = 1 << 20
+
     private let role: STOMPRole
     private let limits: STOMPLimits
     private var failure: STOMPViolation?
@@ -119,7 +122,7 @@ package struct STOMPFrameDecoder: Sendable {
         let start = scanner.position
         if let length = scanner.contentLength {
             guard buffer.count > start + length else {
-                buffer.reserve(total: start + length + 1)
+                buffer.reserve(total: min(start + length + 1, Self.reservationLimit))
                 return nil
             }
             let isEnded = buffer.withUnsafeBytes { $0[start + length] == 0 }

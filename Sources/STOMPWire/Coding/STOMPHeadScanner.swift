@@ -121,7 +121,8 @@ struct STOMPHeadScanner: Sendable {
         guard command != nil || length <= STOMPCommand.longestByteCount + 1 else {
             throw .commandUnknown
         }
-        guard length <= limits.maximumLineByteCount + 1 else {
+        // So may a header line; compared this way round lest a limit of any height overflow.
+        guard length - 1 <= limits.maximumLineByteCount else {
             throw .lineTooLong(maximum: limits.maximumLineByteCount)
         }
         return false

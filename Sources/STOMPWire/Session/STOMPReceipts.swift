@@ -72,7 +72,8 @@ package struct STOMPReceipts: Sendable {
     /// Forgets a call; its receipt, when it comes, is nobody's.
     /// - Complexity: O(receipts that have not come).
     package mutating func forget(_ call: any STOMPCall) {
-        for (number, other) in calls where other === call { calls[number] = nil }
+        guard let number = calls.first(where: { $0.value === call })?.key else { return }
+        calls[number] = nil
         removeAnswered()
     }
 

@@ -247,7 +247,9 @@ public enum AcknowledgementMode: Sendable {
 
 /// What happens to messages that come faster than they are taken.
 ///
-/// What the protocol itself holds back (MQTT at QoS 1 and 2) is never dropped, whatever the policy.
+/// What the protocol itself holds back (MQTT at QoS 1 and 2) is never dropped, whatever the policy. Nor is
+/// what a STOMP server wants acknowledged: a subscription fails when more of that waits than the policy
+/// allows, from its arrival to its acknowledgement.
 public struct BufferPolicy: Hashable, Sendable {
     /// What to do with what does not fit.
     public enum Overflow: Hashable, Sendable {

@@ -197,11 +197,12 @@ public final class LoopbackBroker: Sendable {
     }
 
     func add(_ member: LoopbackMember, as identifier: UInt64) {
-        let isStopping = state.withLock { state in
+        let isLate = state.withLock { state in
             state.members[identifier] = member
             return state.isStopping
         }
-        if isStopping { member.cut() }
+        // Accepted while the broker stops: those who wait for the end would wait for this client, too.
+        if isLate { member.cut() }
     }
 
     func remove(_ identifier: UInt64) {

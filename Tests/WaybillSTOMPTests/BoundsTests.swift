@@ -1,0 +1,92 @@
+import Testing
+import Waybill
+import WaybillSTOMP
+import WaybillTesting
+
+/// What may wait, and for how long it counts.
+@Suite("STOMP transport: bounds", .timeLimit(.minutes(1))) struct BoundsTests {
+    @Test("Limits as high as numbers go work like others", arguments: services)
+    func endlessLimits(service: LoopbackBroker.Service) async throws {
+        let fixture = try Fixture(service)
+        let (transport, provider) = try fixture.provider {
+            $0.maximumBodySize = .max
+            $0.maximumHeaderLineSize = .max
+            $0.maximumHeaderCount = .max
+        }
+        let messages = try await provider.messages(.subscribe("t"))
+        try await provider.request(.send("x", to: "t"))
+        #expect(try await texts(1, messages) == ["x"])
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("A limit below one is one")
+    func lowestLimit() async throws {
+        let fixture = try Fixture()
+        let (transport, provider) = try fixture.provider()
+        var buffering = BufferPolicy(.fail)
+        buffering.messageLimit = -1
+        buffering.byteLimit = -1
+        let messages = try await provider.messages(
+            .subscribe("/queue/t", .clientIndividual, buffering: buffering)
+        )
+        for number in 1...2 {
+            try await provider.request(.send("\(number)"))
+            #expect(try await texts(1, messages) == ["\(number)"])
+        }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test(
+        "Bytes that await acknowledgement are bounded, too, in either client mode",
+        arguments: [AckMode.client, .clientIndividual]
+    )
+    func bytes(mode: AckMode) async throws {
+        let fixture = try Fixture()
+        let (transport, provider) = try fixture.provider()
+        for number in 0..<4 { try await provider.request(.send("body\(number)")) }
+        let narrow = BufferPolicy(.fail, byteLimit: 14)
+        let messages = try await provider.messages(.subscribe("/queue/t", mode, buffering: narrow))
+        await expectError(.slowConsumer) { for try await _ in messages {} }
+        // Taken as they come, ever so many may pass; one by itself may be longer than all that may wait.
+        let wide = BufferPolicy(.fail, byteLimit: 20)
+        let again = try await provider.messages(.subscribe("/queue/t", mode, buffering: wide))
+        #expect(try await texts(4, again).count == 4)
+        for body in ["long long long long long", "short", "another"] {
+            try await provider.request(.send(body))
+            #expect(try await texts(1, again) == [body])
+        }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("An acknowledgement counts once it is sent: the next message may overtake its receipt")
+    func receiptOvertaken() async throws {
+        func message(_ name: String) -> String {
+            "MESSAGE\ndestination:t\nmessage-id:\(name)\nsubscription:1\nack:\(name)\n\n\0"
+        }
+        let script = ScriptedByteStream(
+            .expect("CONNECT\naccept-version:1.2\nhost:script\nheart-beat:10000,10000\n\n\0"),
+            .reply("CONNECTED\nversion:1.2\n\n\0"),
+            .expect("SUBSCRIBE\nid:1\ndestination:t\nack:client\nreceipt:1\n\n\0"),
+            .reply("RECEIPT\nreceipt-id:1\n\n\0" + message("a")),
+            .expect("ACK\nid:a\nreceipt:2\n\n\0"),
+            .reply(message("b") + "RECEIPT\nreceipt-id:2\n\n\0"),
+            .expect("ACK\nid:b\nreceipt:3\n\n\0"),
+            .reply("RECEIPT\nreceipt-id:3\n\n\0")
+        )
+        var configuration = STOMPConfiguration()
+        configuration.versions = [.v1_2]
+        let transport = try STOMPTransport(scripts: script, configuration: configuration)
+        let provider = Provider<STOMPEntry>(transport: transport)
+        let messages = try await provider.messages(
+            .subscribe("t", .client, .manual, buffering: BufferPolicy(.fail, messageLimit: 1))
+        )
+        for _ in 0..<2 {
+            let id = try #require(try await take(1, messages).first?.id)
+            try await provider.request(.ack(id))
+        }
+        #expect(script.failures == [] && script.isComplete)
+    }
+}
