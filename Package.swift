@@ -182,6 +182,12 @@ let package = Package(
             ]
         ),
         tests(
+            "WaybillSSETests",
+            [
+                "Waybill", "WaybillSSE", "WaybillLink", "WaybillTesting", "HTTPWire", "WireCore",
+            ]
+        ),
+        tests(
             "WaybillWebSocketTests",
             [
                 "Waybill", "WaybillWebSocket", "WaybillLink", "WaybillTesting", "WebSocketWire",

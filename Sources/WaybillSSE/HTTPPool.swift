@@ -258,7 +258,12 @@ final class HTTPExchange: Sendable {
             return decoder.decode(slice, append)
         }
         if !isFine {
-            fail(WaybillError(.limitExceeded, "the response is longer than \(limit) bytes, or broken"))
+            fail(
+                WaybillError(
+                    .limitExceeded,
+                    "the response is longer than \(limit) bytes, or broken"
+                )
+            )
         }
         return isFine
     }

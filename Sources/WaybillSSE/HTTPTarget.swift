@@ -30,7 +30,10 @@ struct HTTPTarget: Hashable, Sendable {
     func appending(_ topic: String?) throws(WaybillError) -> HTTPTarget {
         guard let topic, !topic.isEmpty else { return self }
         guard topic.utf8.allSatisfy(HTTPSyntax.isTargetByte), !topic.contains("#") else {
-            throw WaybillError(.invalidEntry, "the topic holds what must be percent-encoded in a path")
+            throw WaybillError(
+                .invalidEntry,
+                "the topic holds what must be percent-encoded in a path"
+            )
         }
         var copy = self
         guard !topic.hasPrefix("?") else {

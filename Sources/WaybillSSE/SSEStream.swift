@@ -148,7 +148,9 @@ final class SSEStream: Sendable {
         let (isClosed, closeError) = state.withLock { ($0.isClosed, $0.closeError) }
         let error = isClosed ? closeError : cause
         opened.resolve(
-            .failure(error ?? WaybillError(.rejected, "the server has no stream", peerReason: "204"))
+            .failure(
+                error ?? WaybillError(.rejected, "the server has no stream", peerReason: "204")
+            )
         )
         source.finish(throwing: error)
         if !isClosed { states.report(.disconnected(cause: error)) }
@@ -170,6 +172,7 @@ final class SSEStream: Sendable {
 
     /// - Returns: Whether the time has passed; false when the stream was ended meanwhile.
     private func sleep(for delay: Duration) async -> Bool {
+        guard delay > .zero else { return !Task.isCancelled }
         guard let timers = try? environment.makeTimers() else { return false }
         defer { timers.invalidate() }
         let awake = Promise<Void>()
