@@ -167,7 +167,10 @@ let package = Package(
         tests("ArchitectureTests", []),
         tests(
             "ServerTests",
-            ["Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket", "WaybillTesting"]
+            [
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket", "WaybillTesting",
+                "WireCore",
+            ]
         ),
         .executableTarget(
             name: "WaybillBenchmarks",
