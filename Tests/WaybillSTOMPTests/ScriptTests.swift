@@ -124,7 +124,8 @@ import WaybillTesting
         let messages = try await provider.messages(.subscribe("t"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.headers["a:b"] == "1\n2\\3\r")
-        await expectError(.protocolViolation) { try await iterator.next() }
+        let error = await expectError(.protocolViolation) { try await iterator.next() }
+        #expect(error?.message == "the server broke the protocol: undefined escape sequence")
         #expect("\(transport.states.current)".hasPrefix("disconnected (protocolViolation"))
     }
 
