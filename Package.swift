@@ -204,7 +204,10 @@ let package = Package(
         tests("ArchitectureTests", []),
         tests(
             "ServerTests",
-            ["Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket", "WaybillTesting"]
+            [
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket", "WaybillTesting",
+                "WireCore",
+            ]
         ),
         .executableTarget(
             name: "WaybillBenchmarks",

@@ -241,12 +241,24 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
                 for waiter in waiters { waiter.resume() }
                 drained?()
             case .failure(let error):
+                hearLastWords()
                 return end(error)
             }
         }
         if state.withLock({ $0.takeClosing() }) {
             stream.finishWriting()
             stream.close()
+        }
+    }
+
+    /// Reads what the peer said before it closed: that a write fails shows that it did, and mostly it said why.
+    private func hearLastWords() {
+        // A mebibyte at the most: more is not the last.
+        for _ in 0..<16 {
+            guard state.withLock({ $0.isReading }) else { return }
+            let (outcome, next, _) = received.withLock { buffer in read(into: &buffer) }
+            carryOut(next)
+            guard case .success(.bytes) = outcome else { return }
         }
     }
 

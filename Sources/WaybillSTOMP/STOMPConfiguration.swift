@@ -32,7 +32,8 @@ public struct STOMPConfiguration: Sendable {
     public var outgoingHeartBeat = Duration.seconds(10)
     /// How often the server shall give one; 10 seconds by default, zero for not at all.
     ///
-    /// After twice the time agreed without a byte, the connection counts as lost.
+    /// After twice the time agreed without a byte, and a margin of a second at the most, the connection
+    /// counts as lost.
     public var incomingHeartBeat = Duration.seconds(10)
     /// Whether receipts are asked for and awaited; true by default.
     ///

@@ -286,7 +286,7 @@ enum STOMPMapping {
         case .violation(let violation):
             WaybillError(
                 isLimit(violation) ? .limitExceeded : .protocolViolation,
-                "the server broke the protocol: \(violation)",
+                "the server broke the protocol: \(violation.message)",
                 underlying: violation
             )
         case .connectTimedOut: WaybillError(.timedOut, "no CONNECTED within the time allowed")

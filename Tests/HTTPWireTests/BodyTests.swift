@@ -131,17 +131,17 @@ import WireTestSupport
     }
 
     @Test("Mutated heads and bodies end in a value, a request for more or a violation")
-    func mutations() {
+    func mutations() async {
         let seeds = HeadTests.responses.map { Array($0.0.utf8) }
         let bodies = Self.bodies.map { Array($0.1.utf8) }
         let count = Mutations.count
-        Mutations.run(seeds, count: count / 2, seed: 0x9112) { bytes in
+        await Mutations.run(seeds, count: count / 2, seed: 0x9112) { bytes in
             var decoder = HTTPHeadDecoder(limits: HTTPHeadLimits(byteCount: 256, fieldCount: 8))
             var buffer = ReceiveBuffer(capacity: 16)
             buffer.append(bytes)
             if let head = try? decoder.nextResponse(&buffer) { _ = try? HTTPBodyFraming(head) }
         }
-        Mutations.run(bodies, count: count / 2, seed: 0x9110) { bytes in
+        await Mutations.run(bodies, count: count / 2, seed: 0x9110) { bytes in
             var decoder = HTTPBodyDecoder(.chunked)
             var buffer = ReceiveBuffer(capacity: 16)
             buffer.append(bytes)

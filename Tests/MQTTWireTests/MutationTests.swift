@@ -19,13 +19,14 @@ import WireTestSupport
         "Whatever comes, the decoder yields packets, asks for more or refuses",
         arguments: 41...44
     )
-    func mutated(seed: UInt64) {
+    func mutated(seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)
         let rows = GoldenPackets.rows
         var packets = 0
         var refusals = 0
         var bytes: [UInt8] = []
-        for _ in 0..<Self.count {
+        for index in 0..<Self.count {
+            await Mutations.giveWay(at: index)
             let row = rows[Int(generator.next() % UInt64(rows.count))]
             bytes = row.bytes
             for _ in 0...generator.next() % 4 { mutate(&bytes, &generator) }

@@ -28,12 +28,13 @@ import WireTestSupport
         "Whatever comes, the decoder yields frames, asks for more or refuses",
         arguments: 61...64
     )
-    func mutated(seed: UInt64) {
+    func mutated(seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)
         let rows = GoldenFrames.rows
         var frames = 0
         var refusals = 0
-        for _ in 0..<Self.count {
+        for index in 0..<Self.count {
+            await Mutations.giveWay(at: index)
             let row = rows[Int(generator.next() % UInt64(rows.count))]
             var bytes = row.bytes
             for _ in 0...generator.next() % 4 { mutate(&bytes, &generator) }
@@ -63,11 +64,12 @@ import WireTestSupport
     }
 
     @Test("Whatever a server says, a client holds no more than its limits", arguments: 71...72)
-    func clients(seed: UInt64) throws {
+    func clients(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
         let rows = GoldenFrames.rows.filter { $0.role == .client && $0.version != nil }
         var closed = 0
-        for _ in 0..<Self.count / 10 {
+        for index in 0..<Self.count / 10 {
+            await Mutations.giveWay(at: index)
             var harness = try ClientHarness(.v1_2) { $0.limits = Self.limits }
             try harness.subscribe("0", .client)
             try harness.send(1)

@@ -194,7 +194,7 @@ import WireTestSupport
         try pair.wait(.seconds(3_600))
         #expect(pair.closures == [])
         // Both agreed on ten seconds, the longer of what they said.
-        let silence = pair.now.advanced(by: .seconds(20))
+        let silence = pair.now.advanced(by: .seconds(21))
         pair.client.advance(to: silence)
         #expect(pair.client.isFinished)
         pair.server.advance(to: silence)

@@ -151,7 +151,7 @@ import WireTestSupport
         harness.receive("\n")
         harness.advance(.milliseconds(1_500))
         #expect(harness.sent == "\n")
-        harness.advance(.milliseconds(500))
+        harness.advance(.milliseconds(1_000))
         #expect(harness.sent == "ERROR\nmessage:no heart-beat in time\n\n\0")
         #expect(harness.closure == .timedOut)
         var old = ServerHarness(.v1_0, heartBeat: "500,500")

@@ -1,6 +1,7 @@
 import Testing
 import Waybill
 import WaybillSTOMP
+import WireCore
 
 @Suite(
     "STOMP brokers",
@@ -263,6 +264,7 @@ struct STOMPBrokerTests {
             Issue.record("\(transport.states.current)")
             return
         }
+        #expect(beats.sent >= 2 && beats.received >= 2)
         let queue = queue()
         let messages = try await provider.messages(.subscribe(queue, .auto))
         try await provider.request(.send("still here", to: queue))
@@ -270,8 +272,21 @@ struct STOMPBrokerTests {
         await transport.shutdown()
     }
 
-    /// Only so that tracing is on.
-    private struct Beats: WireLogger {
-        func log(_ record: WireRecord) {}
+    /// Counts heart-beats.
+    private final class Beats: WireLogger {
+        private let counts = Locked((sent: 0, received: 0))
+
+        var sent: Int { counts.withLock { $0.sent } }
+        var received: Int { counts.withLock { $0.received } }
+
+        func log(_ record: WireRecord) {
+            guard record.text == "heart-beat" else { return }
+            counts.withLock { counts in
+                switch record.direction {
+                case .outbound: counts.sent += 1
+                case .inbound: counts.received += 1
+                }
+            }
+        }
     }
 }

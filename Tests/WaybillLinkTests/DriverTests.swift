@@ -143,6 +143,42 @@ import WireCore
         #expect(two.timers.count == 0)
     }
 
+    /// A stream whose peer has spoken and gone: there is something to read, and nothing can be written.
+    private final class GoneStream: ByteStream {
+        private let unread = Locked(Array("why\n".utf8))
+
+        func start(_ receiver: any ByteStreamReceiver) {}
+
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int { throw .reset }
+
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            let bytes = unread.withLock { unread in
+                defer { unread = [] }
+                return unread
+            }
+            guard !bytes.isEmpty else { throw .reset }
+            space.copyBytes(from: bytes)
+            return .bytes(bytes.count)
+        }
+
+        func scheduleFlush() -> Bool { false }
+        func setReading(_ isReading: Bool) {}
+        func finishWriting() {}
+        func close() {}
+    }
+
+    @Test(
+        "What the peer said before it went is heard, although it shows first in a write that fails"
+    )
+    func lastWords() {
+        let heard = Recorder()
+        let driver = Driver(core: LineCore(), stream: GoneStream(), timers: ManualTimers())
+        driver.start(heard.handler)
+        driver.withCore(.immediate) { core, _ in core.send("x") }
+        #expect(heard.events == [.line("why"), .ended])
+        #expect(heard.ends == [.reset])
+    }
+
     @Test("Concurrent senders keep their own order and lose nothing")
     func concurrentSenders() async {
         let two = Two()

@@ -64,6 +64,8 @@ struct Fixture {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
+        // A machine that builds and tests at the same time is slow.
+        configuration.connectTimeout = .seconds(60)
         change(&configuration)
         return try MQTTTransport(url: broker.url(for: service), configuration: configuration)
     }

@@ -100,6 +100,8 @@ struct Fixture {
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws -> STOMPTransport {
         var configuration = STOMPConfiguration()
+        // A machine that builds and tests at the same time is slow.
+        configuration.connectTimeout = .seconds(60)
         change(&configuration)
         return try STOMPTransport(url: broker.url(for: service), configuration: configuration)
     }

@@ -124,7 +124,8 @@ import WaybillTesting
         let messages = try await provider.messages(.subscribe("t"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.headers["a:b"] == "1\n2\\3\r")
-        await expectError(.protocolViolation) { try await iterator.next() }
+        let error = await expectError(.protocolViolation) { try await iterator.next() }
+        #expect(error?.message == "the server broke the protocol: undefined escape sequence")
         #expect("\(transport.states.current)".hasPrefix("disconnected (protocolViolation"))
     }
 
@@ -153,7 +154,9 @@ import WaybillTesting
 
     // MARK: Time
 
-    @Test("Heart-beats: given when there is nothing to say, and missed after twice the interval")
+    @Test(
+        "Heart-beats: given when there is nothing to say, and missed after twice the interval and a margin"
+    )
     func heartBeats() async throws {
         let clock = ManualClock()
         let script = ScriptedByteStream(
@@ -169,7 +172,7 @@ import WaybillTesting
         clock.advance(by: .seconds(8))
         clock.advance(by: .seconds(8))
         // The server's beat was heard at 7.5 seconds, when it was given one.
-        clock.advance(by: .milliseconds(11_499))
+        clock.advance(by: .milliseconds(12_499))
         #expect("\(transport.states.current)" == "connected")
         clock.advance(by: .milliseconds(2))
         #expect("\(transport.states.current)".hasPrefix("disconnected (connectionLost: nothing"))
@@ -196,7 +199,7 @@ import WaybillTesting
         #expect("\(transport.states.current)" == "connected")
         #expect(try await texts(3, messages) == ["x", "x", "x"])
         // All was taken, so the server is listened to again.
-        clock.advance(by: .seconds(19))
+        clock.advance(by: .seconds(20))
         #expect("\(transport.states.current)" == "connected")
         clock.advance(by: .seconds(2))
         #expect("\(transport.states.current)".hasPrefix("disconnected (connectionLost: nothing"))

@@ -248,12 +248,12 @@ import WireTestSupport
     }
 
     @Test("Mutated frames end in events, a request for more or a violation")
-    func mutations() throws {
+    func mutations() async throws {
         let seeds = FrameTests.clientRows.map(\.1).filter { $0.count < 1_000 }
         let template = try SocketHarness.open(
             SocketHarness.configuration(maximumMessageSize: 4_096)
         )
-        Mutations.run(seeds, count: Mutations.count, seed: 0x6455) { bytes in
+        await Mutations.run(seeds, count: Mutations.count, seed: 0x6455) { bytes in
             var client = template
             client.receive(bytes)
             let events = client.events()

@@ -269,13 +269,13 @@ struct DeflateTests {
     }
 
     @Test("Mutated compressed frames end in events, a request for more or a violation")
-    func mutations() throws {
+    func mutations() async throws {
         let seeds = [
             Hex("C1 07 F2 48 CD C9 C9 07 00").bytes, Hex("41 03 F2 48 CD 80 04 C9 C9 07 00").bytes,
             Hex("C1 0D F2 48 05 00 00 00 FF FF CA C9 C9 07 00").bytes,
         ]
         // zlib's memory is made anew for each input: fewer of them.
-        Mutations.run(seeds, count: Mutations.count / 20, seed: 0x7692) { bytes in
+        await Mutations.run(seeds, count: Mutations.count / 20, seed: 0x7692) { bytes in
             guard var client = try? Self.client(maximumMessageSize: 4_096) else { return }
             client.receive(bytes)
             for case .message(let message) in client.events() {

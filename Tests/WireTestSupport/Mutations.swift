@@ -9,6 +9,11 @@ package enum Mutations {
     /// How many inputs a suite tries: few by default, ten million in the extended set.
     package static var count: Int { isExtended ? 10_000_000 : 20_000 }
 
+    /// Lets other tests run now and then: a loop of minutes would hold its thread, of which there are few.
+    package static func giveWay(at index: Int) async {
+        if index.isMultiple(of: 500) { await Task.yield() }
+    }
+
     /// Calls `body` with that many inputs made from the seeds.
     ///
     /// - Parameters:
@@ -21,9 +26,10 @@ package enum Mutations {
         count: Int,
         seed: UInt64,
         _ body: ([UInt8]) -> Void
-    ) {
+    ) async {
         var random = SeededGenerator(seed: seed)
-        for _ in 0..<count {
+        for index in 0..<count {
+            await giveWay(at: index)
             var bytes = seeds.randomElement(using: &random) ?? []
             for _ in 0..<Int.random(in: 1...4, using: &random) { mutate(&bytes, seeds, &random) }
             body(bytes)

@@ -213,7 +213,6 @@ extension STOMPClientConnection {
     // MARK: Giving up
 
     /// Withdraws a call: what was sent goes on, and its outcome is told to nobody.
-    /// - Complexity: O(calls that wait).
     package mutating func cancel(_ call: any STOMPCall) {
         receipts.forget(call)
     }

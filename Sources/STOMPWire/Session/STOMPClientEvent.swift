@@ -32,7 +32,7 @@ package enum STOMPClosure: Hashable, Sendable {
     case violation(STOMPViolation)
     /// No CONNECTED in time.
     case connectTimedOut
-    /// Not a byte for twice the interval that was agreed.
+    /// Not a byte for twice the interval that was agreed, and a margin.
     case heartBeatMissed
     /// The server closed the stream.
     case endOfStream

@@ -99,10 +99,17 @@ package struct STOMPHeartBeatClock: Sendable {
         return lastSent.advanced(by: agreed.outgoing * 3 / 4)
     }
 
-    /// When to give up: at twice the interval, the margin of error that the specification advises.
+    /// The longest margin beyond twice the interval: a second.
+    package static let longestMargin = Duration.seconds(1)
+
+    /// When to give up: at twice the interval, with the margin of error that the specification advises.
+    ///
+    /// Twice alone is too little: a server that looks once in each interval whether it has sent something, as
+    /// ActiveMQ does, beats as late as that when all is well.
     private var peerDeadline: WireInstant? {
         guard agreed.incoming > .zero, !isReadingHeld else { return nil }
-        return lastReceived.advanced(by: agreed.incoming * 2)
+        let margin = min(agreed.incoming / 2, Self.longestMargin)
+        return lastReceived.advanced(by: agreed.incoming * 2 + margin)
     }
 
     /// When something is due; nil without heart-beats.

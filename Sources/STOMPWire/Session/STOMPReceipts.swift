@@ -14,6 +14,8 @@ package struct STOMPReceipts: Sendable {
     }
 
     private var calls: [UInt64: any STOMPCall] = [:]
+    /// The other way round, for those who lose interest: thousands may at once.
+    private var numbers: [ObjectIdentifier: UInt64] = [:]
     private var heap: [Deadline] = []
 
     /// The number of the next receipt to ask for.
@@ -46,6 +48,7 @@ package struct STOMPReceipts: Sendable {
     package mutating func add(_ call: any STOMPCall, deadline: WireInstant) {
         let number = takeNumber()
         calls[number] = call
+        numbers[ObjectIdentifier(call)] = number
         heap.append(Deadline(time: deadline, number: number))
         siftUp(heap.count - 1)
     }
@@ -54,6 +57,7 @@ package struct STOMPReceipts: Sendable {
     /// - Returns: Who waited; nil when nobody did.
     package mutating func take(_ number: UInt64) -> (any STOMPCall)? {
         guard let call = calls.removeValue(forKey: number) else { return nil }
+        numbers[ObjectIdentifier(call)] = nil
         removeAnswered()
         return call
     }
@@ -63,16 +67,18 @@ package struct STOMPReceipts: Sendable {
         var expired: [any STOMPCall] = []
         while let first = heap.first, first.time <= now {
             removeFirst()
-            if let call = calls.removeValue(forKey: first.number) { expired.append(call) }
+            guard let call = calls.removeValue(forKey: first.number) else { continue }
+            numbers[ObjectIdentifier(call)] = nil
+            expired.append(call)
         }
         removeAnswered()
         return expired
     }
 
     /// Forgets a call; its receipt, when it comes, is nobody's.
-    /// - Complexity: O(receipts that have not come).
+    /// - Complexity: O(1), now and then more.
     package mutating func forget(_ call: any STOMPCall) {
-        guard let number = calls.first(where: { $0.value === call })?.key else { return }
+        guard let number = numbers.removeValue(forKey: ObjectIdentifier(call)) else { return }
         calls[number] = nil
         removeAnswered()
     }
@@ -81,6 +87,7 @@ package struct STOMPReceipts: Sendable {
     package mutating func takeAll() -> [any STOMPCall] {
         defer {
             calls = [:]
+            numbers = [:]
             heap = []
         }
         return waiting
