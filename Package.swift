@@ -204,13 +204,16 @@ let package = Package(
         tests("ArchitectureTests", []),
         tests(
             "ServerTests",
-            ["Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket", "WaybillTesting"]
+            [
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
+                "WaybillTesting",
+            ]
         ),
         .executableTarget(
             name: "WaybillBenchmarks",
             dependencies: [
-                "Waybill", "WaybillMQTT", "WaybillWebSocket", "WaybillLink", "MQTTWire",
-                "STOMPWire", "WebSocketWire", "WireCore",
+                "Waybill", "WaybillMQTT", "WaybillSSE", "WaybillWebSocket", "WaybillLink",
+                "EventStreamWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
             ],
             path: "Tests/Benchmarks",
             exclude: ["References", "run"],
