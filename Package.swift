@@ -206,7 +206,7 @@ let package = Package(
             "ServerTests",
             [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
-                "WaybillTesting",
+                "WaybillTesting", "WireCore",
             ]
         ),
         .executableTarget(

@@ -210,7 +210,7 @@ class Peer:
         if last_id == "1":
             return await self.write_chunks(writer, second, b"0\r\n\r\n")
         where = query.get("where")
-        begun = {"character": chunk(second[:17]), "line-end": b"", "chunk-size": b"1", "chunk-end": b"",
+        begun = {"character": chunk(second[:16]), "line-end": b"", "chunk-size": b"1", "chunk-end": b"",
                  "data": b"%x\r\n" % len(second) + second[:20]}[where]
         data = chunk(first)
         if where == "line-end":

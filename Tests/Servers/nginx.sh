@@ -48,9 +48,9 @@ http {
   access_log off; nchan_shared_memory_size 16M; client_max_body_size 16m; default_type text/plain;
   client_body_temp_path $folder/tmp/b; proxy_temp_path $folder/tmp/p; fastcgi_temp_path $folder/tmp/f;
   uwsgi_temp_path $folder/tmp/u; scgi_temp_path $folder/tmp/s;
-  nchan_message_buffer_length 20000; nchan_message_timeout 5m; nchan_eventsource_ping_interval 1;
+  nchan_message_buffer_length 20000; nchan_message_timeout 5m;
   server {
-    listen 127.0.0.1:$base;
+    listen 127.0.0.1:$base; nchan_eventsource_ping_interval 1;
     location ~ ^/ws/(\w+)\$ {
       nchan_pubsub websocket; nchan_channel_id \$1; nchan_subscriber_first_message newest;
       nchan_websocket_ping_interval 2; nchan_message_buffer_length 1000; nchan_message_timeout 5m;
