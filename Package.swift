@@ -205,15 +205,15 @@ let package = Package(
         tests(
             "ServerTests",
             [
-                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket", "WaybillTesting",
-                "WireCore",
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
+                "WaybillTesting", "WireCore",
             ]
         ),
         .executableTarget(
             name: "WaybillBenchmarks",
             dependencies: [
-                "Waybill", "WaybillMQTT", "WaybillWebSocket", "WaybillLink", "MQTTWire",
-                "STOMPWire", "WebSocketWire", "WireCore",
+                "Waybill", "WaybillMQTT", "WaybillSSE", "WaybillWebSocket", "WaybillLink",
+                "EventStreamWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
             ],
             path: "Tests/Benchmarks",
             exclude: ["References", "run"],

@@ -16,6 +16,8 @@ import WireCore
 ///     WaybillBenchmarks websocket PORT send|receive|echo COUNT SIZE
 ///     WaybillBenchmarks websocket-codec
 ///     WaybillBenchmarks stomp
+///     WaybillBenchmarks event-stream PORT COUNT SIZE CHUNKED
+///     WaybillBenchmarks event-stream-codec
 @main
 struct WaybillBenchmarks {
     static func main() async throws {
@@ -30,6 +32,14 @@ struct WaybillBenchmarks {
             try await WebSocketBenchmarks.run(job, port: numbers[0], numbers[1], size: numbers[2])
         case "websocket-codec": try WebSocketBenchmarks.codec()
         case "stomp": try STOMPBenchmarks.codec()
+        case "event-stream" where numbers.count == 4:
+            try await EventStreamBenchmarks.run(
+                port: numbers[0],
+                numbers[1],
+                size: numbers[2],
+                isChunked: numbers[3] != 0
+            )
+        case "event-stream-codec": try EventStreamBenchmarks.codec()
         default: print("usage: see Tests/Benchmarks/WaybillBenchmarks.swift")
         }
     }

@@ -1,9 +1,20 @@
-# nginx with nchan, a WebSocket server that echoes to the subscribers of a channel. Sourced by `with`.
+# nginx with nchan: a WebSocket server that echoes to the subscribers of a channel, and event streams.
+# Sourced by `with`.
 #
 #   /ws/CHANNEL   what a client sends goes to all of the channel, itself included; permessage-deflate; pings
 #   /refused      403 with a body and the header X-Reason     /gone       410 with a body
 #   /busy         503 with Retry-After: 1                     /moved      302 to /ws/moved, a relative location
-#   /ok           200, which is no upgrade
+#   /ok           200 and text/plain, which is neither an upgrade nor an event stream
+#
+# For event streams:
+#
+#   /publish/CHANNEL   a POST adds a message, with the type in X-EventSource-Event
+#   /events/CHANNEL    from the oldest message on, or from behind Last-Event-ID; pings without data every second
+#   /zipped/CHANNEL    the same by gzip, through a proxy         /basic/CHANNEL    the same for ada with lovelace
+#   /bearer/CHANNEL    the same for the token "open sesame"      /none             204
+#   /STATUS/PATH       301, 302, 303, 307 or 308 to /PATH        /loop             302 to /loop
+#   /headers           one event with the Authorization of the request, at both listeners
+#   /elsewhere         302 to /headers at the second listener
 # shellcheck shell=bash
 
 nginx_module() {
@@ -27,7 +38,8 @@ nginx_start() {
     # As root it would become a user that cannot read this folder.
     [ "$(id -u)" != 0 ] || user='user root;'
     mkdir "$folder/tmp"
-    for base in $(candidate_ports 1); do
+    echo 'ada:{PLAIN}lovelace' > "$folder/users"
+    for base in $(candidate_ports 2); do
         cat > "$folder/nginx.conf" << CONF
 daemon off; $user worker_processes 1; pid $folder/nginx.master; error_log stderr info;
 load_module $(nginx_module);
@@ -36,8 +48,9 @@ http {
   access_log off; nchan_shared_memory_size 16M; client_max_body_size 16m; default_type text/plain;
   client_body_temp_path $folder/tmp/b; proxy_temp_path $folder/tmp/p; fastcgi_temp_path $folder/tmp/f;
   uwsgi_temp_path $folder/tmp/u; scgi_temp_path $folder/tmp/s;
+  nchan_message_buffer_length 20000; nchan_message_timeout 5m;
   server {
-    listen 127.0.0.1:$base;
+    listen 127.0.0.1:$base; nchan_eventsource_ping_interval 1;
     location ~ ^/ws/(\w+)\$ {
       nchan_pubsub websocket; nchan_channel_id \$1; nchan_subscriber_first_message newest;
       nchan_websocket_ping_interval 2; nchan_message_buffer_length 1000; nchan_message_timeout 5m;
@@ -47,6 +60,42 @@ http {
     location = /busy { add_header Retry-After 1 always; return 503; }
     location = /moved { absolute_redirect off; return 302 /ws/moved; }
     location = /ok { return 200 "An ordinary page."; }
+
+    location ~ ^/publish/(\w+)\$ { nchan_publisher; nchan_channel_id \$1; }
+    location ~ ^/events/(\w+)\$ {
+      nchan_subscriber eventsource; nchan_channel_id \$1; nchan_subscriber_first_message oldest;
+    }
+    location /zipped/ {
+      proxy_pass http://127.0.0.1:$base/events/; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_buffering off; gzip on; gzip_types text/event-stream; gzip_min_length 0; gzip_proxied any;
+    }
+    location ~ ^/basic/(\w+)\$ {
+      auth_basic waybill; auth_basic_user_file $folder/users;
+      nchan_subscriber eventsource; nchan_channel_id \$1; nchan_subscriber_first_message oldest;
+    }
+    location ~ ^/bearer/(\w+)\$ {
+      add_header WWW-Authenticate 'Bearer realm="waybill"' always;
+      if (\$http_authorization != "Bearer open sesame") { return 401 "Say the word."; }
+      nchan_subscriber eventsource; nchan_channel_id \$1; nchan_subscriber_first_message oldest;
+    }
+    location = /none { return 204; }
+    absolute_redirect off;
+    location ~ ^/301/(.*)\$ { return 301 /\$1; }
+    location ~ ^/302/(.*)\$ { return 302 /\$1; }
+    location ~ ^/303/(.*)\$ { return 303 /\$1; }
+    location ~ ^/307/(.*)\$ { return 307 /\$1; }
+    location ~ ^/308/(.*)\$ { return 308 /\$1; }
+    location = /loop { return 302 /loop; }
+    location = /elsewhere { return 302 http://127.0.0.1:$((base + 1))/headers; }
+    location = /headers {
+      default_type text/event-stream; return 200 "data: authorization \$http_authorization\n\n";
+    }
+  }
+  server {
+    listen 127.0.0.1:$((base + 1));
+    location = /headers {
+      default_type text/event-stream; return 200 "data: authorization \$http_authorization\n\n";
+    }
   }
 }
 CONF

@@ -1,0 +1,85 @@
+import Waybill
+import WaybillSSE
+import WireCore
+
+/// What the tests of event streams ask for: paths, as they are.
+enum EventStreamEntry: EntryType {
+    case listen(String, SubscribeOptions = SubscribeOptions(), body: String? = nil)
+    case post(String, to: String, eventType: String? = nil)
+
+    var topic: String? {
+        switch self {
+        case .listen(let path, _, _), .post(_, let path, _): path
+        }
+    }
+
+    var command: EntryCommand {
+        switch self {
+        case .listen(_, let options, _): .subscribe(options)
+        case .post: .send
+        }
+    }
+
+    var body: EntryBody {
+        switch self {
+        case .listen(_, _, let body): body.map { .text($0) } ?? .none
+        case .post(let text, _, _): .text(text)
+        }
+    }
+
+    var headers: Headers {
+        guard case .post(_, _, let eventType?) = self else { return [:] }
+        return ["X-EventSource-Event": eventType]
+    }
+}
+
+/// A transport to one of the servers, and what comes from it.
+struct EventStreamClient {
+    let transport: SSETransport
+    let provider: Provider<EventStreamEntry>
+
+    /// - Parameters:
+    ///   - variable: The server, by the variable with its port.
+    ///   - change: What is not as by default; asking again takes milliseconds here.
+    init(
+        _ variable: String,
+        _ change: (inout SSEConfiguration) -> Void = { _ in }
+    ) throws {
+        var configuration = SSEConfiguration()
+        configuration.reconnectionTime = .milliseconds(20)
+        configuration.maximumReconnectionTime = .milliseconds(200)
+        change(&configuration)
+        transport = try SSETransport(
+            url: "http://127.0.0.1:\(TestServers.port(variable) ?? 0)",
+            configuration: configuration
+        )
+        provider = Provider(transport: transport)
+    }
+
+    /// All the messages of a stream until it ends, or the first of them.
+    func messages(_ entry: EventStreamEntry, first: Int = .max) async throws -> [Message] {
+        var heard: [Message] = []
+        guard first > 0 else { return heard }
+        for try await message in try await provider.messages(entry) {
+            heard.append(message)
+            if heard.count == first { break }
+        }
+        return heard
+    }
+
+    /// The texts of a stream until it ends, or the first of them.
+    func texts(_ path: String, first: Int = .max) async throws -> [String?] {
+        try await messages(.listen(path), first: first).map(\.text)
+    }
+}
+
+/// Counts the requests of a transport.
+final class RequestCounter: WireLogger {
+    private let requests = Locked(0)
+
+    var count: Int { requests.withLock { $0 } }
+
+    func log(_ record: WireRecord) {
+        if record.direction == .outbound { requests.withLock { $0 += 1 } }
+    }
+}

@@ -1,0 +1,170 @@
+import Testing
+import Waybill
+import WaybillSSE
+
+@Suite(
+    "Event streams by nginx with nchan",
+    .enabled(
+        if: TestServers.port("NGINX") != nil,
+        "nginx is not running: Tests/Servers/with --install nginx -- swift test"
+    ),
+    .timeLimit(.minutes(3))
+)
+struct NchanTests {
+    private let channel = "channel\(UInt64.random(in: 0 ... .max))"
+
+    private func publish(_ texts: [String], eventType: String? = nil) async throws {
+        let client = try EventStreamClient("NGINX")
+        for text in texts {
+            let post = EventStreamEntry.post(text, to: "/publish/\(channel)", eventType: eventType)
+            let receipt = try await client.provider.request(post)
+            #expect(receipt.reason?.hasPrefix("20") == true)
+        }
+        await client.transport.shutdown()
+    }
+
+    @Test("What was published is replayed, exactly after the id given")
+    func replay() async throws {
+        let texts = (1...200).map { "message \($0)" }
+        try await publish(texts)
+        let client = try EventStreamClient("NGINX")
+        let all = try await client.messages(.listen("/events/\(channel)"), first: 200)
+        #expect(all.map(\.text) == texts)
+        for index in [0, 99, 198] {
+            var options = SubscribeOptions()
+            options.lastEventID = all[index].id?.description
+            let entry = EventStreamEntry.listen("/events/\(channel)", options)
+            let rest = try await client.messages(entry, first: 199 - index)
+            #expect(rest.map(\.text) == Array(texts[(index + 1)...]))
+            #expect(
+                rest.map { $0.id?.description } == all[(index + 1)...].map { $0.id?.description }
+            )
+        }
+        await client.transport.shutdown()
+    }
+
+    @Test("Events have names, lines of all kinds arrive, and types can be chosen")
+    func names() async throws {
+        try await publish(["plain"])
+        try await publish(["one\ntwo\n\nfour", "größer"], eventType: "note")
+        let client = try EventStreamClient("NGINX")
+        let heard = try await client.messages(.listen("/events/\(channel)"), first: 3)
+        #expect(heard.map(\.text) == ["plain", "one\ntwo\n\nfour", "größer"])
+        #expect(heard.map { $0.details?.eventType } == [nil, "note", "note"])
+        var options = SubscribeOptions()
+        options.eventTypes = ["note"]
+        let notes = try await client.messages(.listen("/events/\(channel)", options), first: 2)
+        #expect(notes.map(\.text) == ["one\ntwo\n\nfour", "größer"])
+        await client.transport.shutdown()
+    }
+
+    @Test("Pings without data are no events, but signs of life")
+    func pings() async throws {
+        try await publish(["first"])
+        let client = try EventStreamClient("NGINX") { $0.idleTimeout = .seconds(20) }
+        let messages = try await client.provider.messages(.listen("/events/\(channel)"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "first")
+        // Longer than the second between two pings.
+        try await client.provider.request(.post("unheard", to: "/publish/other\(channel)"))
+        async let next = iterator.next()
+        let clock = ContinuousClock()
+        try await clock.sleep(for: .milliseconds(2_500))
+        try await publish(["second"])
+        #expect(try await next?.text == "second")
+        await client.transport.shutdown()
+    }
+
+    @Test("A gzip stream is read as it comes")
+    func gzip() async throws {
+        try await publish(["first"])
+        let client = try EventStreamClient("NGINX")
+        let messages = try await client.provider.messages(.listen("/zipped/\(channel)"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "first")
+        try await publish(["second"])
+        #expect(try await iterator.next()?.text == "second")
+        await client.transport.shutdown()
+    }
+
+    @Test("Redirects of all kinds lead there", arguments: [301, 302, 303, 307, 308])
+    func redirects(_ status: Int) async throws {
+        try await publish(["there"])
+        let client = try EventStreamClient("NGINX")
+        #expect(try await client.texts("/\(status)/events/\(channel)", first: 1) == ["there"])
+        let post = EventStreamEntry.post("moved", to: "/\(status)/publish/\(channel)")
+        let receipt = try await client.provider.request(post)
+        #expect(receipt.reason?.hasPrefix("20") == true)
+        // Only 307 and 308 keep method and body (RFC 9110, 15.4).
+        try await publish(["end"])
+        let keeps = status == 307 || status == 308
+        let expected = keeps ? ["there", "moved", "end"] : ["there", "end"]
+        #expect(
+            try await client.texts("/events/\(channel)", first: expected.count) == expected
+        )
+        await client.transport.shutdown()
+    }
+
+    @Test("A redirect in a circle ends; credentials do not go to another port")
+    func redirectLimits() async throws {
+        let client = try EventStreamClient("NGINX") {
+            $0.headers = ["Authorization": "Bearer t"]
+            $0.reconnects = false
+        }
+        let error = await #expect(throws: WaybillError.self) { try await client.texts("/loop") }
+        #expect(error?.code == .rejected)
+        #expect(error?.isRetryable == false)
+        await #expect(throws: WaybillError.self) {
+            try await client.provider.request(.post("x", to: "/loop"))
+        }
+        #expect(try await client.texts("/302/headers") == ["authorization Bearer t"])
+        #expect(try await client.texts("/elsewhere") == ["authorization "])
+        await client.transport.shutdown()
+    }
+
+    @Test("Basic and bearer credentials")
+    func credentials() async throws {
+        try await publish(["secret"])
+        let nobody = try EventStreamClient("NGINX")
+        for path in ["/basic/\(channel)", "/bearer/\(channel)"] {
+            let error = await #expect(throws: WaybillError.self) { try await nobody.texts(path) }
+            #expect(error?.code == .unauthorized)
+            let refusal = try #require(error?.underlying as? HTTPRefusal)
+            #expect(refusal.status == 401)
+            #expect(refusal.headers.contains { $0.name.lowercased() == "www-authenticate" })
+            #expect(!refusal.body.isEmpty)
+        }
+        let ada = try EventStreamClient("NGINX") {
+            $0.userName = "ada"
+            $0.password = "lovelace"
+        }
+        #expect(try await ada.texts("/basic/\(channel)", first: 1) == ["secret"])
+        let bearer = try EventStreamClient("NGINX") {
+            $0.headers = ["Authorization": "Bearer open sesame"]
+        }
+        #expect(try await bearer.texts("/bearer/\(channel)", first: 1) == ["secret"])
+        for client in [nobody, ada, bearer] { await client.transport.shutdown() }
+    }
+
+    @Test("204 stops; 503 says when to come again; another content type is no stream")
+    func refusals() async throws {
+        let client = try EventStreamClient("NGINX")
+        let rows: [(String, Int?, WaybillError.Code, Bool)] = [
+            ("/none", nil, .rejected, false), ("/busy", 503, .connectionRefused, true),
+            ("/ok", 200, .protocolViolation, true), ("/gone", 410, .rejected, false),
+            ("/refused", 403, .unauthorized, false),
+        ]
+        for (path, status, code, isRetryable) in rows {
+            let error = await #expect(throws: WaybillError.self) { try await client.texts(path) }
+            #expect(error?.code == code, "\(path)")
+            #expect(error?.isRetryable == isRetryable, "\(path)")
+            let refusal = error?.underlying as? HTTPRefusal
+            #expect(refusal?.status == status, "\(path)")
+            if path == "/busy" {
+                let wait = refusal?.headers.first { $0.name.lowercased() == "retry-after" }
+                #expect(wait?.value == "1")
+            }
+        }
+        await client.transport.shutdown()
+    }
+}
