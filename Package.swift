@@ -97,8 +97,7 @@ let package = Package(
             "WaybillTesting",
             [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WebSocketWire",
-                "HTTPWire",
-                "MQTTWire", "STOMPWire", "WireCore",
+                "EventStreamWire", "HTTPWire", "MQTTWire", "STOMPWire", "WireCore",
             ]
         ),
 
@@ -112,7 +111,8 @@ let package = Package(
         .executableTarget(
             name: "Quickstart",
             dependencies: [
-                "ChatService", "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillTesting",
+                "ChatService", "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
+                "WaybillTesting",
             ],
             path: "Examples/Quickstart",
             swiftSettings: settings
@@ -128,6 +128,17 @@ let package = Package(
             dependencies: ["Waybill"],
             path: "Examples/StomperPort",
             swiftSettings: settings
+        ),
+        .target(
+            name: "EventSourcePort",
+            dependencies: ["WaybillSSE"],
+            path: "Examples/EventSourcePort",
+            swiftSettings: settings
+        ),
+        tests(
+            "EventSourcePortTests",
+            ["EventSourcePort", "Waybill", "WaybillSSE", "WaybillTesting"],
+            path: "Examples/EventSourcePortTests"
         ),
         tests(
             "StomperPortTests",
@@ -184,7 +195,8 @@ let package = Package(
         tests(
             "WaybillSSETests",
             [
-                "Waybill", "WaybillSSE", "WaybillLink", "WaybillTesting", "HTTPWire", "WireCore",
+                "Waybill", "WaybillSSE", "WaybillMQTT", "WaybillSTOMP", "WaybillLink",
+                "WaybillTesting", "HTTPWire", "WireCore",
             ]
         ),
         tests(
@@ -197,8 +209,8 @@ let package = Package(
         tests(
             "WaybillTestingTests",
             [
-                "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillWebSocket",
-                "WaybillTesting",
+                "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
+                "WaybillWebSocket", "WaybillTesting",
             ]
         ),
         tests("ArchitectureTests", []),

@@ -23,24 +23,34 @@ package enum HTTPBodyFraming: Hashable, Sendable {
             self = .length(0)
             return
         }
-        let codings = response.headers.members("transfer-encoding")
+        self = try Self.stated(in: response.headers) ?? .untilClose
+    }
+
+    /// What the head of a request says; without a word there is no body.
+    /// - Throws: `invalidContentLength`, `unsupportedTransferCoding`.
+    package init(_ request: HTTPRequestHead) throws(HTTPViolation) {
+        let headers = request.headers
+        // Beside chunks a length is how requests are smuggled (RFC 9112, 6.3).
+        guard headers.all("content-length").isEmpty || headers.all("transfer-encoding").isEmpty
+        else { throw .invalidContentLength }
+        self = try Self.stated(in: headers) ?? .length(0)
+    }
+
+    private static func stated(in headers: HTTPHeaders) throws(HTTPViolation) -> HTTPBodyFraming? {
+        let codings = headers.members("transfer-encoding")
         guard codings.isEmpty else {
             // A length beside it counts for nothing.
             guard codings.count == 1, HTTPSyntax.areSameName(codings[0], "chunked") else {
                 throw .unsupportedTransferCoding
             }
-            self = .chunked
-            return
+            return .chunked
         }
-        guard !response.headers.all("content-length").isEmpty else {
-            self = .untilClose
-            return
-        }
+        guard !headers.all("content-length").isEmpty else { return nil }
         // Repeated alike, a length is still one.
-        let lengths = Set(response.headers.members("content-length"))
+        let lengths = Set(headers.members("content-length"))
         guard lengths.count == 1, let length = lengths.first.flatMap({ HTTPSyntax.number($0) })
         else { throw .invalidContentLength }
-        self = .length(length)
+        return .length(length)
     }
 }
 

@@ -44,7 +44,7 @@ final class SSEEngine: Sendable {
             return Receipt()
         case .disconnect:
             await closeStreams(throwing: nil)
-            states.report(.disconnected(cause: nil))
+            reportDisconnected(nil)
             return Receipt()
         case .unsubscribe: return try await unsubscribe(request)
         case .ack, .nack: throw unsupported("acknowledgements", request)
@@ -110,6 +110,24 @@ final class SSEEngine: Sendable {
     // MARK: Streams
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
+        let stream = try makeStream(request, announces: false)
+        do {
+            return try await stream.open()
+        } catch let error as WaybillError {
+            throw error.about(request)
+        }
+    }
+
+    /// As ``subscribe(_:)``, without waiting for an answer: openings and ends are told among the events, each
+    /// as an ``SSENotice``.
+    func listen(_ request: Request) throws(WaybillError) -> Messages<Message> {
+        try makeStream(request, announces: true).start()
+    }
+
+    private func makeStream(
+        _ request: Request,
+        announces: Bool
+    ) throws(WaybillError) -> SSEStream {
         guard case .subscribe(let options) = request.command else {
             throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
         }
@@ -126,7 +144,7 @@ final class SSEEngine: Sendable {
             headers: headers(of: request),
             body: request.body
         )
-        let stream = try state.withLock { state throws(WaybillError) in
+        return try state.withLock { state throws(WaybillError) in
             guard !state.isShutDown else { throw .shutDown }
             state.lastStream += 1
             let identifier = state.lastStream
@@ -134,26 +152,28 @@ final class SSEEngine: Sendable {
                 plan: plan,
                 topic: request.topic ?? "",
                 options: options,
+                announces: announces,
                 engine: self
-            ) { [weak self] in
-                self?.remove(identifier)
+            ) { [weak self] cause in
+                self?.remove(identifier, cause)
             }
             state.streams[identifier] = stream
             return stream
         }
-        do {
-            return try await stream.open()
-        } catch let error as WaybillError {
-            throw error.about(request)
-        }
     }
 
-    private func remove(_ identifier: UInt64) {
+    private func remove(_ identifier: UInt64, _ cause: WaybillError?) {
         let isLast = state.withLock { state in
             state.streams[identifier] = nil
-            return state.streams.isEmpty
+            return state.streams.isEmpty && !state.isShutDown
         }
-        if isLast, !state.withLock({ $0.isShutDown }) { states.report(.disconnected(cause: nil)) }
+        if isLast { reportDisconnected(cause) }
+    }
+
+    /// Reports the end once, with what it came from.
+    private func reportDisconnected(_ cause: WaybillError?) {
+        if case .disconnected = states.current { return }
+        states.report(.disconnected(cause: cause))
     }
 
     private func unsubscribe(_ request: Request) async throws -> Receipt {
@@ -182,7 +202,7 @@ final class SSEEngine: Sendable {
         guard isFirst else { return }
         await closeStreams(throwing: nil)
         await pool.shutdown()
-        states.report(.disconnected(cause: nil))
+        reportDisconnected(nil)
         #if os(Linux)
             SharedEventLoop.reap()
         #endif

@@ -29,9 +29,11 @@ final class SSEStream: Sendable {
     /// How one attempt ended.
     private struct Outcome {
         var wasOpen = false
+        /// The status of the answer, if one came.
+        var status: Int?
         /// Nil for an end without a fault.
         var error: WaybillError?
-        /// Whether asking again may help.
+        /// Whether asking again cannot help.
         var isFinal = false
         var retryAfter: Duration?
     }
@@ -39,8 +41,10 @@ final class SSEStream: Sendable {
     let topic: String
     private let plan: HTTPRequestPlan
     private let options: SubscribeOptions
-    private unowned let engine: SSEEngine
-    private let onEnd: @Sendable () -> Void
+    /// Whether each opening and end is told among the events, as an ``SSENotice``; the first attempt is then
+    /// like any other.
+    private let announces: Bool
+    private let onEnd: @Sendable (WaybillError?) -> Void
 
     private let configuration: SSEConfiguration
     private let environment: LinkEnvironment
@@ -53,13 +57,14 @@ final class SSEStream: Sendable {
         plan: HTTPRequestPlan,
         topic: String,
         options: SubscribeOptions,
+        announces: Bool,
         engine: SSEEngine,
-        onEnd: @escaping @Sendable () -> Void
+        onEnd: @escaping @Sendable (WaybillError?) -> Void
     ) {
         self.plan = plan
         self.topic = topic
         self.options = options
-        self.engine = engine
+        self.announces = announces
         self.onEnd = onEnd
         configuration = engine.configuration
         environment = engine.environment
@@ -69,6 +74,18 @@ final class SSEStream: Sendable {
 
     /// Asks for the stream and waits until it is open.
     func open() async throws -> Messages<Message> {
+        let messages = start()
+        do {
+            try await opened.value()
+            return messages
+        } catch {
+            stop(throwing: nil)
+            throw error
+        }
+    }
+
+    /// Asks for the stream and goes on asking, whether or not it ever opens.
+    func start() -> Messages<Message> {
         let pressure = ReadingPressure { [weak self] isReading in self?.setReading(isReading) }
         let listener = MessageListener(
             options,
@@ -84,13 +101,7 @@ final class SSEStream: Sendable {
             return state.isClosed
         }
         if isClosed { task.cancel() }
-        do {
-            try await opened.value()
-            return messages
-        } catch {
-            stop(throwing: nil)
-            throw error
-        }
+        return messages
     }
 
     /// Ends it and waits until its connection is closed.
@@ -128,9 +139,22 @@ final class SSEStream: Sendable {
             states.report(.connecting(attempt: failures + 1))
             let outcome = await attempt(source)
             cause = outcome.error
-            if state.withLock({ $0.isClosed }) { break }
-            let hasBeenOpen = outcome.wasOpen || opened.result != nil
-            if outcome.isFinal || !configuration.reconnects || !hasBeenOpen { break }
+            let (isClosed, lastEventID) = state.withLock { ($0.isClosed, $0.lastEventID) }
+            if isClosed { break }
+            let mayGoOn = outcome.wasOpen || opened.result != nil || announces
+            let isLast = outcome.isFinal || !configuration.reconnects || !mayGoOn
+            if announces {
+                let notice = SSENotice(
+                    .ended(
+                        status: outcome.status,
+                        willReconnect: !isLast,
+                        error: outcome.error,
+                        lastEventID: lastEventID
+                    )
+                )
+                source.deliver([notice.message])
+            }
+            if isLast { break }
             failures = outcome.wasOpen ? 0 : failures + 1
             let delay = outcome.retryAfter ?? self.delay(afterFailures: failures)
             states.report(
@@ -153,9 +177,8 @@ final class SSEStream: Sendable {
             )
         )
         source.finish(throwing: error)
-        if !isClosed { states.report(.disconnected(cause: error)) }
         state.withLock { $0.isClosed = true }
-        onEnd()
+        onEnd(error)
         ended.resolve(.success(()))
     }
 
@@ -197,7 +220,8 @@ final class SSEStream: Sendable {
                 }
                 plan = try plan.redirected(by: head)
             } catch let error as WaybillError {
-                return Outcome(error: error, isFinal: !error.isRetryable)
+                let status = (error.underlying as? HTTPRefusal)?.status
+                return Outcome(status: status, error: error, isFinal: !error.isRetryable)
             } catch {
                 return Outcome(error: nil, isFinal: true)
             }
@@ -209,11 +233,12 @@ final class SSEStream: Sendable {
 
     private func refusal(_ head: HTTPResponseHead, _ body: [UInt8]) -> Outcome {
         // Told to stop (HTML Standard, 9.2.2).
-        guard head.status != 204 else { return Outcome(error: nil, isFinal: true) }
+        guard head.status != 204 else { return Outcome(status: 204, error: nil, isFinal: true) }
         let error =
             SSEMapping.error(.refused(head, body: body))
             ?? WaybillError(.rejected, "the server refused")
         return Outcome(
+            status: head.status,
             error: error,
             isFinal: error.code != .connectionRefused,
             retryAfter: SSEMapping.retryAfter(head)
@@ -231,7 +256,12 @@ final class SSEStream: Sendable {
             case .closed, .violation, .unknownCoding, .invalidCoding: true
             case .refused, .endOfStream, .connection: false
             }
-        return Outcome(wasOpen: wasOpen, error: error, isFinal: isFinal)
+        return Outcome(
+            wasOpen: wasOpen,
+            status: wasOpen ? 200 : nil,
+            error: error,
+            isFinal: isFinal
+        )
     }
 
     /// Connects, asks, and passes on events until the stream is over.
@@ -323,6 +353,7 @@ final class SSEStream: Sendable {
                 log(.inbound, SSEMapping.reason(head))
                 states.report(.connected)
                 opened.resolve(.success(()))
+                if announces { batch.append(SSENotice(.opened).message) }
             case .event(let event):
                 log(.inbound, "event \(event.type)", event.data.count)
                 if let types = options.eventTypes, !types.contains(event.type) { continue }

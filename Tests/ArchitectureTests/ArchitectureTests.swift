@@ -50,7 +50,7 @@ import Testing
         "WaybillSTOMP": ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"],
         "WaybillTesting": [
             "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WebSocketWire", "HTTPWire",
-            "MQTTWire", "STOMPWire", "WireCore",
+            "EventStreamWire", "MQTTWire", "STOMPWire", "WireCore",
         ],
     ]
 

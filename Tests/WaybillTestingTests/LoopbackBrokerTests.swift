@@ -2,6 +2,7 @@ import Testing
 import Waybill
 import WaybillLink
 import WaybillMQTT
+import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 import WaybillWebSocket
@@ -44,6 +45,8 @@ import WaybillWebSocket
             return Provider(transport: try MQTTTransport(url: url))
         case .stomp, .stompOverWebSocket:
             return Provider(transport: try STOMPTransport(url: url))
+        case .eventStream:
+            return Provider(transport: try SSETransport(url: url))
         }
     }
 
@@ -52,7 +55,7 @@ import WaybillWebSocket
         return nil
     }
 
-    @Test("One entry goes over all four services, and reaches the subscribers of all four")
+    @Test("One entry goes over every service, and reaches the subscribers of all")
     func services() async throws {
         let broker = try broker()
         #expect(broker.url == broker.url(for: .mqtt) && broker.port == broker.port(for: .mqtt))

@@ -177,7 +177,7 @@ extension LoopbackBroker {
     }
 
     /// A STOMP message as MQTT subscribers get it; nil when its destination is no topic name.
-    private static func publish(_ message: LoopbackMessage) -> MQTTPublish? {
+    static func publish(_ message: LoopbackMessage) -> MQTTPublish? {
         guard (try? MQTTTopicName.validate(message.destination)) != nil else { return nil }
         var properties = MQTTProperties()
         properties.contentType = message.headers.first(STOMPHeaderName.contentType)

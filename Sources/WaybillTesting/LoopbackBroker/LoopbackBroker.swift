@@ -4,14 +4,14 @@ import WaybillLink
 import WireCore
 
 /// A broker inside the process, on 127.0.0.1: MQTT 3.1.1 and 5 and STOMP 1.0 to 1.2, over TCP and over
-/// WebSocket, for tests and demonstrations.
+/// WebSocket, and server-sent events with POST, for tests and demonstrations.
 ///
 /// It knows QoS 0 to 2, wildcards, shared subscriptions, retained messages, wills, queues, ack modes,
 /// transactions and credentials, and misbehaves on demand. It keeps no sessions across connections, and
 /// nothing on disk: it is no broker to rely on.
 ///
-/// What is sent over one protocol reaches the subscribers of the other: the topic is the destination. A
-/// destination that begins with `/queue/` is a queue, whose messages go to one STOMP subscriber each and
+/// What is sent over one protocol reaches the subscribers of the others: the topic is the destination, and
+/// the path of an event stream without its first slash. A destination that begins with `/queue/` is a queue, whose messages go to one STOMP subscriber each and
 /// wait while there is none; every other one is a topic.
 public final class LoopbackBroker: Sendable {
     /// A way to talk to the broker.
@@ -24,6 +24,12 @@ public final class LoopbackBroker: Sendable {
         case mqttOverWebSocket
         /// STOMP over WebSocket, on the one port for WebSockets.
         case stompOverWebSocket
+        /// Server-sent events, and POST to publish, over HTTP.
+        ///
+        /// Every path is the event stream of its topic. Events have ids that increase, and those after
+        /// `Last-Event-ID` are sent again as far as they are remembered. A header `event` of a message, over
+        /// any protocol, is the type of the event.
+        case eventStream
     }
 
     /// How the broker behaves.
@@ -34,6 +40,16 @@ public final class LoopbackBroker: Sendable {
         public var stompPort: UInt16 = 0
         /// The port for WebSockets; 0 takes any that is free.
         public var webSocketPort: UInt16 = 0
+        /// The port for event streams; 0 takes any that is free.
+        public var eventStreamPort: UInt16 = 0
+        /// How many events each topic keeps for streams that come back, at most 16 MiB of them.
+        ///
+        /// Kept from the topic's first stream or POST on.
+        public var eventMemory = 1_000
+        /// The reconnection time that event streams set at their start; nil sets none.
+        public var eventStreamRetry: Duration?
+        /// The comment that event streams begin with; nil for none.
+        public var eventStreamComment: String? = "waybill-loopback"
         /// User names and passwords; none lets everybody in.
         public var credentials: [String: String] = [:]
         /// The longest packet, message or body to accept, in bytes.
@@ -72,6 +88,7 @@ public final class LoopbackBroker: Sendable {
     private let state = Locked(State())
     let exchange = Locked(LoopbackExchange())
     let destinations: Locked<LoopbackDestinations>
+    let eventTopics: Locked<LoopbackEventTopics>
 
     /// How long a client may take for its first words: long, since a machine full of tests is slow.
     static let patience = Duration.seconds(60)
@@ -80,6 +97,7 @@ public final class LoopbackBroker: Sendable {
     public init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
         destinations = Locked(LoopbackDestinations(queueLimit: configuration.queueLimit))
+        eventTopics = Locked(LoopbackEventTopics(memory: configuration.eventMemory))
     }
 
     // MARK: Listening
@@ -90,7 +108,8 @@ public final class LoopbackBroker: Sendable {
         let listeners = try LoopbackListener.listen(
             (configuration.port, { [weak self] in self?.acceptMQTT($0) }),
             (configuration.stompPort, { [weak self] in self?.acceptSTOMP($0) }),
-            (configuration.webSocketPort, { [weak self] in self?.acceptWebSocket($0) })
+            (configuration.webSocketPort, { [weak self] in self?.acceptWebSocket($0) }),
+            (configuration.eventStreamPort, { [weak self] in self?.acceptEventStream($0) })
         )
         state.withLock { state in
             state.listeners = listeners
@@ -108,6 +127,7 @@ public final class LoopbackBroker: Sendable {
             case .mqtt: 0
             case .stomp: 1
             case .mqttOverWebSocket, .stompOverWebSocket: 2
+            case .eventStream: 3
             }
         return state.withLock {
             $0.listeners.indices.contains(index) ? $0.listeners[index].port : 0
@@ -124,6 +144,7 @@ public final class LoopbackBroker: Sendable {
             case .mqtt: "mqtt"
             case .stomp: "stomp"
             case .mqttOverWebSocket, .stompOverWebSocket: "ws"
+            case .eventStream: "http"
             }
         return "\(scheme)://127.0.0.1:\(port(for: service))"
     }
@@ -172,13 +193,18 @@ public final class LoopbackBroker: Sendable {
         state.withLock { $0.faults.takeError(for: request) }
     }
 
+    /// The response on demand for the next request; it counts as given.
+    func takeAnswer() -> LoopbackFaults.Answer? {
+        state.withLock { $0.faults.takeAnswer() }
+    }
+
     /// Cuts every connection, without a word.
     public func dropConnections() {
         for member in state.withLock({ Array($0.members.values) }) { member.cut() }
     }
 
     /// Closes every connection in the protocol's own way: DISCONNECT to MQTT 5 clients, ERROR to STOMP
-    /// clients, and Close with code 1001 over WebSocket.
+    /// clients, Close with code 1001 over WebSocket, and the end of each event stream.
     public func disconnectClients() {
         for member in state.withLock({ Array($0.members.values) }) { member.disconnect() }
     }
@@ -229,10 +255,10 @@ public final class LoopbackBroker: Sendable {
 
     // MARK: Routing
 
-    /// Delivers what was sent to a topic to the subscribers of both protocols.
+    /// Delivers what was sent to a topic to the subscribers of all protocols.
     ///
     /// - Parameters:
-    ///   - message: The message as STOMP subscribers get it.
+    ///   - message: The message as STOMP subscribers get it, and event streams.
     ///   - publish: The same as MQTT subscribers get it; nil when its destination is no topic name.
     ///   - payload: What MQTT subscribers get.
     ///   - sender: Who sent it.
@@ -247,6 +273,7 @@ public final class LoopbackBroker: Sendable {
             try destinations.send(message)
         }
         deliver(deliveries)
+        publishEvent(message)
         guard let publish else { return }
         let copies = exchange.withLock { exchange in
             exchange.route(publish, payload: payload, from: sender)

@@ -1,3 +1,5 @@
+import EventStreamWire
+import HTTPWire
 import MQTTWire
 import STOMPWire
 import WaybillLink
@@ -7,6 +9,8 @@ import WireCore
 typealias MQTTLoopbackClient = LoopbackClient<MQTTServerConnection>
 /// A client that speaks STOMP.
 typealias STOMPLoopbackClient = LoopbackClient<STOMPServerConnection>
+/// A client that speaks HTTP: one that hears an event stream, or makes requests.
+typealias HTTPLoopbackClient = LoopbackClient<HTTPServerConnection>
 
 /// One connection to the broker, whatever it speaks.
 final class LoopbackClient<Core: ProtocolCore>: Sendable {
@@ -84,18 +88,57 @@ extension STOMPLoopbackClient {
     }
 }
 
+extension HTTPLoopbackClient {
+    /// An answer of known length.
+    func answer(_ status: Int, _ headers: HTTPHeaders = [:], body: [UInt8] = []) {
+        withCore { core, now in
+            // A client that has gone gets nothing more; what no head can carry becomes a fault of ours.
+            do throws(HTTPResponseError) {
+                try core.respond(HTTPResponseHead(status: status, headers: headers), body: body, at: now)
+            } catch {
+                try? core.respond(HTTPResponseHead(status: 500), at: now)
+            }
+        }
+    }
+
+    func send(_ events: [LoopbackEvent]) {
+        var writer = ByteWriter()
+        for event in events {
+            // The type was checked when it was published.
+            try? EventStreamEncoder.encode(
+                type: event.type,
+                data: event.data,
+                id: String(event.id),
+                into: &writer
+            )
+        }
+        let bytes = writer.bytes
+        withCore(.immediate) { core, _ in core.stream(bytes) }
+    }
+
+    /// The end of the stream, if there is one, and of the connection.
+    func disconnect() {
+        withCore { core, now in
+            core.endStream(at: now)
+            core.close()
+        }
+    }
+}
+
 /// A connection, from the moment it was accepted.
 enum LoopbackMember: Sendable {
     /// A WebSocket that is being asked for.
     case opening(WebSocketStream)
     case mqtt(MQTTLoopbackClient)
     case stomp(STOMPLoopbackClient)
+    case http(HTTPLoopbackClient)
 
     func cut() {
         switch self {
         case .opening(let socket): socket.close()
         case .mqtt(let client): client.cut()
         case .stomp(let client): client.cut()
+        case .http(let client): client.cut()
         }
     }
 
@@ -104,6 +147,7 @@ enum LoopbackMember: Sendable {
         case .opening(let socket): socket.close()
         case .mqtt(let client): client.disconnect()
         case .stomp(let client): client.disconnect()
+        case .http(let client): client.disconnect()
         }
     }
 }

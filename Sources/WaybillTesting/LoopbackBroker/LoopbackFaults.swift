@@ -1,4 +1,5 @@
 package import MQTTWire
+public import Waybill
 
 /// What goes wrong at a ``LoopbackBroker``, on demand.
 public struct LoopbackFaults: Sendable {
@@ -19,6 +20,16 @@ public struct LoopbackFaults: Sendable {
             case .badUserNameOrPassword: .badUserNameOrPassword
             case .notAuthorized: .notAuthorized
             case .clientIdentifierNotValid: .clientIdentifierNotValid
+            }
+        }
+
+        /// The status of an HTTP response.
+        var status: Int {
+            switch self {
+            case .serverUnavailable: 503
+            case .badUserNameOrPassword: 401
+            case .notAuthorized: 403
+            case .clientIdentifierNotValid: 400
             }
         }
 
@@ -48,7 +59,24 @@ public struct LoopbackFaults: Sendable {
         case transaction
     }
 
-    /// Refuses connections with this reason.
+    /// An HTTP response on demand, instead of what was asked for.
+    public struct Answer: Sendable {
+        /// The status, such as 302 or 503.
+        public var status: Int
+        /// Fields such as `Location` or `Retry-After`.
+        public var headers: Headers
+        /// The body.
+        public var body: Payload
+
+        /// Describes a response.
+        public init(_ status: Int, headers: Headers = [:], body: Payload = Payload()) {
+            self.status = status
+            self.headers = headers
+            self.body = body
+        }
+    }
+
+    /// Refuses connections with this reason; over HTTP every request, with a status.
     public var refusesConnections: Refusal?
     /// Refuses to switch to WebSocket, with this status and a body.
     public var refusesUpgrades: Int?
@@ -57,7 +85,14 @@ public struct LoopbackFaults: Sendable {
     /// Answers so many of the next requests of a kind with ERROR (STOMP), after which it closes; `.max`
     /// for ever.
     public var answersWithError: [Request: Int] = [:]
-    /// Does what is asked and answers no request with a receipt (STOMP).
+    /// Answers the next requests with these, the first one first (HTTP).
+    public var answers: [Answer] = []
+    /// Keeps events back from the streams: they are remembered, and follow when the next one does after the
+    /// fault is gone (event streams).
+    public var withholdsEvents = false
+    /// Cuts each event stream after so many events; nil cuts none.
+    public var dropsStreamsAfter: Int?
+    /// Does what is asked and answers no request with a receipt (STOMP), or at all (HTTP POST).
     public var withholdsReceipts = false
     /// Lets what clients send wait so long before it is read; for connections made from now on.
     public var delay = Duration.zero
@@ -70,6 +105,11 @@ public struct LoopbackFaults: Sendable {
     public init() {}
 
     var affectsBytes: Bool { delay > .zero || splitsWrites != nil }
+
+    /// The response on demand for the next request, if there is one; it counts as given.
+    mutating func takeAnswer() -> Answer? {
+        answers.isEmpty ? nil : answers.removeFirst()
+    }
 
     /// Whether the next request of a kind is answered with ERROR; it counts as answered.
     mutating func takeError(for request: Request) -> Bool {

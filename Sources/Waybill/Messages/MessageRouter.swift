@@ -1,0 +1,145 @@
+/// Gives each message of a mixed subscription its own type, by its event type or its topic.
+///
+/// A value made once, with a route for each kind; the first route that fits decides.
+///
+/// ```swift
+/// enum RoomEvent: Sendable {
+///     case joined(User)
+///     case said(ChatMessage)
+///     case unknown(Message)
+/// }
+///
+/// let router = MessageRouter<RoomEvent>()
+///     .event("joined", RoomEvent.joined)
+///     .event("said", RoomEvent.said)
+///     .otherwise(RoomEvent.unknown)
+///
+/// for try await event in try await provider.messages(.join(room: "lobby"), by: router) { … }
+/// ```
+///
+/// A message that no route fits is never dropped in silence: it goes to ``otherwise(_:)``, or without that is
+/// thrown in its turn as a `decodingFailed`, which ends nothing.
+public struct MessageRouter<Value: Sendable>: Sendable {
+    private struct Route: Sendable {
+        let fits: @Sendable (Message) -> Bool
+        let make: @Sendable (Message, ResponseDecoding) throws(WaybillError) -> Value
+    }
+
+    private var routes: [Route] = []
+    private var fallback: (@Sendable (Message) -> Value)?
+
+    /// Has no routes yet.
+    public init() {}
+
+    /// The same router with a route for events of a type; `message` is the type of those that name none.
+    ///
+    /// - Parameters:
+    ///   - type: The type; compared exactly.
+    ///   - make: Makes the value of what the body is decoded to; `String`, `Data` and `[UInt8]` take the body
+    ///     as it is.
+    public func event<Body: Decodable & Sendable>(
+        _ type: String,
+        _ make: @escaping @Sendable (Body) -> Value
+    ) -> MessageRouter {
+        adding(make) { ($0.details?.eventType ?? "message") == type }
+    }
+
+    /// The same router with a route for topics.
+    ///
+    /// - Parameters:
+    ///   - pattern: A topic; `+` as one of its levels means any one, `#` as the last any further ones.
+    ///   - make: Makes the value of what the body is decoded to.
+    public func topic<Body: Decodable & Sendable>(
+        _ pattern: String,
+        _ make: @escaping @Sendable (Body) -> Value
+    ) -> MessageRouter {
+        let levels = Self.levels(pattern)
+        return adding(make) { Self.fits($0.topic, levels) }
+    }
+
+    /// The same router with a place for messages that no route fits; it replaces the one before.
+    public func otherwise(_ make: @escaping @Sendable (Message) -> Value) -> MessageRouter {
+        var copy = self
+        copy.fallback = make
+        return copy
+    }
+
+    private func adding<Body: Decodable & Sendable>(
+        _ make: @escaping @Sendable (Body) -> Value,
+        where fits: @escaping @Sendable (Message) -> Bool
+    ) -> MessageRouter {
+        var copy = self
+        copy.routes.append(
+            Route(fits: fits) { message, decoding throws(WaybillError) in
+                make(try decoding.decode(Body.self, from: message))
+            }
+        )
+        return copy
+    }
+
+    /// The value of a message.
+    /// - Throws: `decodingFailed`, also where nothing fits.
+    func value(of message: Message, _ decoding: ResponseDecoding) throws(WaybillError) -> Value {
+        if let route = routes.first(where: { $0.fits(message) }) {
+            return try route.make(message, decoding)
+        }
+        if let fallback { return fallback(message) }
+        let type = message.details?.eventType ?? "message"
+        throw WaybillError(
+            .decodingFailed,
+            "no route fits an event of the type \(type)",
+            topic: message.topic
+        )
+    }
+
+    // MARK: Topics
+
+    private static func levels(_ topic: String) -> [String] {
+        topic.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+            .map { String(Substring($0)) }
+    }
+
+    private static func fits(_ topic: String, _ pattern: [String]) -> Bool {
+        let levels = levels(topic)
+        let isOpen = pattern.last == "#"
+        let fixed = isOpen ? pattern.dropLast() : pattern[...]
+        guard isOpen ? levels.count >= fixed.count : levels.count == fixed.count else {
+            return false
+        }
+        return zip(fixed, levels).allSatisfy { $0 == "+" || $0 == $1 }
+    }
+}
+
+extension Messages where Element == Message {
+    /// The same messages, each as its route says.
+    ///
+    /// - Parameters:
+    ///   - router: The routes.
+    ///   - decoders: Who decodes bodies; see ``ProviderConfiguration/decoders``.
+    public func routed<Value>(
+        by router: MessageRouter<Value>,
+        decoders: [any BodyDecoder] = [JSONBodyDecoder()]
+    ) -> Messages<Value> {
+        let decoding = ResponseDecoding(decoders: decoders)
+        return Messages<Value>(handle: handle, intercept: intercept) {
+            message throws(WaybillError) in
+            try router.value(of: message, decoding)
+        }
+    }
+}
+
+extension Provider {
+    /// Subscribes to what an entry says and gives each message its own type.
+    ///
+    /// - Parameters:
+    ///   - entry: An entry with the command `subscribe`.
+    ///   - router: The routes; the provider's decoders decode.
+    /// - Returns: The values, once the peer has confirmed the subscription.
+    /// - Throws: As ``messages(_:)``.
+    public func messages<Value>(
+        _ entry: Entry,
+        by router: MessageRouter<Value>
+    ) async throws -> Messages<Value> {
+        try await messages(entry).routed(by: router, decoders: configuration.decoders)
+    }
+}

@@ -1,0 +1,304 @@
+public import Waybill
+package import WaybillLink
+import WaybillSession
+import WireCore
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// An event stream with handlers, after the web's `EventSource` (HTML Standard, 9.2.2).
+///
+/// A thin convenience for those who come from it; ``SSETransport`` does the work. Handlers run on the
+/// package's own threads, one at a time and in order; while one runs the server is held back. None is
+/// called after ``disconnect()`` has returned, but for one that was running already.
+///
+/// When nobody refers to it any longer, its connection is closed. Handlers are kept as long as the source:
+/// one that refers to it does so weakly.
+public final class EventSource: Sendable {
+    /// How far it is.
+    public enum ReadyState: Hashable, Sendable {
+        /// Asking for the stream, or about to do so again.
+        case connecting
+        /// The server streams events.
+        case open
+        /// Neither; as it is before ``connect(lastEventID:)``.
+        case closed
+    }
+
+    /// An event.
+    public struct Event: Hashable, Sendable {
+        /// Its type; `message` where the server names none.
+        public let type: String
+        /// Its data; lines are joined by line feeds.
+        public let data: String
+        /// The last event ID, of this event or of one before; empty for none.
+        public let lastEventID: String
+    }
+
+    /// How one attempt, or the stream that came of it, ended.
+    public struct Completion: Sendable {
+        /// The status of the server's answer; nil when there was none.
+        public let status: Int?
+        /// Whether the stream is asked for again, after the wait; if not, the source is closed.
+        public let willReconnect: Bool
+        /// What went wrong; nil for a stream that has ended as it may, and for 204 (No Content).
+        public let error: WaybillError?
+    }
+
+    /// Names a listener, to remove it.
+    public struct ListenerToken: Hashable, Sendable {
+        fileprivate let number: UInt64
+    }
+
+    private typealias EventHandler = @Sendable (Event) -> Void
+
+    private struct State: Sendable {
+        var readyState = ReadyState.closed
+        var lastEventID: String = ""
+        var onOpen: (@Sendable () -> Void)?
+        var onMessage: EventHandler?
+        var onComplete: (@Sendable (Completion) -> Void)?
+        var listeners: [(token: ListenerToken, type: String, handler: EventHandler)] = []
+        var lastToken: UInt64 = 0
+        /// Which call of `connect` counts; nil when none does.
+        var current: UInt64?
+        var lastNumber: UInt64 = 0
+        var messages: Messages<Message>?
+        /// Calls the handlers, and closes the connection after them.
+        var task: Task<Void, Never>?
+    }
+
+    /// Where the stream is.
+    public let url: URL
+    private let base: HTTPTarget
+    private let configuration: SSEConfiguration
+    private let environment: LinkEnvironment
+    private let state = Locked(State())
+
+    /// Makes a source; nothing is connected before ``connect(lastEventID:)``.
+    ///
+    /// - Parameters:
+    ///   - url: `http://host:port/path`.
+    ///   - headers: Further fields of each request, such as an `Authorization`; they win over the
+    ///     configuration's.
+    ///   - configuration: How it behaves.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    public convenience init(
+        url: URL,
+        headers: Headers = [:],
+        configuration: SSEConfiguration = SSEConfiguration()
+    ) throws(WaybillError) {
+        try self.init(url: url, headers: headers, configuration, environment: .system)
+    }
+
+    /// Makes a source; nothing is connected before ``connect(lastEventID:)``.
+    ///
+    /// - Parameters:
+    ///   - url: As text; see ``init(url:headers:configuration:)-(URL,_,_)``.
+    ///   - headers: Further fields of each request.
+    ///   - configuration: How it behaves.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    public convenience init(
+        url: String,
+        headers: Headers = [:],
+        configuration: SSEConfiguration = SSEConfiguration()
+    ) throws(WaybillError) {
+        let url = try ServiceAddress.url(url)
+        try self.init(url: url, headers: headers, configuration, environment: .system)
+    }
+
+    /// Makes a source over links, a clock and randomness of one's own.
+    package init(
+        url: URL,
+        headers: Headers = [:],
+        _ configuration: SSEConfiguration,
+        environment: LinkEnvironment
+    ) throws(WaybillError) {
+        self.url = url
+        base = try HTTPTarget(url)
+        self.environment = environment
+        var configuration = configuration
+        configuration.userName = configuration.userName ?? base.address.userName
+        configuration.password = configuration.password ?? base.address.password
+        let stated = Set(headers.map { $0.name.lowercased() })
+        var merged = headers
+        for header in configuration.headers where !stated.contains(header.name.lowercased()) {
+            merged.append(name: header.name, value: header.value)
+        }
+        configuration.headers = merged
+        self.configuration = configuration
+    }
+
+    deinit {
+        state.withLock { $0.messages }?.cancel()
+    }
+
+    // MARK: Handlers
+
+    /// Sets what is called when the stream opens, each time; it replaces the one before.
+    public func onOpen(_ handler: (@Sendable () -> Void)?) {
+        state.withLock { $0.onOpen = handler }
+    }
+
+    /// Sets what is called for each event of the type `message`; it replaces the one before.
+    public func onMessage(_ handler: (@Sendable (Event) -> Void)?) {
+        state.withLock { $0.onMessage = handler }
+    }
+
+    /// Sets what is called when an attempt or a stream has ended, each time; it replaces the one before.
+    ///
+    /// Not called for ``disconnect()``. With ``Completion/willReconnect`` false the source is closed, and the
+    /// handler may connect again.
+    public func onComplete(_ handler: (@Sendable (Completion) -> Void)?) {
+        state.withLock { $0.onComplete = handler }
+    }
+
+    /// Adds a listener for events of a type, behind those that are there.
+    ///
+    /// - Parameters:
+    ///   - type: The type; compared exactly.
+    ///   - handler: Called for each event of the type, after ``onMessage(_:)`` if that is `message`.
+    /// - Returns: What removes it.
+    @discardableResult
+    public func addEventListener(
+        _ type: String,
+        handler: @escaping @Sendable (Event) -> Void
+    ) -> ListenerToken {
+        state.withLock { state in
+            state.lastToken += 1
+            let token = ListenerToken(number: state.lastToken)
+            state.listeners.append((token, type, handler))
+            return token
+        }
+    }
+
+    /// Removes a listener; nothing when it is gone already.
+    public func removeEventListener(_ token: ListenerToken) {
+        state.withLock { state in state.listeners.removeAll { $0.token == token } }
+    }
+
+    // MARK: Connecting
+
+    /// How far it is; what the handlers see agrees with why they are called.
+    public var readyState: ReadyState { state.withLock { $0.readyState } }
+
+    /// The last event ID, as far as the handlers have come: what to store, to go on from there later.
+    public var lastEventID: String { state.withLock { $0.lastEventID } }
+
+    /// Asks for the stream, and asks again when it ends, as the configuration says; nothing while it is
+    /// connecting or open.
+    ///
+    /// - Parameter lastEventID: Where an earlier stream stopped; nil goes on after the last event of this
+    ///   source.
+    public func connect(lastEventID: String? = nil) {
+        let begun = state.withLock { state -> (number: UInt64, lastEventID: String)? in
+            guard state.current == nil else { return nil }
+            state.lastNumber += 1
+            state.current = state.lastNumber
+            state.readyState = .connecting
+            if let lastEventID { state.lastEventID = lastEventID }
+            return (state.lastNumber, state.lastEventID)
+        }
+        guard let (number, lastEventID) = begun else { return }
+        let engine = SSEEngine(base: base, configuration: configuration, environment: environment)
+        var options = SubscribeOptions()
+        options.lastEventID = lastEventID
+        // A subscription without a topic, a body and headers is refused for nothing.
+        guard let messages = try? engine.listen(Request(topic: nil, command: .subscribe(options)))
+        else { return disconnect() }
+        let isCurrent = state.withLock { state in
+            guard state.current == number else { return false }
+            state.messages = messages
+            return true
+        }
+        if !isCurrent { messages.cancel() }
+        state.withLock { state in
+            // After the handlers of an earlier connection, so that never two run at once.
+            state.task = Task { @concurrent [weak self, earlier = state.task] in
+                await earlier?.value
+                var iterator = messages.makeAsyncIterator()
+                // How it ended is told by a notice before.
+                while let message = try? await iterator.next() { self?.handle(message, number) }
+                await engine.shutdown()
+            }
+        }
+    }
+
+    /// Closes the connection, or gives up asking for one; nothing follows.
+    public func disconnect() {
+        let messages = state.withLock { state in
+            state.current = nil
+            state.readyState = .closed
+            return state.messages.take()
+        }
+        messages?.cancel()
+    }
+
+    /// As ``disconnect()``, and waits until no handler runs and the connection is closed.
+    ///
+    /// Not to be waited for by what a handler waits for.
+    public func shutdown() async {
+        disconnect()
+        await state.withLock { $0.task }?.value
+    }
+
+    // MARK: Calling
+
+    private func handle(_ message: Message, _ number: UInt64) {
+        switch (message.delivery as? SSENotice)?.kind {
+        case .opened?:
+            handler(number) { state in
+                state.readyState = .open
+                return state.onOpen
+            }?()
+        case .ended(let status, let willReconnect, let error, let lastEventID)?:
+            let completion = Completion(
+                status: status,
+                willReconnect: willReconnect,
+                error: error
+            )
+            handler(number) { state in
+                state.lastEventID = lastEventID
+                state.readyState = willReconnect ? .connecting : .closed
+                if !willReconnect {
+                    state.current = nil
+                    state.messages = nil
+                }
+                return state.onComplete
+            }?(completion)
+        case nil: dispatch(message, number)
+        }
+    }
+
+    private func dispatch(_ message: Message, _ number: UInt64) {
+        let event = Event(
+            type: message.details?.eventType ?? "message",
+            data: message.text ?? "",
+            lastEventID: message.id?.description ?? ""
+        )
+        handler(number) { state in
+            state.lastEventID = event.lastEventID
+            return event.type == "message" ? state.onMessage : nil
+        }?(event)
+        let tokens = state.withLock { state in
+            state.listeners.filter { $0.type == event.type }.map(\.token)
+        }
+        for token in tokens {
+            // One that was removed meanwhile is not called.
+            handler(number) { state in
+                state.listeners.first { $0.token == token }?.handler
+            }?(event)
+        }
+    }
+
+    /// Finds a handler; nil when another call of `connect`, or none, counts by now.
+    private func handler<Handler>(
+        _ number: UInt64,
+        _ find: (inout State) -> Handler?
+    ) -> Handler? {
+        state.withLock { state in state.current == number ? find(&state) : nil }
+    }
+}

@@ -1,0 +1,28 @@
+import Waybill
+
+/// What happens to a stream, told among its events so that the order is kept.
+///
+/// Rides on a message without content, in the place of those who hear what became of it.
+final class SSENotice: MessageDelivery {
+    enum Kind: Sendable {
+        /// The server streams events from now on.
+        case opened
+        /// An attempt has ended; the status is that of the answer, if one came.
+        case ended(status: Int?, willReconnect: Bool, error: WaybillError?, lastEventID: String)
+    }
+
+    let kind: Kind
+
+    init(_ kind: Kind) {
+        self.kind = kind
+    }
+
+    var message: Message {
+        var message = Message(topic: "")
+        message.delivery = self
+        return message
+    }
+
+    func messageWasTaken() {}
+    func messageWasDropped() {}
+}

@@ -1,0 +1,213 @@
+import EventStreamWire
+import HTTPWire
+import MQTTWire
+import STOMPWire
+import Waybill
+import WaybillLink
+import WireCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension LoopbackBroker {
+    /// The header of a message, over any protocol, that is the type of its event.
+    private static let eventHeader = "event"
+
+    func acceptEventStream(_ stream: any ByteStream) {
+        guard let timers = try? LinkEnvironment.system.makeTimers() else { return stream.close() }
+        let identifier = makeIdentifier()
+        let core = HTTPServerConnection(
+            limits: .init(bodyByteCount: configuration.maximumPacketSize),
+            requestTimeout: Self.patience,
+            at: timers.now
+        )
+        let client = HTTPLoopbackClient(
+            identifier: identifier,
+            core: core,
+            stream: faulty(stream, timers),
+            timers: timers
+        )
+        add(.http(client), as: identifier)
+        client.start { [weak self] event, client in
+            self?.handle(event, of: client)
+        } onEnd: { [weak self] in
+            timers.invalidate()
+            self?.remove(identifier)
+        }
+    }
+
+    private func handle(_ event: HTTPServerConnection.Event, of client: HTTPLoopbackClient) {
+        switch event {
+        case .closed: eventTopics.withLock { $0.remove(client.identifier) }
+        case .request(let head, let body):
+            log(client.identifier, isOutbound: false, "\(head.method) \(head.target)")
+            if let answer = refusal(of: head) ?? takeAnswer() {
+                return respond(answer, client)
+            }
+            guard let topic = Self.topic(head.target) else {
+                return respond(.init(404), client)
+            }
+            switch head.method {
+            case "GET", "HEAD": openStream(topic, head, client)
+            case "POST", "PUT": publish(topic, head, body, client)
+            default: respond(.init(405, headers: ["Allow": "GET, HEAD, POST, PUT"]), client)
+            }
+        }
+    }
+
+    private func respond(_ answer: LoopbackFaults.Answer, _ client: HTTPLoopbackClient) {
+        log(client.identifier, isOutbound: true, "\(answer.status)")
+        let fields = answer.headers.map { HTTPHeaders.Field(name: $0.name, value: $0.value) }
+        client.answer(answer.status, HTTPHeaders(fields), body: answer.body.bytes)
+    }
+
+    /// Why a client may not ask for anything.
+    private func refusal(of head: HTTPRequestHead) -> LoopbackFaults.Answer? {
+        if let refusal = faults.refusesConnections { return .init(refusal.status) }
+        guard !configuration.credentials.isEmpty else { return nil }
+        let words = (head.headers.first("authorization") ?? "").split(separator: " ")
+        if words.count == 2, HTTPSyntax.areSameName(words[0], "Basic"),
+            let data = Data(base64Encoded: String(words[1]))
+        {
+            // The first colon is the border (RFC 7617, 2).
+            let pair = String(decoding: data, as: UTF8.self)
+                .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            if pair.count == 2, configuration.credentials[String(pair[0])] == String(pair[1]) {
+                return nil
+            }
+        }
+        return .init(401, headers: ["WWW-Authenticate": "Basic realm=\"loopback\""])
+    }
+
+    /// The topic of a path: without its first slash and its query, percent-decoded.
+    /// - Returns: The topic; nil for none, and for what is not UTF-8.
+    private static func topic(_ target: String) -> String? {
+        var bytes: [UInt8] = []
+        var rest = target.utf8.prefix { $0 != UInt8(ascii: "?") }.dropFirst()
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard rest.count >= 2, rest.prefix(2).allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+                let decoded = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+            else { return nil }
+            bytes.append(decoded)
+            rest = rest.dropFirst(2)
+        }
+        return bytes.isEmpty ? nil : Payload(bytes).text
+    }
+
+    // MARK: Streams
+
+    private func openStream(_ topic: String, _ head: HTTPRequestHead, _ client: HTTPLoopbackClient) {
+        guard !faults.refusesSubscriptions.contains(topic) else {
+            return respond(.init(403), client)
+        }
+        // Before the head: who hears that the stream is open has everything from then on.
+        eventTopics.withLock { topics in
+            topics.open(topic, after: head.headers.first("last-event-id"), client.identifier)
+        }
+        let start = streamStart
+        log(client.identifier, isOutbound: true, "200 text/event-stream")
+        client.withCore { core, now in
+            let head = HTTPResponseHead(
+                status: 200,
+                reason: "OK",
+                headers: ["Content-Type": "text/event-stream", "Cache-Control": "no-store"]
+            )
+            // These fields can be written; a client that has gone gets no stream.
+            try? core.beginStream(head, at: now)
+            core.stream(start)
+        }
+        if head.method == "HEAD" {
+            return eventTopics.withLock { $0.remove(client.identifier) }
+        }
+        sendEvents(to: client, isFirst: true)
+    }
+
+    /// What each stream begins with.
+    private var streamStart: [UInt8] {
+        var writer = ByteWriter()
+        if let comment = configuration.eventStreamComment {
+            EventStreamEncoder.encode(comment: comment, into: &writer)
+        }
+        // A negative time is none.
+        if let retry = configuration.eventStreamRetry {
+            try? EventStreamEncoder.encode(retry: retry, into: &writer)
+        }
+        return writer.bytes
+    }
+
+    /// Sends what waits for a client, unless somebody else is at it.
+    private func sendEvents(to client: HTTPLoopbackClient, isFirst: Bool = false) {
+        let faults = faults
+        var hasSent = isFirst
+        while let (events, sentBefore) = eventTopics.withLock({ topics in
+            topics.take(
+                for: client.identifier,
+                hasSent: hasSent,
+                isWithheld: faults.withholdsEvents
+            )
+        }) {
+            hasSent = true
+            let allowed = faults.dropsStreamsAfter.map { max($0 - sentBefore, 0) } ?? .max
+            client.send(Array(events.prefix(allowed)))
+            for event in events.prefix(allowed) {
+                log(client.identifier, isOutbound: true, "event \(event.id) \(event.type)")
+            }
+            guard events.count < allowed else { return client.cut() }
+        }
+    }
+
+    // MARK: Publishing
+
+    private func publish(
+        _ topic: String,
+        _ head: HTTPRequestHead,
+        _ body: [UInt8],
+        _ client: HTTPLoopbackClient
+    ) {
+        let destination = configuration.relays[topic] ?? topic
+        eventTopics.withLock { $0.note(destination) }
+        var headers = STOMPHeaders()
+        for (field, name) in [
+            ("content-type", STOMPHeaderName.contentType), (Self.eventHeader, Self.eventHeader),
+        ] {
+            if let value = head.headers.first(field) { headers.append(name, value) }
+        }
+        let message = LoopbackMessage(destination: destination, headers: headers, body: body)
+        do throws(LoopbackFault) {
+            try route(
+                message,
+                Self.publish(message),
+                payload: ByteSlice(copying: body),
+                from: client.identifier
+            )
+        } catch {
+            return respond(.init(503, body: Payload(error.message)), client)
+        }
+        if !faults.withholdsReceipts { respond(.init(200), client) }
+    }
+
+    /// Delivers a message to the event streams of its topic.
+    func publishEvent(_ message: LoopbackMessage) {
+        let stated = message.headers.first(Self.eventHeader) ?? "message"
+        // What cannot be a type is none.
+        let isType = !stated.isEmpty && !stated.utf8.contains { $0 == 0x0A || $0 == 0x0D }
+        let clients = eventTopics.withLock { topics in
+            topics.publish(
+                message.destination,
+                type: isType ? stated : "message",
+                data: message.body
+            )
+        }
+        for identifier in clients {
+            guard case .http(let client)? = member(identifier) else { continue }
+            sendEvents(to: client)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+/// An event as it is kept and sent.
+struct LoopbackEvent: Sendable {
+    /// Increasing over all topics, from 1.
+    let id: UInt64
+    let type: String
+    let data: [UInt8]
+}
+
+/// Who gets what over event streams: the streams of each topic, and its last events for those who come back.
+///
+/// A topic is remembered from its first stream or POST on.
+struct LoopbackEventTopics: Sendable {
+    private struct Topic: Sendable {
+        var events: [LoopbackEvent] = []
+        var byteCount = 0
+        var streams: Set<UInt64> = []
+    }
+
+    private struct Stream: Sendable {
+        let topic: String
+        /// What is to be sent next; kept here while somebody else sends, so that the order stays.
+        var pending: [LoopbackEvent] = []
+        /// Busy from the start, until the head of the response is sent.
+        var isBusy = true
+        var sentCount = 0
+    }
+
+    /// How many events a topic keeps.
+    private let memory: Int
+    private var topics: [String: Topic] = [:]
+    private var streams: [UInt64: Stream] = [:]
+    private var lastID: UInt64 = 0
+
+    /// How many bytes of data a topic keeps at the most: 16 MiB.
+    private static let memoryByteCount = 16 << 20
+
+    init(memory: Int) {
+        self.memory = max(memory, 0)
+    }
+
+    /// Adds a stream, which gets what came after an event, as far as it is remembered.
+    ///
+    /// - Parameters:
+    ///   - topic: The topic.
+    ///   - lastEventID: The last event that the client has had; anything but a number is as good as none.
+    ///   - client: Whose stream it is.
+    mutating func open(_ topic: String, after lastEventID: String?, _ client: UInt64) {
+        var stream = Stream(topic: topic)
+        if let last = lastEventID.flatMap({ UInt64($0) }) {
+            stream.pending = (topics[topic]?.events ?? []).filter { $0.id > last }
+        }
+        streams[client] = stream
+        topics[topic, default: Topic()].streams.insert(client)
+    }
+
+    /// Removes the stream of a client, if it has one.
+    mutating func remove(_ client: UInt64) {
+        guard let stream = streams.removeValue(forKey: client) else { return }
+        topics[stream.topic]?.streams.remove(client)
+    }
+
+    /// Begins to remember a topic.
+    mutating func note(_ topic: String) {
+        if topics[topic] == nil { topics[topic] = Topic() }
+    }
+
+    /// Keeps an event and queues it for the streams of its topic.
+    /// - Returns: Whose streams these are.
+    mutating func publish(_ topic: String, type: String, data: [UInt8]) -> Set<UInt64> {
+        guard var found = topics[topic] else { return [] }
+        lastID += 1
+        let event = LoopbackEvent(id: lastID, type: type, data: data)
+        found.events.append(event)
+        found.byteCount += data.count
+        while found.events.count > memory || found.byteCount > Self.memoryByteCount,
+            let first = found.events.first
+        {
+            found.byteCount -= first.data.count
+            found.events.removeFirst()
+        }
+        topics[topic] = found
+        for client in found.streams { streams[client]?.pending.append(event) }
+        return found.streams
+    }
+
+    /// Takes what is to be sent to a client; whoever gets it sends it and comes back for more.
+    ///
+    /// - Parameters:
+    ///   - client: The client.
+    ///   - hasSent: Whether the caller is the one that was sending.
+    ///   - isWithheld: Whether nothing is to be sent now.
+    /// - Returns: The events, with how many went before them; nil when there are none, or somebody else is
+    ///   about to send.
+    mutating func take(
+        for client: UInt64,
+        hasSent: Bool,
+        isWithheld: Bool
+    ) -> (events: [LoopbackEvent], sentBefore: Int)? {
+        guard var stream = streams[client], hasSent || !stream.isBusy else { return nil }
+        stream.isBusy = !stream.pending.isEmpty && !isWithheld
+        let events = stream.isBusy ? stream.pending : []
+        let sentBefore = stream.sentCount
+        if stream.isBusy {
+            stream.sentCount += events.count
+            stream.pending = []
+        }
+        streams[client] = stream
+        return stream.isBusy ? (events, sentBefore) : nil
+    }
+}
