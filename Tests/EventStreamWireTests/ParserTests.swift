@@ -213,12 +213,12 @@ import WireTestSupport
     }
 
     @Test("Mutated streams end in events, a request for more or a limit, whatever the pieces")
-    func mutations() throws {
+    func mutations() async throws {
         let seeds =
             WebPlatformCase.parse.compactMap { $0.responses.first?.bytes }
             + Self.rows.map { Array($0.stream.utf8) }.filter { !$0.isEmpty }
         let limits = EventStreamLimits(lineByteCount: 64, eventByteCount: 128)
-        Mutations.run(seeds, count: Mutations.count, seed: 0x9_2_6) { bytes in
+        await Mutations.run(seeds, count: Mutations.count, seed: 0x9_2_6) { bytes in
             var parser = EventStreamParser(limits: limits)
             var buffer = ReceiveBuffer(capacity: 16)
             buffer.append(bytes)
