@@ -69,6 +69,11 @@ package struct EventStreamConnection: ProtocolCore {
     /// What the server has set; nil if it has not.
     package var reconnectionTime: Duration? { parser.reconnectionTime }
 
+    /// Tells the core that its driver has stopped reading, or goes on.
+    package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
+        http.holdReading(isHeld, at: now)
+    }
+
     /// Ends the stream.
     package mutating func close() {
         http.close()

@@ -36,6 +36,7 @@ package struct HTTPClientConnection: ProtocolCore {
     /// How long the peer may send nothing while a response is under way; nil for any time.
     private let idleTimeout: Duration?
     private var lastReceived = WireInstant.zero
+    private var isReadingHeld = false
 
     /// The bytes that wait to leave.
     package var outbound = ByteWriter()
@@ -82,6 +83,12 @@ package struct HTTPClientConnection: ProtocolCore {
         finish(.closed)
     }
 
+    /// Tells the core that its driver has stopped reading, or goes on: what is not read is no silence.
+    package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
+        isReadingHeld = isHeld
+        lastReceived = now
+    }
+
     // MARK: ProtocolCore
 
     package var isFinished: Bool {
@@ -103,7 +110,7 @@ package struct HTTPClientConnection: ProtocolCore {
     package var deadline: WireInstant? {
         switch state {
         case .awaiting(_, let deadline): deadline
-        case .receiving: idleTimeout.map { lastReceived.advanced(by: $0) }
+        case .receiving: isReadingHeld ? nil : idleTimeout.map { lastReceived.advanced(by: $0) }
         case .idle, .finished: nil
         }
     }

@@ -186,7 +186,7 @@ final class HTTPExchange: Sendable {
             state.decoder = nil
             state.hasAnswered = false
         }
-        log(.outbound, "\(plan.method) \(plan.target.target)", plan.body.count)
+        log(.outbound, plan.description, plan.body.count)
         let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in

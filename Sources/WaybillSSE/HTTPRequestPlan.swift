@@ -78,3 +78,11 @@ struct HTTPRequestPlan: Sendable {
         return plan
     }
 }
+
+extension HTTPRequestPlan: CustomStringConvertible {
+    /// Method and path; never the query, in which tokens travel, nor fields or body.
+    var description: String {
+        let path = target.target.prefix { $0 != "?" }
+        return "\(method) \(path)" + (path.count < target.target.count ? "?…" : "")
+    }
+}

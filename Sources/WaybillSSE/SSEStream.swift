@@ -127,6 +127,7 @@ final class SSEStream: Sendable {
             state.isReading = isReading
             return state.driver
         }
+        driver?.withCore { core, now in core.holdReading(!isReading, at: now) }
         driver?.setReading(isReading)
     }
 
@@ -304,8 +305,11 @@ final class SSEStream: Sendable {
             driver.close()
             throw CancellationError()
         }
-        if !isReading { driver.setReading(false) }
-        log(.outbound, "\(plan.method) \(plan.target.target)")
+        if !isReading {
+            driver.withCore { core, now in core.holdReading(true, at: now) }
+            driver.setReading(false)
+        }
+        log(.outbound, plan.description)
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
                 try core.request(
