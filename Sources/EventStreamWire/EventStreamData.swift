@@ -1,34 +1,77 @@
 import WireCore
 
-/// The data of the event under way: a slice as long as it is one line, gathered when there are more.
+/// The data of the event under way: where it lies in the buffer as long as it is one line, gathered when there
+/// are more.
 struct EventStreamData: Sendable {
-    private var first: ByteSlice?
-    private var isGathering = false
+    private enum State: Sendable {
+        /// No data field yet, so that there is nothing to dispatch.
+        case none
+        /// One line, at this place of the buffer; as long as nothing is taken off its front.
+        case placed(start: Int, count: Int)
+        /// One line, from a buffer of before.
+        case kept(ByteSlice)
+        /// Several lines.
+        case gathered
+    }
+
+    private var state = State.none
     private var gathered = ByteWriter(capacity: 0)
 
     /// Adds the value of a data field.
-    mutating func append(_ line: ByteSlice, limit: Int) throws(EventStreamViolation) {
-        guard let first else {
+    /// - Parameters:
+    ///   - line: The value.
+    ///   - start: Where it begins in `bytes`.
+    ///   - bytes: All that waits in the buffer.
+    ///   - limit: How much data there may be.
+    mutating func append(
+        _ line: UnsafeRawBufferPointer,
+        at start: Int,
+        in bytes: UnsafeRawBufferPointer,
+        limit: Int
+    ) throws(EventStreamViolation) {
+        if case .none = state {
             guard line.count <= limit else { throw .eventTooLong(maximum: limit) }
-            self.first = line
+            state = .placed(start: start, count: line.count)
             return
         }
-        let before = isGathering ? gathered.count : first.count
+        let before =
+            switch state {
+            case .none: 0
+            case .placed(_, let count): count
+            case .kept(let slice): slice.count
+            case .gathered: gathered.count
+            }
         guard before + 1 + line.count <= limit else { throw .eventTooLong(maximum: limit) }
-        if !isGathering {
-            isGathering = true
-            first.withUnsafeBytes { gathered.append($0) }
+        switch state {
+        case .placed(let start, let count):
+            gathered.append(UnsafeRawBufferPointer(rebasing: bytes[start..<start + count]))
+        case .kept(let slice): slice.withUnsafeBytes { gathered.append($0) }
+        case .none, .gathered: break
         }
+        state = .gathered
         gathered.append(UInt8(ascii: "\n"))
-        line.withUnsafeBytes { gathered.append($0) }
+        gathered.append(line)
+    }
+
+    /// Holds what lies in the buffer, because something is about to be taken off its front.
+    mutating func keep(_ buffer: ReceiveBuffer) {
+        guard case .placed(let start, let count) = state else { return }
+        state = .kept(buffer.slice(at: start, count: count))
     }
 
     /// Takes the data; nil when there was no data field, so that there is nothing to dispatch.
-    mutating func take() -> ByteSlice? {
-        guard let first else { return nil }
-        self.first = nil
-        guard isGathering else { return first }
-        isGathering = false
-        return gathered.takeSlice()
+    mutating func take(_ buffer: ReceiveBuffer) -> ByteSlice? {
+        switch state {
+        case .none: return nil
+        case .placed(let start, let count):
+            state = .none
+            return buffer.slice(at: start, count: count)
+        case .kept(let slice):
+            state = .none
+            return slice
+        case .gathered:
+            state = .none
+            return gathered.takeSlice()
+        }
     }
 }

@@ -9,7 +9,14 @@ enum EventStreamField {
     /// - Parameter line: A line, not empty, without its end.
     /// - Returns: The field, and where its value begins: behind the colon and one space.
     static func read(_ line: UnsafeRawBufferPointer) -> (field: EventStreamField, valueStart: Int) {
-        switch line[0] {
+        // The most common one at once; in bounds: more than four bytes are there.
+        if line.count > 4,
+            UInt32(littleEndian: line.loadUnaligned(as: UInt32.self)) == dataLetters,
+            line[4] == UInt8(ascii: ":")
+        {
+            return (.data, line.count > 5 && line[5] == UInt8(ascii: " ") ? 6 : 5)
+        }
+        return switch line[0] {
         case UInt8(ascii: "d"): value(of: .data, "data", line)
         case UInt8(ascii: "e"): value(of: .event, "event", line)
         case UInt8(ascii: "i"): value(of: .id, "id", line)
@@ -17,6 +24,9 @@ enum EventStreamField {
         default: (.other, line.count)
         }
     }
+
+    /// The letters `data`, the first one lowest.
+    private static let dataLetters: UInt32 = 0x6174_6164
 
     private static func value(
         of field: EventStreamField,

@@ -57,22 +57,41 @@ package struct EventStreamParser: Sendable {
         if isAtStart {
             guard skipByteOrderMark(&buffer) else { return nil }
         }
+        var cursor = 0
+        let event = try buffer.withUnsafeBytes { bytes throws(EventStreamViolation) in
+            try readEvent(bytes, of: buffer, from: &cursor)
+        }
+        data.keep(buffer)
+        buffer.consume(cursor)
+        return event
+    }
+
+    /// Reads lines up to the end of an event.
+    ///
+    /// - Parameters:
+    ///   - bytes: All that waits in the buffer.
+    ///   - buffer: The buffer itself, for slices of it.
+    ///   - cursor: How much has been read; moved on.
+    private mutating func readEvent(
+        _ bytes: UnsafeRawBufferPointer,
+        of buffer: ReceiveBuffer,
+        from cursor: inout Int
+    ) throws(EventStreamViolation) -> EventStreamEvent? {
         while true {
             if mayContinueLineEnd {
-                guard buffer.count > 0 else { return nil }
+                guard cursor < bytes.count else { return nil }
                 mayContinueLineEnd = false
-                if buffer.withUnsafeBytes({ $0[0] }) == Self.lineFeed { buffer.consume(1) }
+                if bytes[cursor] == Self.lineFeed { cursor += 1 }
             }
-            guard let length = try lineLength(buffer) else { return nil }
+            guard let end = try lineEnd(bytes, from: cursor) else { return nil }
             scanned = 0
-            let end = buffer.withUnsafeBytes { $0[length] }
-            mayContinueLineEnd = end == Self.carriageReturn
-            if length == 0 {
-                buffer.consume(1)
-                if let event = dispatch() { return event }
-            } else {
-                try process(buffer, length)
-                buffer.consume(length + 1)
+            mayContinueLineEnd = bytes[end] == Self.carriageReturn
+            let start = cursor
+            cursor = end + 1
+            if end > start {
+                try process(bytes, start, end)
+            } else if let event = dispatch(buffer) {
+                return event
             }
         }
     }
@@ -94,12 +113,13 @@ package struct EventStreamParser: Sendable {
 
     // MARK: Lines
 
-    /// The length of the line at the front; nil when its end is not there yet.
-    private mutating func lineLength(
-        _ buffer: ReceiveBuffer
+    /// Where the line that begins at `start` ends; nil when its end is not there yet.
+    private mutating func lineEnd(
+        _ bytes: UnsafeRawBufferPointer,
+        from start: Int
     ) throws(EventStreamViolation) -> Int? {
-        let found = buffer.withUnsafeBytes { LineEnd.firstIndex(in: $0, from: scanned) }
-        scanned = found ?? buffer.count
+        let found = LineEnd.firstIndex(in: bytes, from: start + scanned)
+        scanned = (found ?? bytes.count) - start
         guard scanned <= limits.lineByteCount else {
             throw .lineTooLong(maximum: limits.lineByteCount)
         }
@@ -108,50 +128,45 @@ package struct EventStreamParser: Sendable {
 
     /// Does what a line says (HTML Standard, 9.2.6: "process the field").
     private mutating func process(
-        _ buffer: ReceiveBuffer,
-        _ length: Int
+        _ bytes: UnsafeRawBufferPointer,
+        _ start: Int,
+        _ end: Int
     ) throws(EventStreamViolation) {
-        let (field, start) = buffer.withUnsafeBytes { bytes in
-            EventStreamField.read(UnsafeRawBufferPointer(rebasing: bytes[..<length]))
-        }
+        let line = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+        let (field, valueStart) = EventStreamField.read(line)
+        let value = UnsafeRawBufferPointer(rebasing: line[valueStart...])
         switch field {
         case .data:
             try data.append(
-                buffer.slice(at: start, count: length - start),
+                value,
+                at: start + valueStart,
+                in: bytes,
                 limit: limits.eventByteCount
             )
-        case .event: type = text(buffer, start, length)
-        case .id:
-            let hasNull = buffer.withUnsafeBytes { $0[start..<length].contains(0) }
-            if !hasNull { idBuffer = text(buffer, start, length) }
-        case .retry: readRetry(buffer, start, length)
+        case .event: type = String(decoding: value, as: UTF8.self)
+        case .id: if !value.contains(0) { idBuffer = String(decoding: value, as: UTF8.self) }
+        case .retry: readRetry(value)
         case .other: break
         }
     }
 
-    private func text(_ buffer: ReceiveBuffer, _ start: Int, _ end: Int) -> String {
-        buffer.withUnsafeBytes { String(decoding: $0[start..<end], as: UTF8.self) }
-    }
-
     /// ASCII digits alone, at least one; more than fit count as the most.
-    private mutating func readRetry(_ buffer: ReceiveBuffer, _ start: Int, _ end: Int) {
-        let milliseconds: Int64? = buffer.withUnsafeBytes { bytes in
-            guard start < end else { return nil }
-            var number: Int64 = 0
-            for byte in bytes[start..<end] {
-                guard byte &- UInt8(ascii: "0") <= 9 else { return nil }
-                number = min(number &* 10 &+ Int64(byte &- UInt8(ascii: "0")), 1 << 53)
-            }
-            return number
+    private mutating func readRetry(_ digits: UnsafeRawBufferPointer) {
+        guard !digits.isEmpty else { return }
+        var number: Int64 = 0
+        for byte in digits {
+            guard byte &- UInt8(ascii: "0") <= 9 else { return }
+            number = min(number &* 10 &+ Int64(byte &- UInt8(ascii: "0")), 1 << 53)
         }
-        if let milliseconds { reconnectionTime = .milliseconds(milliseconds) }
+        reconnectionTime = .milliseconds(number)
     }
 
     /// Ends a block at its blank line (HTML Standard, 9.2.6: "dispatch the event").
-    private mutating func dispatch() -> EventStreamEvent? {
+    private mutating func dispatch(_ buffer: ReceiveBuffer) -> EventStreamEvent? {
         lastEventID = idBuffer
-        defer { type = "" }
-        guard let data = data.take() else { return nil }
+        let type = type
+        self.type = ""
+        guard let data = data.take(buffer) else { return nil }
         return EventStreamEvent(
             type: type.isEmpty ? "message" : type,
             data: data,

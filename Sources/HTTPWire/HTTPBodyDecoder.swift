@@ -127,6 +127,10 @@ package struct HTTPBodyDecoder: Sendable {
                 guard let size = try chunkSize(&buffer) else { return nil }
                 state = size == 0 ? .trailers : .chunk(left: size)
             case .chunkEnd:
+                if takeLineEnd(&buffer) {
+                    state = .chunkSize
+                    continue
+                }
                 guard let line = try line(&buffer, limit: 2) else { return nil }
                 guard line.isEmpty else { throw .malformedChunk }
                 state = .chunkSize
@@ -169,6 +173,7 @@ package struct HTTPBodyDecoder: Sendable {
 
     /// Reads `size [;extensions] CRLF` (RFC 9112, 7.1); at most 15 digits, so that no sum overflows.
     private func chunkSize(_ buffer: inout ReceiveBuffer) throws(HTTPViolation) -> Int? {
+        if let size = plainChunkSize(&buffer) { return size }
         guard let line = try line(&buffer, limit: Self.chunkLineLimit) else { return nil }
         let digits = line.prefix { Character(Unicode.Scalar($0)).isHexDigit }
         let rest = line.dropFirst(digits.count).drop { $0 == 0x20 || $0 == 0x09 }
@@ -177,6 +182,44 @@ package struct HTTPBodyDecoder: Sendable {
             let size = Int(String(decoding: digits, as: UTF8.self), radix: 16)
         else { throw .malformedChunk }
         return size
+    }
+
+    /// Takes a line that is a size and nothing else, the common one; nil, and nothing taken, for any other.
+    private func plainChunkSize(_ buffer: inout ReceiveBuffer) -> Int? {
+        let found: (size: Int, digits: Int)? = buffer.withUnsafeBytes { bytes in
+            var size = 0
+            var index = 0
+            while index < min(bytes.count, 15) {
+                let byte = bytes[index]
+                let digit: UInt8
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+                case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+                case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
+                case UInt8(ascii: "\r"):
+                    let isWhole =
+                        index > 0 && index + 1 < bytes.count
+                        && bytes[index + 1] == UInt8(ascii: "\n")
+                    return isWhole ? (size, index) : nil
+                default: return nil
+                }
+                size = size << 4 | Int(digit)
+                index += 1
+            }
+            return nil
+        }
+        guard let found else { return nil }
+        buffer.consume(found.digits + 2)
+        return found.size
+    }
+
+    /// Takes a CR LF if it is there.
+    private func takeLineEnd(_ buffer: inout ReceiveBuffer) -> Bool {
+        let isThere = buffer.withUnsafeBytes { bytes in
+            bytes.count >= 2 && bytes[0] == UInt8(ascii: "\r") && bytes[1] == UInt8(ascii: "\n")
+        }
+        if isThere { buffer.consume(2) }
+        return isThere
     }
 
     /// Takes a line without its end; nil when the end is not there yet.

@@ -23,11 +23,13 @@ package struct HTTPClientConnection: ProtocolCore {
     private enum State: Sendable {
         case idle
         case awaiting(method: String, deadline: WireInstant)
-        case receiving(HTTPBodyDecoder, isReusable: Bool)
+        case receiving(isReusable: Bool)
         case finished
     }
 
     private var state = State.idle
+    /// Of the response that is being received.
+    private var body = HTTPBodyDecoder(.length(0))
     private var heads: HTTPHeadDecoder
     private let limits: HTTPHeadLimits
     private var events: [Event] = []
@@ -147,10 +149,8 @@ package struct HTTPClientConnection: ProtocolCore {
             }
             try begin(head, method)
             return true
-        case .receiving(var decoder, let isReusable):
-            let part = try decoder.next(&buffer)
-            state = .receiving(decoder, isReusable: isReusable)
-            guard let part else { return false }
+        case .receiving(let isReusable):
+            guard let part = try body.next(&buffer) else { return false }
             take(part, isReusable: isReusable)
             return true
         }
@@ -168,10 +168,8 @@ package struct HTTPClientConnection: ProtocolCore {
             ? head.headers.contains("connection", member: "keep-alive")
             : !head.headers.contains("connection", member: "close")
         let isReusable = keepsAlive && framing != .untilClose && head.status != 101
-        state = .receiving(
-            HTTPBodyDecoder(framing, trailerLimits: limits),
-            isReusable: isReusable
-        )
+        body = HTTPBodyDecoder(framing, trailerLimits: limits)
+        state = .receiving(isReusable: isReusable)
     }
 
     private mutating func take(_ part: HTTPBodyDecoder.Part, isReusable: Bool) {
@@ -185,9 +183,9 @@ package struct HTTPClientConnection: ProtocolCore {
     }
 
     package mutating func receiveEndOfStream(at now: WireInstant) {
-        guard case .receiving(var decoder, _) = state else { return finish(.endOfStream) }
+        guard case .receiving = state else { return finish(.endOfStream) }
         do throws(HTTPViolation) {
-            if let part = try decoder.receiveEndOfStream() { take(part, isReusable: false) }
+            if let part = try body.receiveEndOfStream() { take(part, isReusable: false) }
             finish(.endOfStream)
         } catch {
             finish(.violation(error))

@@ -13,11 +13,10 @@ enum SSEMapping {
             body: Payload(event.text),
             id: event.lastEventID.isEmpty ? nil : Message.ID(.text(event.lastEventID))
         )
-        if event.type != "message" {
-            var details = Message.Details()
-            details.eventType = event.type
-            message.details = details
-        }
+        guard event.type != "message" else { return message }
+        var details = Message.Details()
+        details.eventType = event.type
+        message.details = details
         return message
     }
 

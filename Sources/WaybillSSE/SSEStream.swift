@@ -350,6 +350,7 @@ final class SSEStream: Sendable {
         _ over: Promise<EventStreamClosure>
     ) {
         var batch: [Message] = []
+        batch.reserveCapacity(events.count)
         for event in events {
             switch event {
             case .opened(let head):

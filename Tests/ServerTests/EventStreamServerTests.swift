@@ -128,6 +128,17 @@ struct EventStreamServerTests {
         await client.transport.shutdown()
     }
 
+    @Test("A server that is busy is asked again when it says")
+    func busy() async throws {
+        let client = try EventStreamClient("EVENTSOURCE_RAW")
+        let start = ContinuousClock().now
+        let key = UInt64.random(in: 0 ... .max)
+        #expect(try await client.texts("/busy?key=\(key)") == ["1", "2"])
+        // Of itself it would have waited for 0.2 seconds at the most.
+        #expect(ContinuousClock().now - start >= .seconds(1))
+        await client.transport.shutdown()
+    }
+
     @Test("A line or an event of 1 GiB ends the stream in bounded memory, after what came before")
     func endless() async throws {
         for what in ["line", "event"] {

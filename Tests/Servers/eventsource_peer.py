@@ -19,6 +19,8 @@ the libraries with CR LF at the ends of lines and with comments in between. Our 
                                          CR LF (line-end), in a chunk's size, in the CR LF behind a chunk
                                          (chunk-end), in its data; asked again from there, the next one; then 204
     /framed?how=F                        three events: length, chunked (with extensions and trailers), or close
+    /busy?key=K                          one event; asked again from there with the same key, first 503 with
+                                         Retry-After: 1, then another event; then 204
     /stall                               an event, and then nothing; asked again, another, and 204
     /line?bytes=N  /event?bytes=N        a line of N bytes without an end; an event of lines without an end
     /comments?bytes=N                    comments of N bytes altogether, then an event
@@ -122,6 +124,7 @@ class Peer:
     def __init__(self, port):
         self.port = port
         self.children = {}
+        self.turned_away = set()
 
     def start(self, name):
         port = self.port + list(SERVERS).index(name)
@@ -238,6 +241,16 @@ class Peer:
         else:
             writer.write(HEAD + b"Connection: close\r\n\r\n" + events)
         await writer.drain()
+
+    async def do_busy(self, writer, query, last_id, body):
+        if last_id == "2":
+            return await self.status(writer, "204 No Content")
+        if last_id == "1" and query["key"] not in self.turned_away:
+            self.turned_away.add(query["key"])
+            writer.write(b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+            return await writer.drain()
+        number = b"2" if last_id else b"1"
+        await self.write_chunks(writer, b"id: %b\ndata: %b\n\n" % (number, number), b"0\r\n\r\n")
 
     async def do_stall(self, writer, query, last_id, body):
         if last_id == "2":
