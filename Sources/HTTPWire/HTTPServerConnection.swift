@@ -79,7 +79,7 @@ package struct HTTPServerConnection: ProtocolCore {
     /// - Throws: `HTTPResponseError`; nothing was written then.
     package mutating func respond(
         _ head: HTTPResponseHead,
-        body: some WireBytes = [UInt8](),
+        body: some WireBytes = [],
         at now: WireInstant
     ) throws(HTTPResponseError) {
         guard case .answering(let request) = state else { throw .notAsked }
@@ -247,7 +247,9 @@ package struct HTTPServerConnection: ProtocolCore {
 
     private mutating func begin(_ head: HTTPRequestHead) throws(HTTPViolation) {
         // Exactly one, so that nobody in between reads another (RFC 9112, 3.2).
-        guard head.isVersion1_0 || head.headers.all("host").count == 1 else { throw .malformedField }
+        guard head.isVersion1_0 || head.headers.all("host").count == 1 else {
+            throw .malformedField
+        }
         let framing = try HTTPBodyFraming(head)
         if case .length(let length) = framing, length > limits.bodyByteCount {
             _ = tooLarge()

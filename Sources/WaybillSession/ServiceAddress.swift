@@ -80,7 +80,8 @@ package struct ServiceAddress: Hashable, Sendable {
         }
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         // What no name and no address may hold (URL Standard, 3.1).
-        guard host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && !"\"#/<>?@[\\]^|".utf8.contains($0) })
+        guard
+            host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && !"\"#/<>?@[\\]^|".utf8.contains($0) })
         else { throw WaybillError(.invalidEntry, "the URL names no possible host") }
         guard let port = UInt16(exactly: url.port ?? Int(defaultPort)), port > 0 else {
             throw WaybillError(.invalidEntry, "the port of the URL is not between 1 and 65535")

@@ -92,7 +92,8 @@ extension LoopbackBroker {
                 bytes.append(byte)
                 continue
             }
-            guard rest.count >= 2, rest.prefix(2).allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+            guard rest.count >= 2,
+                rest.prefix(2).allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
                 let decoded = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
             else { return nil }
             bytes.append(decoded)
@@ -103,7 +104,8 @@ extension LoopbackBroker {
 
     // MARK: Streams
 
-    private func openStream(_ topic: String, _ head: HTTPRequestHead, _ client: HTTPLoopbackClient) {
+    private func openStream(_ topic: String, _ head: HTTPRequestHead, _ client: HTTPLoopbackClient)
+    {
         guard !faults.refusesSubscriptions.contains(topic) else {
             return respond(.init(403), client)
         }

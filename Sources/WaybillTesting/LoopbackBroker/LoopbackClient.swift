@@ -94,7 +94,11 @@ extension HTTPLoopbackClient {
         withCore { core, now in
             // A client that has gone gets nothing more; what no head can carry becomes a fault of ours.
             do throws(HTTPResponseError) {
-                try core.respond(HTTPResponseHead(status: status, headers: headers), body: body, at: now)
+                try core.respond(
+                    HTTPResponseHead(status: status, headers: headers),
+                    body: body,
+                    at: now
+                )
             } catch {
                 try? core.respond(HTTPResponseHead(status: 500), at: now)
             }
