@@ -1,3 +1,4 @@
+import Waybill
 public import WaybillSSE
 
 /// News as an app with handlers hears them.

@@ -14,8 +14,8 @@ import WireTestSupport
     }
 
     private func encode(
-        _ type: String = "message",
         _ data: String,
+        type: String = "message",
         id: String? = nil,
         retry: Duration? = nil
     ) throws -> String {
@@ -34,7 +34,7 @@ import WireTestSupport
     func events() throws {
         #expect(try encode("a") == "data: a\n\n")
         #expect(try encode("") == "data: \n\n")
-        #expect(try encode("note", "a\nb", id: "7") == "id: 7\nevent: note\ndata: a\ndata: b\n\n")
+        #expect(try encode("a\nb", type: "note", id: "7") == "id: 7\nevent: note\ndata: a\ndata: b\n\n")
         #expect(try encode("a\r\nb\rc\n", id: "") == "id: \ndata: a\ndata: b\ndata: c\ndata: \n\n")
         #expect(try encode("a", retry: .milliseconds(1_500)) == "retry: 1500\ndata: a\n\n")
     }
