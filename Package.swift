@@ -131,7 +131,7 @@ let package = Package(
         ),
         .target(
             name: "EventSourcePort",
-            dependencies: ["WaybillSSE"],
+            dependencies: ["Waybill", "WaybillSSE"],
             path: "Examples/EventSourcePort",
             swiftSettings: settings
         ),

@@ -1,11 +1,12 @@
 import ChatService
 import Waybill
 import WaybillMQTT
+import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
-/// One enum, two protocols: a chat over real MQTT frames, then over real STOMP frames through a WebSocket,
-/// against a broker inside this process; or against a real one with `--url`.
+/// One enum, three protocols: a chat over real MQTT frames, over real STOMP frames through a WebSocket, and
+/// over server-sent events with POST, against a broker inside this process; or against a real one with `--url`.
 @main
 struct Quickstart {
     static func main() async throws {
@@ -18,11 +19,14 @@ struct Quickstart {
         } else {
             let broker = LoopbackBroker()
             try broker.start()
-            for service in [LoopbackBroker.Service.mqtt, .stompOverWebSocket] {
+            for (service, wire) in [
+                (LoopbackBroker.Service.mqtt, Options.Wire.mqtt), (.stompOverWebSocket, .stomp),
+                (.eventStream, .eventStream),
+            ] {
                 let url = broker.url(for: service)
                 print("A broker inside this process listens on \(url)\n")
                 var options = options
-                options.speaksMQTT = service == .mqtt
+                options.wire = wire
                 try await chat(over: url, options)
                 print("")
             }
@@ -41,9 +45,12 @@ struct Quickstart {
 
         let room = "lobby-\(UInt32.random(in: 0 ... .max))"
         let heard = try await ada.join(room)
-        let wire = options.speaksMQTT ? "MQTT" : "STOMP"
         try await bob.say("Hello, Ada!", as: "bob", in: room)
-        try await ada.say("Hello, Bob. This came over \(wire).", as: "ada", in: room)
+        try await ada.say(
+            "Hello, Bob. This came over \(options.wire.rawValue).",
+            as: "ada",
+            in: room
+        )
         try await bob.say("Bye.", as: "bob", in: room)
 
         for try await message in heard {
@@ -67,21 +74,38 @@ struct Quickstart {
         let logger = ClosureWireLogger { record in
             print("\(name) \(record)")
         }
-        if options.speaksMQTT {
+        let transport: any Transport
+        var provider: Provider<ChatEntry>
+        switch options.wire {
+        case .mqtt:
             var configuration = MQTTConfiguration(version: options.version)
             configuration.wireLogger = logger
-            let transport = try MQTTTransport(url: url, configuration: configuration)
-            let provider = Provider<ChatEntry>(transport: transport)
-            return (ChatService(provider: options.withToken(provider, of: name)), transport)
+            let mqtt = try MQTTTransport(url: url, configuration: configuration)
+            provider = options.withToken(Provider(transport: mqtt), of: name)
+            transport = mqtt
+        case .stomp:
+            var configuration = STOMPConfiguration()
+            configuration.wireLogger = logger
+            configuration.host = options.host
+            configuration.login = options.login
+            configuration.passcode = options.passcode
+            let stomp = try STOMPTransport(url: url, configuration: configuration)
+            provider = Provider(transport: stomp).intercepted(Destinations())
+            provider = options.withToken(provider, of: name)
+            transport = stomp
+        case .eventStream:
+            var configuration = SSEConfiguration()
+            configuration.wireLogger = logger
+            configuration.userName = options.login
+            configuration.password = options.passcode
+            let events = try SSETransport(url: url, configuration: configuration)
+            provider = Provider(transport: events)
+            if let token = options.token, options.login == nil {
+                provider = provider.intercepted(BearerToken(token: token))
+            }
+            transport = events
         }
-        var configuration = STOMPConfiguration()
-        configuration.wireLogger = logger
-        configuration.host = options.host
-        configuration.login = options.login
-        configuration.passcode = options.passcode
-        let transport = try STOMPTransport(url: url, configuration: configuration)
-        let provider = Provider<ChatEntry>(transport: transport).intercepted(Destinations())
-        return (ChatService(provider: options.withToken(provider, of: name)), transport)
+        return (ChatService(provider: provider), transport)
     }
 }
 
@@ -96,6 +120,18 @@ private struct Destinations: Interceptor {
     }
 }
 
+/// Puts the token into each request of its own: over HTTP there is no connection that it could belong to.
+private struct BearerToken: Interceptor {
+    let token: String
+
+    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        guard request.topic != nil else { return request }
+        var adapted = request
+        adapted.headers["Authorization"] = "Bearer \(token)"
+        return adapted
+    }
+}
+
 /// What the command line says.
 private struct Options {
     static let usage = """
@@ -104,10 +140,18 @@ private struct Options {
                Quickstart --url ws://HOST:PORT/PATH --mqtt 3.1.1|5
                Quickstart --url stomp://HOST:PORT | ws://HOST:PORT/PATH
                           [--host VIRTUAL-HOST] [--login LOGIN --passcode PASSCODE]
+               Quickstart --url http://HOST:PORT/PATH [--token TOKEN | --login LOGIN --passcode PASSCODE]
         """
 
+    /// What is spoken.
+    enum Wire: String {
+        case mqtt = "MQTT"
+        case stomp = "STOMP"
+        case eventStream = "server-sent events"
+    }
+
     var url: String?
-    var speaksMQTT = true
+    var wire = Wire.mqtt
     var version = MQTTConfiguration.Version.v5
     /// What the token interceptor puts into the password; nil goes without. A broker of one's own may check
     /// it; the one in this process takes any.
@@ -136,7 +180,8 @@ private struct Options {
             }
         }
         if url == nil, token == nil { token = "a-token-that-is-never-printed" }
-        speaksMQTT = statesMQTT || url?.hasPrefix("mqtt") ?? true
+        guard let url, !statesMQTT, !url.hasPrefix("mqtt") else { return }
+        wire = url.hasPrefix("http") ? .eventStream : .stomp
     }
 
     /// The provider with the token interceptor, if there is a token.

@@ -10,6 +10,7 @@ package enum EventStreamEncoder {
     ///   - id: The last event ID from here on; empty for none, nil to leave it as it is.
     ///   - retry: The reconnection time from here on, in whole milliseconds; nil to leave it as it is.
     ///   - writer: Where to.
+    /// - Throws: `EventStreamEncodingError`.
     package static func encode(
         type: String = "message",
         data: some WireBytes,

@@ -31,12 +31,13 @@ public struct MessageRouter<Value: Sendable>: Sendable {
     /// Has no routes yet.
     public init() {}
 
-    /// The same router with a route for events of a type; `message` is the type of those that name none.
+    /// Adds a route for events of a type; `message` is the type of those that name none.
     ///
     /// - Parameters:
     ///   - type: The type; compared exactly.
     ///   - make: Makes the value of what the body is decoded to; `String`, `Data` and `[UInt8]` take the body
     ///     as it is.
+    /// - Returns: The same router with that route behind the others.
     public func event<Body: Decodable & Sendable>(
         _ type: String,
         _ make: @escaping @Sendable (Body) -> Value
@@ -44,11 +45,12 @@ public struct MessageRouter<Value: Sendable>: Sendable {
         adding(make) { ($0.details?.eventType ?? "message") == type }
     }
 
-    /// The same router with a route for topics.
+    /// Adds a route for topics.
     ///
     /// - Parameters:
     ///   - pattern: A topic; `+` as one of its levels means any one, `#` as the last any further ones.
     ///   - make: Makes the value of what the body is decoded to.
+    /// - Returns: The same router with that route behind the others.
     public func topic<Body: Decodable & Sendable>(
         _ pattern: String,
         _ make: @escaping @Sendable (Body) -> Value
@@ -111,11 +113,12 @@ public struct MessageRouter<Value: Sendable>: Sendable {
 }
 
 extension Messages where Element == Message {
-    /// The same messages, each as its route says.
+    /// Gives each message its own type.
     ///
     /// - Parameters:
     ///   - router: The routes.
     ///   - decoders: Who decodes bodies; see ``ProviderConfiguration/decoders``.
+    /// - Returns: The same messages, each as its route says.
     public func routed<Value>(
         by router: MessageRouter<Value>,
         decoders: [any BodyDecoder] = [JSONBodyDecoder()]
