@@ -156,6 +156,7 @@ let package = Package(
             name: "WireTestSupport",
             dependencies: ["WireCore"],
             path: "Tests/WireTestSupport",
+            exclude: ["event-stream-cases.json"],
             swiftSettings: settings
         ),
         tests("WireCoreTests", ["WireCore", "WireTestSupport"]),
@@ -164,8 +165,7 @@ let package = Package(
         tests("WebSocketWireTests", ["WebSocketWire", "HTTPWire", "WireCore", "WireTestSupport"]),
         tests(
             "EventStreamWireTests",
-            ["EventStreamWire", "HTTPWire", "WireCore", "WireTestSupport"],
-            exclude: ["event-stream-cases.json"]
+            ["EventStreamWire", "HTTPWire", "WireCore", "WireTestSupport"]
         ),
         tests("STOMPWireTests", ["STOMPWire", "WireCore", "WireTestSupport"]),
         tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
@@ -196,7 +196,7 @@ let package = Package(
             "WaybillSSETests",
             [
                 "Waybill", "WaybillSSE", "WaybillMQTT", "WaybillSTOMP", "WaybillLink",
-                "WaybillTesting", "HTTPWire", "WireCore",
+                "WaybillTesting", "HTTPWire", "WireCore", "WireTestSupport",
             ]
         ),
         tests(

@@ -6,6 +6,7 @@ import WaybillLink
 import WaybillSSE
 import WaybillTesting
 import WireCore
+import WireTestSupport
 
 @Suite("Event source", .timeLimit(.minutes(1))) struct EventSourceTests {
     /// What the handlers were told, one line each.
@@ -76,27 +77,10 @@ import WireCore
 
     /// The body of a case's only response.
     private func body(_ name: String) throws -> String {
-        struct Collection: Decodable {
-            struct Case: Decodable {
-                struct Response: Decodable {
-                    let body_base64: String
-                }
-
-                let name: String
-                let kind: String
-                let responses: [Response]
-            }
-
-            let cases: [Case]
-        }
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .deletingLastPathComponent()
-            .appendingPathComponent("EventStreamWireTests/event-stream-cases.json")
-        let all = try JSONDecoder().decode(Collection.self, from: Data(contentsOf: file)).cases
-        #expect(all.count { $0.kind == "api" } == 4)
-        let found = try #require(all.first { $0.name == name })
-        let data = Data(base64Encoded: try #require(found.responses.first).body_base64)
-        return String(decoding: try #require(data), as: UTF8.self)
+        let cases = WebPlatformCase.all.filter { $0.kind == "api" }
+        #expect(cases.count == 4)
+        let found = try #require(cases.first { $0.name == name })
+        return String(decoding: try #require(found.responses.first).bytes, as: UTF8.self)
     }
 
     @Test("states-and-close")

@@ -1,0 +1,70 @@
+import HTTPWire
+import Testing
+import Waybill
+import WaybillSSE
+import WaybillTesting
+import WireTestSupport
+
+/// The web platform's cases that are about more than the parser.
+@Suite("Event stream transport: the web platform's cases", .timeLimit(.minutes(1)))
+struct WebPlatformTests {
+    static let cases = WebPlatformCase.all.filter {
+        ["reconnect", "fail-connection", "redirect", "request"].contains($0.kind)
+    }
+
+    @Test("There are cases")
+    func count() {
+        #expect(Self.cases.count == 28)
+    }
+
+    @Test("Each is answered connection by connection, and gives its events", arguments: cases)
+    func webPlatform(row: WebPlatformCase) async throws {
+        // Whoever comes once more is told to stop.
+        let answers = row.responses.map { HTTPServer.Answer.close($0.rawBytes) }
+        let server = HTTPServer(answers + [.close(Say.status(204))])
+        let transport = try server.transport("http://example.com/") {
+            $0.reconnectionTime = .milliseconds(2)
+        }
+        let provider = Provider<StreamEntry>(transport: transport)
+        // Time passes as long as anybody waits.
+        let ticking = Task {
+            while !Task.isCancelled {
+                server.clock.advance(by: .milliseconds(50))
+                await Task.yield()
+            }
+        }
+        defer { ticking.cancel() }
+        if row.kind == "fail-connection" {
+            await #expect(throws: WaybillError.self) {
+                try await provider.messages(.listen("stream"))
+            }
+            #expect(server.requests.count == 1)
+        } else {
+            var events: [WebPlatformCase.Event] = []
+            for try await message in try await provider.messages(.listen("stream")) {
+                events.append(
+                    .init(
+                        type: message.details?.eventType ?? "message",
+                        data: message.text ?? "",
+                        lastEventID: message.id?.description ?? ""
+                    )
+                )
+            }
+            #expect(events == row.events)
+            #expect(server.requests.count >= row.responses.count)
+        }
+        for (response, request) in zip(row.responses, server.requests) {
+            guard let expected = response.request else { continue }
+            let head = request.head
+            if let method = expected.method { #expect(head.method == method) }
+            if let path = expected.path { #expect(head.target == path) }
+            for (name, value) in expected.headers ?? [:] {
+                // Browsers say no-cache; the fetch that the standard describes is no-store.
+                let value = name == "Cache-Control" ? "no-store" : value
+                #expect(head.headers.first(name) == value)
+            }
+            for name in expected.absentHeaders ?? [] { #expect(head.headers.first(name) == nil) }
+        }
+        await transport.shutdown()
+    }
+}
