@@ -156,7 +156,8 @@ final class SSEStream: Sendable {
             }
             if isLast { break }
             failures = outcome.wasOpen ? 0 : failures + 1
-            let delay = outcome.retryAfter ?? self.delay(afterFailures: failures)
+            // A server may ask for more patience, not for less.
+            let delay = max(outcome.retryAfter ?? .zero, self.delay(afterFailures: failures))
             states.report(
                 .waiting(
                     until: .now + delay,
@@ -182,10 +183,15 @@ final class SSEStream: Sendable {
         ended.resolve(.success(()))
     }
 
+    /// The least wait after an attempt that failed: 100 milliseconds.
+    private static let leastPause = Duration.milliseconds(100)
+
     /// The wait before the next attempt: the stream's own time, then doubling with jitter.
     private func delay(afterFailures failures: Int) -> Duration {
-        let base = state.withLock { $0.reconnectionTime } ?? configuration.reconnectionTime
-        guard failures > 0 else { return base }
+        let time = state.withLock { $0.reconnectionTime } ?? configuration.reconnectionTime
+        guard failures > 0 else { return time }
+        // A server that has set no time at all and is gone is not asked without a pause.
+        let base = max(time, Self.leastPause)
         let doubled = base * (1 << min(failures, 16))
         let limit = max(min(doubled, configuration.maximumReconnectionTime), base)
         let spread = (limit - base).wireNanoseconds
