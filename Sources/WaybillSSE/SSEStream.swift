@@ -61,6 +61,12 @@ final class SSEStream: Sendable {
         engine: SSEEngine,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
     ) {
+        // A header that says where to begin is out of date at the next attempt.
+        var plan = plan
+        let stated = plan.headers.first("last-event-id")
+        plan.headers = HTTPHeaders(
+            plan.headers.filter { !HTTPSyntax.areSameName($0.name, "last-event-id") }
+        )
         self.plan = plan
         self.topic = topic
         self.options = options
@@ -69,7 +75,7 @@ final class SSEStream: Sendable {
         configuration = engine.configuration
         environment = engine.environment
         states = engine.states
-        state = Locked(State(lastEventID: options.lastEventID ?? ""))
+        state = Locked(State(lastEventID: options.lastEventID ?? stated ?? ""))
     }
 
     /// Asks for the stream and waits until it is open.

@@ -1,3 +1,4 @@
+import HTTPWire
 import Testing
 import Waybill
 import WaybillSSE
@@ -54,6 +55,40 @@ struct WaitTests {
         #expect(server.requests.count == 2)
         withExtendedLifetime(messages) {}
         await transport.shutdown()
+    }
+
+    @Test("A header that says where to begin holds for the first attempt alone")
+    func lastEventIDHeader() async throws {
+        let server = HTTPServer([
+            .close(Say.stream("retry: 0\nid: 8\ndata: a\n\n")), .open(Say.stream("data: b\n\n")),
+        ])
+        let transport = try server.transport { $0.headers = ["last-event-id": "7"] }
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        var iterator = messages.makeAsyncIterator()
+        for text in ["a", "b"] { #expect(try await iterator.next()?.text == text) }
+        #expect(server.requests.map { $0.head.headers.all("last-event-id") } == [["7"], ["8"]])
+        await transport.shutdown()
+    }
+
+    @Test("Headers of the configuration are checked as an entry's are")
+    func configuredHeaders() async throws {
+        for headers: Headers in [["Host": "x"], ["A": "b\r\nc"], ["content-length": "1"]] {
+            let server = HTTPServer([])
+            let transport = try server.transport { $0.headers = headers }
+            let provider = Provider<StreamEntry>(transport: transport)
+            for body in [
+                { _ = try await provider.messages(.listen()) },
+                { try await provider.request(.post(.text("x"))) },
+            ] {
+                let error = await #expect(throws: WaybillError.self) { try await body() }
+                #expect(error?.code == .invalidEntry)
+            }
+            #expect(server.endpoints.isEmpty)
+            #expect(throws: WaybillError.self) {
+                try EventSource(url: "http://example.com/", headers: headers)
+            }
+            await transport.shutdown()
+        }
     }
 
     @Test("The state at the end says why, once")
