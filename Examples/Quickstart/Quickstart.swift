@@ -59,6 +59,8 @@ struct Quickstart {
         }
 
         try await ada.leave(room)
+        // Letting go of the messages would have left the room already.
+        withExtendedLifetime(heard) {}
         try await ada.disconnect()
         try await bob.disconnect()
         await adaTransport.shutdown()

@@ -18,36 +18,6 @@ import WireCore
 /// When nobody refers to it any longer, its connection is closed. Handlers are kept as long as the source:
 /// one that refers to it does so weakly.
 public final class EventSource: Sendable {
-    /// How far it is.
-    public enum ReadyState: Hashable, Sendable {
-        /// Asking for the stream, or about to do so again.
-        case connecting
-        /// The server streams events.
-        case open
-        /// Neither; as it is before ``connect(lastEventID:)``.
-        case closed
-    }
-
-    /// An event.
-    public struct Event: Hashable, Sendable {
-        /// Its type; `message` where the server names none.
-        public let type: String
-        /// Its data; lines are joined by line feeds.
-        public let data: String
-        /// The last event ID, of this event or of one before; empty for none.
-        public let lastEventID: String
-    }
-
-    /// How one attempt, or the stream that came of it, ended.
-    public struct Completion: Sendable {
-        /// The status of the server's answer; nil when there was none.
-        public let status: Int?
-        /// Whether the stream is asked for again, after the wait; if not, the source is closed.
-        public let willReconnect: Bool
-        /// What went wrong; nil for a stream that has ended as it may, and for 204 (No Content).
-        public let error: WaybillError?
-    }
-
     /// Names a listener, to remove it.
     public struct ListenerToken: Hashable, Sendable {
         fileprivate let number: UInt64
@@ -85,7 +55,8 @@ public final class EventSource: Sendable {
     ///   - headers: Further fields of each request, such as an `Authorization`; they win over the
     ///     configuration's.
     ///   - configuration: How it behaves.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL, and for headers that
+    ///   cannot be sent.
     public convenience init(
         url: URL,
         headers: Headers = [:],
@@ -100,7 +71,8 @@ public final class EventSource: Sendable {
     ///   - url: As text; see ``init(url:headers:configuration:)-(URL,_,_)``.
     ///   - headers: Further fields of each request.
     ///   - configuration: How it behaves.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL, and for headers that
+    ///   cannot be sent.
     public convenience init(
         url: String,
         headers: Headers = [:],
@@ -128,6 +100,7 @@ public final class EventSource: Sendable {
         for header in configuration.headers where !stated.contains(header.name.lowercased()) {
             merged.append(name: header.name, value: header.value)
         }
+        try HTTPRequestPlan.check(merged)
         configuration.headers = merged
         self.configuration = configuration
     }
@@ -206,7 +179,7 @@ public final class EventSource: Sendable {
         let engine = SSEEngine(base: base, configuration: configuration, environment: environment)
         var options = SubscribeOptions()
         options.lastEventID = lastEventID
-        // A subscription without a topic, a body and headers is refused for nothing.
+        // There is nothing to refuse in such a subscription: headers were checked in `init`.
         guard let messages = try? engine.listen(Request(topic: nil, command: .subscribe(options)))
         else { return disconnect() }
         let isCurrent = state.withLock { state in

@@ -31,13 +31,17 @@ struct HTTPRequestPlan: Sendable {
         guard HTTPSyntax.isToken(method) else {
             throw WaybillError(.invalidEntry, "the method is not a token").about(request)
         }
-        for header in request.headers
+        do { try check(request.headers) } catch { throw error.about(request) }
+    }
+
+    /// Refuses headers that cannot be sent, or that this side writes itself.
+    static func check(_ headers: Headers) throws(WaybillError) {
+        for header in headers
         where reserved.contains(where: { HTTPSyntax.areSameName($0, header.name) }) {
             throw WaybillError(.invalidEntry, "the header \(header.name) is not an entry's to set")
-                .about(request)
         }
-        do { try HTTPHeaders(request.headers).check() } catch {
-            throw WaybillError(.invalidEntry, "this cannot be sent: \(error)").about(request)
+        do { try HTTPHeaders(headers).check() } catch {
+            throw WaybillError(.invalidEntry, "this cannot be sent: \(error)")
         }
     }
 

@@ -76,6 +76,7 @@ final class SSEEngine: Sendable {
         }
         let method = options.method ?? "POST"
         try HTTPRequestPlan.check(request, method)
+        try HTTPRequestPlan.check(configuration.headers)
         let plan = HTTPRequestPlan(
             method: method,
             target: try base.appending(request.topic),
@@ -138,6 +139,7 @@ final class SSEEngine: Sendable {
         else { throw unsupported("such options of a subscription", request) }
         let method = options.method ?? (request.body.isEmpty ? "GET" : "POST")
         try HTTPRequestPlan.check(request, method)
+        try HTTPRequestPlan.check(configuration.headers)
         let plan = HTTPRequestPlan(
             method: method,
             target: try base.appending(request.topic),

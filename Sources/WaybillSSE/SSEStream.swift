@@ -61,6 +61,12 @@ final class SSEStream: Sendable {
         engine: SSEEngine,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
     ) {
+        // A header that says where to begin is out of date at the next attempt.
+        var plan = plan
+        let stated = plan.headers.first("last-event-id")
+        plan.headers = HTTPHeaders(
+            plan.headers.filter { !HTTPSyntax.areSameName($0.name, "last-event-id") }
+        )
         self.plan = plan
         self.topic = topic
         self.options = options
@@ -69,7 +75,7 @@ final class SSEStream: Sendable {
         configuration = engine.configuration
         environment = engine.environment
         states = engine.states
-        state = Locked(State(lastEventID: options.lastEventID ?? ""))
+        state = Locked(State(lastEventID: options.lastEventID ?? stated ?? ""))
     }
 
     /// Asks for the stream and waits until it is open.
@@ -157,7 +163,8 @@ final class SSEStream: Sendable {
             }
             if isLast { break }
             failures = outcome.wasOpen ? 0 : failures + 1
-            let delay = outcome.retryAfter ?? self.delay(afterFailures: failures)
+            // A server may ask for more patience, not for less.
+            let delay = max(outcome.retryAfter ?? .zero, self.delay(afterFailures: failures))
             states.report(
                 .waiting(
                     until: .now + delay,
@@ -183,10 +190,15 @@ final class SSEStream: Sendable {
         ended.resolve(.success(()))
     }
 
+    /// The least wait after an attempt that failed: 100 milliseconds.
+    private static let leastPause = Duration.milliseconds(100)
+
     /// The wait before the next attempt: the stream's own time, then doubling with jitter.
     private func delay(afterFailures failures: Int) -> Duration {
-        let base = state.withLock { $0.reconnectionTime } ?? configuration.reconnectionTime
-        guard failures > 0 else { return base }
+        let time = state.withLock { $0.reconnectionTime } ?? configuration.reconnectionTime
+        guard failures > 0 else { return time }
+        // A server that has set no time at all and is gone is not asked without a pause.
+        let base = max(time, Self.leastPause)
         let doubled = base * (1 << min(failures, 16))
         let limit = max(min(doubled, configuration.maximumReconnectionTime), base)
         let spread = (limit - base).wireNanoseconds

@@ -34,9 +34,8 @@ import WireTestSupport
     func events() throws {
         #expect(try encode("a") == "data: a\n\n")
         #expect(try encode("") == "data: \n\n")
-        #expect(
-            try encode("a\nb", type: "note", id: "7") == "id: 7\nevent: note\ndata: a\ndata: b\n\n"
-        )
+        let note = try encode("a\nb", type: "note", id: "7")
+        #expect(note == "id: 7\nevent: note\ndata: a\ndata: b\n\n")
         #expect(try encode("a\r\nb\rc\n", id: "") == "id: \ndata: a\ndata: b\ndata: c\ndata: \n\n")
         #expect(try encode("a", retry: .milliseconds(1_500)) == "retry: 1500\ndata: a\n\n")
     }

@@ -1,6 +1,7 @@
 import HTTPWire
 import Testing
 import WireCore
+import WireTestSupport
 
 /// The server's end of a connection (RFC 9112).
 @Suite("HTTP server connection") struct ServerConnectionTests {
@@ -218,6 +219,37 @@ import WireCore
         server.core.advance(to: .zero.advanced(by: .seconds(60)))
         #expect(server.written.hasPrefix("HTTP/1.1 408 "))
         #expect(server.core.isFinished)
+    }
+
+    @Test("Mutated requests are told, refused or waited for; nothing is kept beyond the limits")
+    func mutated() {
+        let seeds = [
+            "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello",
+            "PUT /b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+            "GET /c HTTP/1.1\r\nHost: h\r\n\r\n", "GET /d HTTP/1.0\r\n\r\n",
+        ].map { Array($0.utf8) }
+        var requests = 0
+        var refusals = 0
+        Mutations.run(seeds, count: Mutations.count, seed: 7) { bytes in
+            var core = HTTPServerConnection(
+                limits: .init(head: HTTPHeadLimits(byteCount: 256), bodyByteCount: 16),
+                requestTimeout: .seconds(10),
+                at: .zero
+            )
+            var buffer = ReceiveBuffer()
+            buffer.append(bytes)
+            core.receive(&buffer, at: .zero)
+            for event in core.takeEvents() {
+                switch event {
+                case .request(_, let body):
+                    requests += 1
+                    #expect(body.count <= 16)
+                    try? core.respond(HTTPResponseHead(status: 200), at: .zero)
+                case .closed: refusals += 1
+                }
+            }
+        }
+        #expect(requests > Mutations.count / 20 && refusals > Mutations.count / 20)
     }
 
     @Test("What comes before an answer is bounded")

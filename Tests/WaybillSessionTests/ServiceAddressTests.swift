@@ -79,7 +79,8 @@ import WaybillSession
             ("mqtt://h:x", "invalidEntry"), ("mqtt://[::1", "invalidEntry"),
             ("mqtt://h/path", "invalidEntry"), ("mqtt://h//", "invalidEntry"),
             ("ws://", "invalidEntry"), ("ws:///p", "invalidEntry"), ("ws://h:0/", "invalidEntry"),
-            ("ws://h/p#f", "invalidEntry"),
+            ("ws://h/p#f", "invalidEntry"), ("ws://a b/", "invalidEntry"),
+            ("ws://a%20b/", "invalidEntry"), ("ws://a%2Fb/", "invalidEntry"),
             ("mqtts://h", "unsupported"), ("http://h", "unsupported"),
             ("mailto:a@b", "unsupported"),
         ]

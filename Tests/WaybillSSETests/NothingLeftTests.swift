@@ -1,0 +1,103 @@
+#if os(Linux)
+    import Glibc
+    import Testing
+    import Waybill
+    import WaybillLink
+    import WaybillSSE
+    import WaybillTesting
+
+    /// What stays behind after everything was shut down: nothing.
+    ///
+    /// In a process of its own, where no other test has connections open; see `ExitTest`.
+    @Suite("Event stream transport: nothing is left behind") struct NothingLeftTests {
+        @Test("After shutdown there is no thread and no descriptor of ours")
+        func counts() async throws {
+            await #expect(processExitsWith: .success) {
+                // The first round lets the runtime open what it keeps for itself.
+                try await round(isDropped: false)
+                let before = Counts()
+                for number in 0..<20 { try await round(isDropped: number.isMultiple(of: 4)) }
+                let after = Counts()
+                precondition(before.loops == 0 && after.loops == 0, "\(before) became \(after)")
+                precondition(after.descriptors == before.descriptors, "\(before) became \(after)")
+            }
+        }
+
+        @Test("Streams that nobody reads any longer close their connections")
+        func letGo() async throws {
+            let broker = LoopbackBroker()
+            try broker.start()
+            do {
+                let transport = try SSETransport(url: broker.url(for: .eventStream))
+                let provider = Provider<StreamEntry>(transport: transport)
+                let messages = try await provider.messages(.listen())
+                try await provider.request(.post(.text("x")))
+                #expect(broker.connectionCount == 2)
+                withExtendedLifetime(messages) {}
+            }
+            while broker.connectionCount > 0 { await Task.yield() }
+            await broker.stop()
+        }
+    }
+
+    /// A broker, a transport and an event source, used and shut down.
+    private func round(isDropped: Bool) async throws {
+        let broker = LoopbackBroker()
+        try broker.start()
+        let url = broker.url(for: .eventStream)
+        let transport = try SSETransport(url: url)
+        let provider = Provider<StreamEntry>(transport: transport)
+        let messages = try await provider.messages(.listen())
+        let source = try EventSource(url: "\(url)/events")
+        let (events, event) = AsyncStream.makeStream(of: String.self)
+        source.onOpen { event.yield("open") }
+        source.onMessage { event.yield($0.data) }
+        source.connect()
+        for await line in events where line == "open" { break }
+        precondition(Counts().loops == 1, "the loop's thread is not seen")
+        try await provider.request(.post(.text("x"), to: "events"))
+        var iterator: Messages<Message>.AsyncIterator? = messages.makeAsyncIterator()
+        _ = try await iterator?.next()
+        iterator = nil
+        for await line in events where line == "x" { break }
+        if isDropped { broker.dropConnections() }
+        await source.shutdown()
+        await transport.shutdown()
+        await broker.stop()
+        let refused = try SSETransport(url: url)
+        _ = try? await Provider<StreamEntry>(transport: refused).messages(.listen())
+        await refused.shutdown()
+    }
+
+    private let loopThreadName = EventLoop.threadName
+
+    private struct Counts {
+        let descriptors: Int
+        /// Threads of the event loop, by their name.
+        let loops: Int
+
+        init() {
+            descriptors = Self.entries(of: "/proc/self/fd").count
+            loops = Self.entries(of: "/proc/self/task").count { task in
+                guard let file = fopen("/proc/self/task/\(task)/comm", "r") else { return false }
+                defer { fclose(file) }
+                var name = [UInt8](repeating: 0, count: 64)
+                let count = fread(&name, 1, 63, file)
+                return String(decoding: name.prefix(count), as: UTF8.self).contains(loopThreadName)
+            }
+        }
+
+        private static func entries(of folder: String) -> [String] {
+            guard let directory = opendir(folder) else { return [] }
+            defer { closedir(directory) }
+            var names: [String] = []
+            while let entry = readdir(directory) {
+                let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                    pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                }
+                if !name.hasPrefix(".") { names.append(name) }
+            }
+            return names
+        }
+    }
+#endif

@@ -1,0 +1,115 @@
+import HTTPWire
+import Testing
+import Waybill
+import WaybillSSE
+import WaybillTesting
+
+@Suite("Event stream transport: waits and ends", .timeLimit(.minutes(1)))
+struct WaitTests {
+    /// Waits until a state of the kind wanted is reported.
+    private func state(
+        _ states: inout ConnectionStates.AsyncIterator,
+        where isWanted: (ConnectionState) -> Bool
+    ) async {
+        while let state = await states.next(), !isWanted(state) {}
+    }
+
+    private func isWaiting(_ state: ConnectionState) -> Bool {
+        if case .waiting = state { true } else { false }
+    }
+
+    @Test("A server that has set no time at all and is gone is asked again after a pause")
+    func zeroTime() async throws {
+        let server = HTTPServer([
+            .close(Say.stream("retry: 0\ndata: a\n\n")), .refuse, .open(Say.stream("data: b\n\n")),
+        ])
+        let transport = try server.transport()
+        var states = transport.states.makeAsyncIterator()
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        await state(&states, where: isWaiting)
+        await state(&states, where: isWaiting)
+        for _ in 0..<100 { await Task.yield() }
+        #expect(server.endpoints.count == 2)
+        while server.endpoints.count < 3 {
+            server.clock.advance(by: .milliseconds(10))
+            await Task.yield()
+        }
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "a")
+        #expect(try await iterator.next()?.text == "b")
+        await transport.shutdown()
+    }
+
+    @Test("Retry-After asks for more patience, never for less")
+    func retryAfterZero() async throws {
+        let server = HTTPServer([
+            .close(Say.stream("retry: 0\ndata: a\n\n")),
+            .close(Say.status(503, "Retry-After: 0\r\n")), .open(Say.stream("")),
+        ])
+        let transport = try server.transport()
+        var states = transport.states.makeAsyncIterator()
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        await state(&states, where: isWaiting)
+        await state(&states, where: isWaiting)
+        for _ in 0..<100 { await Task.yield() }
+        #expect(server.requests.count == 2)
+        withExtendedLifetime(messages) {}
+        await transport.shutdown()
+    }
+
+    @Test("A header that says where to begin holds for the first attempt alone")
+    func lastEventIDHeader() async throws {
+        let server = HTTPServer([
+            .close(Say.stream("retry: 0\nid: 8\ndata: a\n\n")), .open(Say.stream("data: b\n\n")),
+        ])
+        let transport = try server.transport { $0.headers = ["last-event-id": "7"] }
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        var iterator = messages.makeAsyncIterator()
+        for text in ["a", "b"] { #expect(try await iterator.next()?.text == text) }
+        #expect(server.requests.map { $0.head.headers.all("last-event-id") } == [["7"], ["8"]])
+        await transport.shutdown()
+    }
+
+    @Test("Headers of the configuration are checked as an entry's are")
+    func configuredHeaders() async throws {
+        for headers: Headers in [["Host": "x"], ["A": "b\r\nc"], ["content-length": "1"]] {
+            let server = HTTPServer([])
+            let transport = try server.transport { $0.headers = headers }
+            let provider = Provider<StreamEntry>(transport: transport)
+            for body in [
+                { _ = try await provider.messages(.listen()) },
+                { try await provider.request(.post(.text("x"))) },
+            ] {
+                let error = await #expect(throws: WaybillError.self) { try await body() }
+                #expect(error?.code == .invalidEntry)
+            }
+            #expect(server.endpoints.isEmpty)
+            #expect(throws: WaybillError.self) {
+                try EventSource(url: "http://example.com/", headers: headers)
+            }
+            await transport.shutdown()
+        }
+    }
+
+    @Test("The state at the end says why, once")
+    func cause() async throws {
+        let server = HTTPServer([
+            .close(Say.stream("retry: 0\ndata: a\n\n")), .close(Say.status(404)),
+        ])
+        let transport = try server.transport()
+        var states = transport.states.makeAsyncIterator()
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        let error = await #expect(throws: WaybillError.self) { for try await _ in messages {} }
+        #expect(error?.code == .rejected)
+        await transport.shutdown()
+        var causes: [WaybillError.Code?] = []
+        while causes.isEmpty, let state = await states.next() {
+            if case .disconnected(let cause) = state { causes.append(cause?.code) }
+        }
+        #expect(causes == [.rejected])
+        #expect("\(transport.states.current)".hasPrefix("disconnected"))
+        if case .disconnected(let cause) = transport.states.current {
+            #expect(cause?.code == .rejected)
+        }
+    }
+}
