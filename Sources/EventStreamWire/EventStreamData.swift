@@ -23,6 +23,7 @@ struct EventStreamData: Sendable {
     ///   - start: Where it begins in `bytes`.
     ///   - bytes: All that waits in the buffer.
     ///   - limit: How much data there may be.
+    /// - Throws: `eventTooLong`.
     mutating func append(
         _ line: UnsafeRawBufferPointer,
         at start: Int,

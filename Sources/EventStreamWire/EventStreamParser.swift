@@ -72,6 +72,8 @@ package struct EventStreamParser: Sendable {
     ///   - bytes: All that waits in the buffer.
     ///   - buffer: The buffer itself, for slices of it.
     ///   - cursor: How much has been read; moved on.
+    /// - Returns: The event, or nil when more bytes are needed.
+    /// - Throws: `EventStreamViolation`.
     private mutating func readEvent(
         _ bytes: UnsafeRawBufferPointer,
         of buffer: ReceiveBuffer,

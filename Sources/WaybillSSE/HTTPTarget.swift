@@ -26,6 +26,7 @@ struct HTTPTarget: Hashable, Sendable {
     /// The target of an entry: its topic behind the path of the base URL, with one slash between.
     ///
     /// - Parameter topic: A path, perhaps with a query, percent-encoded; nil or empty for the base itself.
+    /// - Returns: The target.
     /// - Throws: `invalidEntry` for characters that no target may hold; they are not repaired.
     func appending(_ topic: String?) throws(WaybillError) -> HTTPTarget {
         guard let topic, !topic.isEmpty else { return self }

@@ -193,9 +193,13 @@ public struct SubscribeOptions: Sendable {
     public var asksForReceipt: Bool?
     /// The HTTP method that asks for an event stream; nil for `GET`, or `POST` where the entry has a body.
     public var method: String?
-    /// The types of events wanted; nil for all. Server-sent events only.
+    /// The types of events wanted; nil for all.
+    ///
+    /// Server-sent events only.
     public var eventTypes: Set<String>?
-    /// Where an earlier stream stopped: the id of its last event. Server-sent events only.
+    /// Where an earlier stream stopped: the id of its last event.
+    ///
+    /// Server-sent events only.
     public var lastEventID: String?
     /// How long the peer's acknowledgement may take; nil for the transport's own limit.
     public var timeout: Duration?
