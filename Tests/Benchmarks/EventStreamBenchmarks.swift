@@ -83,7 +83,7 @@ enum EventStreamBenchmarks {
                 }
             }
         }
-        let time = start.nanoseconds(per: events)
+        let time = start.processorNanoseconds(per: events)
         return events == rounds * inStream && bytes == events * size ? time : .infinity
     }
 }

@@ -46,6 +46,11 @@ import WireTestSupport
             .chunked, "A;name=\"x\"\r\n0123456789\r\n00b ; y\r\nabcdefghijk\r\n0\r\n\r\nrest",
             Body(text: "0123456789abcdefghijk", trailers: [:], left: 4)
         ),
+        (
+            .chunked,
+            "aB\r\n\(String(repeating: "x", count: 171))\r\n000000000000001\r\ny\r\n00\r\n\r\n",
+            Body(text: String(repeating: "x", count: 171) + "y", trailers: [:])
+        ),
         (.chunked, "1\na\n0\nX: y\n\n", Body(text: "a", trailers: ["X": "y"])),
     ]
 
@@ -86,7 +91,8 @@ import WireTestSupport
         arguments: [
             ("g\r\n", HTTPViolation.malformedChunk), ("\r\n", .malformedChunk),
             ("-1\r\n", .malformedChunk), ("1 2\r\n", .malformedChunk),
-            ("1000000000000000\r\n", .malformedChunk), ("1\r\nab\r\n", .malformedChunk),
+            ("1000000000000000\r\n", .malformedChunk), ("0000000000000001\r\n", .malformedChunk),
+            ("1\r\nab\r\n", .malformedChunk),
             ("1\r\na\rb", .malformedChunk), ("1;x\u{0}\r\n", .malformedChunk),
             (String(repeating: "1", count: 5_000), .malformedChunk),
             ("0\r\nX\r\n\r\n", .malformedField),
