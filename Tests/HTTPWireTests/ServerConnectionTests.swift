@@ -222,7 +222,7 @@ import WireTestSupport
     }
 
     @Test("Mutated requests are told, refused or waited for; nothing is kept beyond the limits")
-    func mutated() {
+    func mutated() async {
         let seeds = [
             "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello",
             "PUT /b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
@@ -230,7 +230,7 @@ import WireTestSupport
         ].map { Array($0.utf8) }
         var requests = 0
         var refusals = 0
-        Mutations.run(seeds, count: Mutations.count, seed: 7) { bytes in
+        await Mutations.run(seeds, count: Mutations.count, seed: 7) { bytes in
             var core = HTTPServerConnection(
                 limits: .init(head: HTTPHeadLimits(byteCount: 256), bodyByteCount: 16),
                 requestTimeout: .seconds(10),
