@@ -30,4 +30,29 @@ package protocol Dialer: Sendable {
         timeout: Duration,
         timers: any TimerSource
     ) async throws(LinkError) -> any ByteStream
+
+    /// The same dialer with TLS on what it opens.
+    ///
+    /// - Parameter settings: How; the host of each endpoint is the name, unless they have another.
+    /// - Returns: A dialer whose streams are secure, and the peer verified, once they are there.
+    func secured(by settings: TLSSettings) -> any Dialer
+}
+
+extension Dialer {
+    package func secured(by settings: TLSSettings) -> any Dialer {
+        UnavailableDialer(what: "TLS")
+    }
+}
+
+/// Stands where a platform has no dialer.
+struct UnavailableDialer: Dialer {
+    let what: String
+
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        throw .unsupported(what)
+    }
 }

@@ -40,22 +40,9 @@ package struct LinkEnvironment: Sendable {
             () throws(LinkError) in try SharedTimers()
         }
     #else
-        private static let systemDialer = UnavailableDialer()
+        private static let systemDialer = UnavailableDialer(what: "TCP")
         private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
             () throws(LinkError) in throw .unsupported("the link")
         }
     #endif
 }
-
-#if !os(Linux)
-    /// Stands where Network.framework's dialer will.
-    private struct UnavailableDialer: Dialer {
-        func dial(
-            _ endpoint: Endpoint,
-            timeout: Duration,
-            timers: any TimerSource
-        ) async throws(LinkError) -> any ByteStream {
-            throw .unsupported("TCP")
-        }
-    }
-#endif

@@ -33,6 +33,12 @@ package enum LinkError: Error, Hashable, Sendable {
     case webSocketViolation(WebSocketViolation)
     /// The peer gave no sign of life in time.
     case silent
+    /// The stream could not be secured, or the peer ended it for that.
+    case tls(TLSFault)
+    /// The TLS handshake was not done within the time allowed.
+    case tlsTimedOut
+    /// The connection ended without TLS's own end: something may be missing (RFC 8446, 6.1).
+    case truncated
     /// There is no such link on this platform.
     case unsupported(String)
 }
@@ -56,6 +62,9 @@ extension LinkError: CustomStringConvertible {
             "WebSocket closed by the peer: \(code.rawValue) \(reason)"
         case .webSocketViolation(let violation): "the peer broke WebSocket: \(violation)"
         case .silent: "no sign of life from the peer"
+        case .tls(let fault): fault.description
+        case .tlsTimedOut: "the TLS handshake was not done within the time allowed"
+        case .truncated: "connection closed by the peer without an end of TLS"
         case .unsupported(let what): "\(what) is not available on this platform"
         }
     }

@@ -61,7 +61,9 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// Messages of QoS 1 and 2 are held back by the protocol and never dropped.
     public var buffering = BufferPolicy(.dropOldest)
-    /// How a WebSocket is asked for, where the URL says `ws`.
+    /// How the connection is secured, where the URL says `mqtts` or `wss`.
+    public var tls = TLSOptions()
+    /// How a WebSocket is asked for, where the URL says `ws` or `wss`.
     public var webSocket = WebSocketOptions()
     /// Is shown every packet, without secrets.
     public var wireLogger: (any WireLogger)?

@@ -10,7 +10,7 @@ import WireCore
     public import Foundation
 #endif
 
-/// MQTT 3.1.1 and 5 over TCP or WebSocket, as a ``Waybill/Transport``.
+/// MQTT 3.1.1 and 5 over TCP or WebSocket, with or without TLS, as a ``Waybill/Transport``.
 ///
 /// One transport keeps one connection, which all its providers share. It connects when it is asked to,
 /// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
@@ -18,7 +18,8 @@ import WireCore
 public final class MQTTTransport: Transport {
     /// What can be spoken, with the ports of IANA.
     private static let schemes: [ServiceAddress.Scheme] = [
-        .tcp("mqtt", port: 1_883), .http("ws", port: 80),
+        .tcp("mqtt", port: 1_883), .tcp("mqtts", port: 8_883, isSecure: true),
+        .http("ws", port: 80), .http("wss", port: 443, isSecure: true),
     ]
 
     private let engine: MQTTEngine
@@ -26,8 +27,9 @@ public final class MQTTTransport: Transport {
     /// Makes a transport; nothing is connected yet.
     ///
     /// - Parameters:
-    ///   - url: `mqtt://host`, with the port 1883 unless it names another, or `ws://host/path`, with the port
-    ///     80; user name and password in it count where the configuration has none.
+    ///   - url: `mqtt://host` or `mqtts://host`, with the ports 1883 and 8883 unless it names another, or
+    ///     `ws://host/path` or `wss://host/path`, with the ports 80 and 443; user name and password in it count
+    ///     where the configuration has none.
     ///   - configuration: How the transport behaves.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
     public convenience init(
@@ -64,7 +66,7 @@ public final class MQTTTransport: Transport {
         let address = try ServiceAddress(url, for: "MQTT", schemes: Self.schemes)
         configuration.userName = configuration.userName ?? address.userName
         configuration.password = configuration.password ?? address.password
-        var environment = environment
+        var environment = try environment.secured(for: address.scheme, by: configuration.tls)
         if address.scheme.hasPath {
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,

@@ -45,7 +45,7 @@ public final class EventSource: Sendable {
     public let url: URL
     private let base: HTTPTarget
     private let configuration: SSEConfiguration
-    private let environment: LinkEnvironment
+    private let links: HTTPLinks
     private let state = Locked(State())
 
     /// Makes a source; nothing is connected before ``connect(lastEventID:)``.
@@ -91,7 +91,7 @@ public final class EventSource: Sendable {
     ) throws(WaybillError) {
         self.url = url
         base = try HTTPTarget(url)
-        self.environment = environment
+        links = try HTTPLinks(environment, configuration)
         var configuration = configuration
         configuration.userName = configuration.userName ?? base.address.userName
         configuration.password = configuration.password ?? base.address.password
@@ -176,7 +176,7 @@ public final class EventSource: Sendable {
             return (state.lastNumber, state.lastEventID)
         }
         guard let (number, lastEventID) = begun else { return }
-        let engine = SSEEngine(base: base, configuration: configuration, environment: environment)
+        let engine = SSEEngine(base: base, configuration: configuration, links: links)
         var options = SubscribeOptions()
         options.lastEventID = lastEventID
         // There is nothing to refuse in such a subscription: headers were checked in `init`.

@@ -22,12 +22,12 @@ final class HTTPPool: Sendable {
     private static let idleLimit = 4
 
     private let configuration: SSEConfiguration
-    private let environment: LinkEnvironment
+    private let links: HTTPLinks
     private let state = Locked(State())
 
-    init(configuration: SSEConfiguration, environment: LinkEnvironment) {
+    init(configuration: SSEConfiguration, links: HTTPLinks) {
         self.configuration = configuration
-        self.environment = environment
+        self.links = links
     }
 
     /// Makes a request and follows where it leads.
@@ -69,10 +69,7 @@ final class HTTPPool: Sendable {
                 // The server had closed what was kept; a fresh connection knows nothing of that.
             }
         }
-        let link = try await environment.open(
-            plan.target.address.endpoint,
-            within: configuration.connectTimeout
-        )
+        let link = try await links.open(plan.target, within: configuration.connectTimeout)
         let made = HTTPExchange(link, target: plan.target, configuration: configuration)
         return try await use(made, plan, timeout)
     }

@@ -11,7 +11,8 @@ import WaybillSession
 
 /// Where a request goes: an origin, and what is asked of it.
 struct HTTPTarget: Hashable, Sendable {
-    static let schemes: [ServiceAddress.Scheme] = [.http("http", port: 80)]
+    static let schemes: [ServiceAddress.Scheme] = [.http("http", port: 80), secureScheme]
+    static let secureScheme = ServiceAddress.Scheme.http("https", port: 443, isSecure: true)
 
     /// The address of the origin, with the path that a URL has given.
     var address: ServiceAddress

@@ -42,6 +42,9 @@ public struct SSEConfiguration: Sendable {
     /// The most data of an event, and the longest body of a response, in bytes; 1 MiB by default.
     public var maximumEventSize = 1 << 20
 
+    /// How connections are secured, where the URL or a redirect says `https`.
+    public var tls = TLSOptions()
+
     /// What happens when events come faster than they are taken, unless the entry says otherwise: the server
     /// is held back, as every stream has a connection of its own.
     public var buffering = BufferPolicy(.holdBack)

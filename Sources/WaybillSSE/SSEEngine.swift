@@ -19,17 +19,17 @@ final class SSEEngine: Sendable {
     }
 
     let configuration: SSEConfiguration
-    let environment: LinkEnvironment
+    let links: HTTPLinks
     let states = ConnectionStateSource()
     private let base: HTTPTarget
     private let state = Locked(State())
     private let pool: HTTPPool
 
-    init(base: HTTPTarget, configuration: SSEConfiguration, environment: LinkEnvironment) {
+    init(base: HTTPTarget, configuration: SSEConfiguration, links: HTTPLinks) {
         self.base = base
         self.configuration = configuration
-        self.environment = environment
-        pool = HTTPPool(configuration: configuration, environment: environment)
+        self.links = links
+        pool = HTTPPool(configuration: configuration, links: links)
     }
 
     // MARK: Requests

@@ -47,7 +47,7 @@ final class SSEStream: Sendable {
     private let onEnd: @Sendable (WaybillError?) -> Void
 
     private let configuration: SSEConfiguration
-    private let environment: LinkEnvironment
+    private let links: HTTPLinks
     private let states: ConnectionStateSource
     private let state: Locked<State>
     private let opened = Promise<Void>()
@@ -73,7 +73,7 @@ final class SSEStream: Sendable {
         self.announces = announces
         self.onEnd = onEnd
         configuration = engine.configuration
-        environment = engine.environment
+        links = engine.links
         states = engine.states
         state = Locked(State(lastEventID: options.lastEventID ?? stated ?? ""))
     }
@@ -203,13 +203,13 @@ final class SSEStream: Sendable {
         let limit = max(min(doubled, configuration.maximumReconnectionTime), base)
         let spread = (limit - base).wireNanoseconds
         guard spread > 0 else { return base }
-        return base + .nanoseconds(Int64(environment.random() % UInt64(spread)))
+        return base + .nanoseconds(Int64(links.plain.random() % UInt64(spread)))
     }
 
     /// - Returns: Whether the time has passed; false when the stream was ended meanwhile.
     private func sleep(for delay: Duration) async -> Bool {
         guard delay > .zero else { return !Task.isCancelled }
-        guard let timers = try? environment.makeTimers() else { return false }
+        guard let timers = try? links.plain.makeTimers() else { return false }
         defer { timers.invalidate() }
         let awake = Promise<Void>()
         let timer = timers.scheduleTimer(at: timers.now.advanced(by: delay)) {
@@ -282,10 +282,7 @@ final class SSEStream: Sendable {
         _ plan: HTTPRequestPlan,
         _ source: MessageSource
     ) async throws -> EventStreamClosure {
-        let link = try await environment.open(
-            plan.target.address.endpoint,
-            within: configuration.connectTimeout
-        )
+        let link = try await links.open(plan.target, within: configuration.connectTimeout)
         let lastEventID = state.withLock { $0.lastEventID }
         let core = EventStreamConnection(
             lastEventID: lastEventID,

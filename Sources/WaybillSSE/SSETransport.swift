@@ -18,7 +18,7 @@ public final class SSETransport: Transport {
     /// Makes a transport; nothing is connected yet.
     ///
     /// - Parameters:
-    ///   - url: `http://host:port/path`, before which topics are put; user name and password in it count
+    ///   - url: `http://host:port/path` or `https`, before which topics are put; user name and password in it count
     ///     where the configuration has none.
     ///   - configuration: How the transport behaves.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
@@ -56,7 +56,8 @@ public final class SSETransport: Transport {
         var configuration = configuration
         configuration.userName = configuration.userName ?? base.address.userName
         configuration.password = configuration.password ?? base.address.password
-        engine = SSEEngine(base: base, configuration: configuration, environment: environment)
+        let links = try HTTPLinks(environment, configuration)
+        engine = SSEEngine(base: base, configuration: configuration, links: links)
     }
 
     deinit {

@@ -65,7 +65,9 @@ public struct STOMPConfiguration: Sendable {
     /// In the ack modes `client` and `client-individual` nothing is lost by that: the server delivers
     /// again what was not acknowledged. Nothing that awaits acknowledgement is ever dropped.
     public var buffering = BufferPolicy(.fail)
-    /// How a WebSocket is asked for, where the URL says `ws`.
+    /// How the connection is secured, where the URL says `stomps` or `wss`.
+    public var tls = TLSOptions()
+    /// How a WebSocket is asked for, where the URL says `ws` or `wss`.
     public var webSocket = WebSocketOptions()
     /// Is shown every frame, without secrets.
     public var wireLogger: (any WireLogger)?

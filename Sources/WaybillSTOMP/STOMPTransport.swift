@@ -9,14 +9,15 @@ import WaybillSession
     public import Foundation
 #endif
 
-/// STOMP 1.0 to 1.2 over TCP or WebSocket, as a ``Waybill/Transport``.
+/// STOMP 1.0 to 1.2 over TCP or WebSocket, with or without TLS, as a ``Waybill/Transport``.
 ///
 /// One transport keeps one connection, which all its providers share. It connects when it is asked to,
 /// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
 /// waits for that.
 public final class STOMPTransport: Transport {
     private static let schemes: [ServiceAddress.Scheme] = [
-        .tcp("stomp", port: 61_613), .http("ws", port: 80),
+        .tcp("stomp", port: 61_613), .tcp("stomps", port: 61_614, isSecure: true),
+        .http("ws", port: 80), .http("wss", port: 443, isSecure: true),
     ]
 
     private let engine: STOMPEngine
@@ -24,8 +25,9 @@ public final class STOMPTransport: Transport {
     /// Makes a transport; nothing is connected yet.
     ///
     /// - Parameters:
-    ///   - url: `stomp://host`, with the port 61613 unless it names another, or `ws://host/path`, with the
-    ///     port 80; user name and password in it count where the configuration has none.
+    ///   - url: `stomp://host` or `stomps://host`, with the ports 61613 and 61614 unless it names another, or
+    ///     `ws://host/path` or `wss://host/path`, with the ports 80 and 443; user name and password in it count
+    ///     where the configuration has none.
     ///   - configuration: How the transport behaves.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
     public convenience init(
@@ -63,7 +65,7 @@ public final class STOMPTransport: Transport {
         configuration.login = configuration.login ?? address.userName
         configuration.passcode = configuration.passcode ?? address.password
         configuration.host = configuration.host ?? address.endpoint.host
-        var environment = environment
+        var environment = try environment.secured(for: address.scheme, by: configuration.tls)
         if address.scheme.hasPath {
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,

@@ -1,4 +1,4 @@
-import Waybill
+package import Waybill
 package import WaybillLink
 import WireCore
 
@@ -13,6 +13,24 @@ package struct OpenedLink: Sendable {
 }
 
 extension LinkEnvironment {
+    /// The same environment with TLS on what it opens, where the scheme says so.
+    ///
+    /// - Parameters:
+    ///   - scheme: The scheme of the address; within HTTP, `http/1.1` is offered unless the app offers others.
+    ///   - options: What the app has asked for.
+    /// - Returns: The environment.
+    /// - Throws: `invalidEntry` for options that cannot be.
+    package func secured(
+        for scheme: ServiceAddress.Scheme,
+        by options: TLSOptions
+    ) throws(WaybillError) -> LinkEnvironment {
+        guard scheme.isSecure else { return self }
+        var copy = self
+        let protocols = scheme.hasPath ? ["http/1.1"] : []
+        copy.dialer = dialer.secured(by: try TLSSettings(options, protocols: protocols))
+        return copy
+    }
+
     /// Connects to an endpoint.
     ///
     /// - Parameters:

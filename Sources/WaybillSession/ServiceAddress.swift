@@ -17,15 +17,17 @@ package struct ServiceAddress: Hashable, Sendable {
         package let port: UInt16
         /// Whether the URL says more than who is meant: a path and a query.
         package let hasPath: Bool
+        /// Whether TLS comes first.
+        package let isSecure: Bool
 
-        /// A scheme for a protocol right on top of TCP.
-        package static func tcp(_ name: String, port: UInt16) -> Scheme {
-            Scheme(name: name, port: port, hasPath: false)
+        /// A scheme for a protocol right on top of TCP or TLS.
+        package static func tcp(_ name: String, port: UInt16, isSecure: Bool = false) -> Scheme {
+            Scheme(name: name, port: port, hasPath: false, isSecure: isSecure)
         }
 
         /// A scheme for a protocol within HTTP or WebSocket.
-        package static func http(_ name: String, port: UInt16) -> Scheme {
-            Scheme(name: name, port: port, hasPath: true)
+        package static func http(_ name: String, port: UInt16, isSecure: Bool = false) -> Scheme {
+            Scheme(name: name, port: port, hasPath: true, isSecure: isSecure)
         }
     }
 

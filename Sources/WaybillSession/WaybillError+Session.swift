@@ -8,8 +8,10 @@ extension WaybillError {
     package init(_ error: LinkError) {
         let code: WaybillError.Code =
             switch error {
-            case .timedOut: .timedOut
-            case .reset, .endOfStream, .closed, .silent, .webSocketClosed: .connectionLost
+            case .timedOut, .tlsTimedOut: .timedOut
+            case .reset, .endOfStream, .truncated, .closed, .silent, .webSocketClosed:
+                .connectionLost
+            case .tls: .tls
             case .unsupported: .unsupported
             case .nameNotResolved, .refused, .unreachable, .cancelled, .system: .connectionRefused
             case .upgradeRefused(let head, _): Self.code(ofRefusal: head.status)
@@ -30,6 +32,7 @@ extension WaybillError {
             underlying = refusal
         case .webSocketClosed(let code, let reason):
             peerReason = reason.isEmpty ? "\(code.rawValue)" : "\(code.rawValue) \(reason)"
+        case .tls(let fault): underlying = TLSFailure(fault)
         default: break
         }
     }

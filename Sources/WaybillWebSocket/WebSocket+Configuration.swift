@@ -16,6 +16,8 @@ extension WebSocket {
         public var compression: Compression? = Compression()
         /// How short a message is sent without compression, in bytes; 64 by default.
         public var compressionThreshold = 64
+        /// How the connection is secured, where the URL says `wss`.
+        public var tls = TLSOptions()
         /// The longest message to accept, in bytes, inflated; 1 MiB by default.
         ///
         /// A longer one ends the connection with code 1009.

@@ -47,11 +47,11 @@ public final class WebSocket: Sendable {
     /// Connects.
     ///
     /// - Parameters:
-    ///   - url: `ws://host:port/path?query`; the port is 80 unless it is named.
+    ///   - url: `ws://host:port/path?query`, or `wss` for TLS; the port is 80 or 443 unless it is named.
     ///   - configuration: How the connection behaves.
     /// - Returns: An open connection.
     /// - Throws: `WaybillError`: `unsupported` for another scheme, `invalidEntry` for what is no such URL or
-    ///   cannot be asked for, `connectionRefused`, `timedOut`, `protocolViolation` for an answer that breaks
+    ///   cannot be asked for, `connectionRefused`, `timedOut`, `tls`, `protocolViolation` for an answer that breaks
     ///   the rules; for one that refuses, `unauthorized` (401, 403, 407), `connectionRefused` (408, 425, 429
     ///   and 5xx) or `rejected`, with an ``Waybill/HTTPRefusal`` as `underlying`. Or `CancellationError`.
     public static func connect(

@@ -50,8 +50,9 @@ final class WebSocketSession: Sendable {
         let address = try ServiceAddress(
             url,
             for: "WebSocket",
-            schemes: [.http("ws", port: 80)]
+            schemes: [.http("ws", port: 80), .http("wss", port: 443, isSecure: true)]
         )
+        let environment = try environment.secured(for: address.scheme, by: configuration.tls)
         let request = WebSocketClientHandshake.Request(
             host: address.hostField,
             target: address.path,

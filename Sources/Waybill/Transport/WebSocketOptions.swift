@@ -1,4 +1,4 @@
-/// How a transport asks for the WebSocket that it runs over, where its URL says `ws`.
+/// How a transport asks for the WebSocket that it runs over, where its URL says `ws` or `wss`.
 public struct WebSocketOptions: Sendable {
     /// Further fields of the request for the upgrade: tokens, cookies, an origin.
     ///

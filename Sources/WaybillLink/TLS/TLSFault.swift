@@ -1,0 +1,61 @@
+/// Why a stream could not be secured, or is no longer.
+package enum TLSFault: Error, Hashable, Sendable {
+    /// A certificate of the chain is past its time.
+    case expired
+    /// A certificate of the chain is not valid yet.
+    case notYetValid
+    /// The certificate is for another host than this.
+    case hostMismatch(String)
+    /// Nobody who is trusted has signed the chain.
+    case unknownAuthority
+    /// The peer has signed its certificate itself.
+    case selfSigned
+    /// The certificate is not for this use.
+    case wrongPurpose
+    /// A key or signature of the chain is too weak.
+    case weakCertificate
+    /// Another fault of the chain, in the library's words.
+    case invalidCertificate(String)
+    /// No certificate of the chain has a pinned key.
+    case pinMismatch
+    /// The peer wants a certificate and was shown none.
+    case certificateRequired
+    /// The peer does not take this side's certificate: the name of its alert.
+    case certificateRefused(String)
+    /// No version, cipher or application protocol in common, in the library's words.
+    case noCommonProtocol(String)
+    /// The peer does not speak TLS.
+    case notTLS
+    /// The peer closed before the stream was secure.
+    case closed
+    /// Another alert or fault, in the library's words.
+    case handshakeFailed(String)
+    /// There is no TLS library: what to install.
+    case libraryMissing(String)
+    /// What this side was given to secure the stream with cannot be used.
+    case invalidSettings(String)
+}
+
+extension TLSFault: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .expired: "the server's certificate has expired"
+        case .notYetValid: "the server's certificate is not valid yet"
+        case .hostMismatch(let host): "the server's certificate is not for \(host)"
+        case .unknownAuthority: "the server's certificate is signed by nobody who is trusted"
+        case .selfSigned: "the server has signed its certificate itself"
+        case .wrongPurpose: "the server's certificate is not one for servers"
+        case .weakCertificate: "a key or signature in the server's certificates is too weak"
+        case .invalidCertificate(let words): "the server's certificate is at fault: \(words)"
+        case .pinMismatch: "no certificate of the server has a pinned public key"
+        case .certificateRequired: "the server wants a certificate from the client"
+        case .certificateRefused(let words): "the server refuses the client's certificate: \(words)"
+        case .noCommonProtocol(let words): "no TLS in common with the server: \(words)"
+        case .notTLS: "the server does not speak TLS"
+        case .closed: "the server closed the connection before it was secure"
+        case .handshakeFailed(let words): "no secure connection: \(words)"
+        case .libraryMissing(let words): words
+        case .invalidSettings(let words): words
+        }
+    }
+}

@@ -1,0 +1,77 @@
+package import Waybill
+package import WaybillLink
+
+extension TLSSettings {
+    /// What the app has asked for, in the words of the link.
+    ///
+    /// - Parameters:
+    ///   - options: What the app has asked for.
+    ///   - protocols: The application protocols that are offered where the app says nothing.
+    /// - Throws: `invalidEntry` for a pin that is no SHA-256 hash and for an application protocol that is empty
+    ///   or longer than 255 bytes.
+    package init(_ options: TLSOptions, protocols: [String]) throws(WaybillError) {
+        self.init()
+        guard options.pinnedPublicKeys.allSatisfy({ $0.count == 32 }) else {
+            throw WaybillError(.invalidEntry, "a pinned public key is not 32 bytes of SHA-256")
+        }
+        let protocols = options.applicationProtocols ?? protocols
+        guard protocols.allSatisfy({ (1...255).contains($0.utf8.count) }) else {
+            throw WaybillError(.invalidEntry, "an application protocol is not 1 to 255 bytes long")
+        }
+        authorities = options.authorities.map(Material.init)
+        identity = options.identity.map(Identity.init)
+        pinnedPublicKeys = options.pinnedPublicKeys
+        serverName = options.serverName
+        applicationProtocols = protocols
+        minimumVersion =
+            switch options.minimumVersion {
+            case .v1_2: .v1_2
+            case .v1_3: .v1_3
+            }
+        acceptsAnyCertificate = options.dangerouslyAcceptsAnyCertificate
+    }
+}
+
+extension TLSSettings.Material {
+    fileprivate init(_ material: TLSOptions.Material) {
+        switch material {
+        case .file(let path): self = .file(path)
+        case .bytes(let bytes): self = .bytes(bytes)
+        }
+    }
+}
+
+extension TLSSettings.Identity {
+    fileprivate init(_ identity: TLSOptions.Identity) {
+        switch identity {
+        case .certificate(let certificate, let key, let password):
+            self = .certificate(.init(certificate), key: .init(key), password: password)
+        case .pkcs12(let file, let password): self = .pkcs12(.init(file), password: password)
+        }
+    }
+}
+
+extension TLSFailure {
+    /// What went wrong in the link, in the words of users.
+    init(_ fault: TLSFault) {
+        switch fault {
+        case .expired: self.init(.expired)
+        case .notYetValid: self.init(.notYetValid)
+        case .hostMismatch(let host): self.init(.hostMismatch, detail: host)
+        case .unknownAuthority: self.init(.unknownAuthority)
+        case .selfSigned: self.init(.selfSigned)
+        case .wrongPurpose: self.init(.wrongPurpose)
+        case .weakCertificate: self.init(.weakCertificate)
+        case .invalidCertificate(let words): self.init(.invalidCertificate, detail: words)
+        case .pinMismatch: self.init(.pinMismatch)
+        case .certificateRequired: self.init(.certificateRequired)
+        case .certificateRefused(let words): self.init(.certificateRefused, detail: words)
+        case .noCommonProtocol(let words): self.init(.noCommonProtocol, detail: words)
+        case .notTLS: self.init(.notTLS)
+        case .closed: self.init(.closed)
+        case .handshakeFailed(let words): self.init(.handshakeFailed, detail: words)
+        case .libraryMissing(let words): self.init(.libraryMissing, detail: words)
+        case .invalidSettings(let words): self.init(.invalidOptions, detail: words)
+        }
+    }
+}
