@@ -24,7 +24,6 @@ package struct AddressRace<Address: Sendable>: Sendable {
     package let addresses: [Address]
     private var nextIndex = 0
     private var failureCount = 0
-    private var refusalCount = 0
     private var lastFailure: Failure?
     /// When the next address is due; zero for at once.
     private var due = WireInstant.zero
@@ -75,16 +74,12 @@ package struct AddressRace<Address: Sendable>: Sendable {
     /// Notes that an attempt has failed: the next address is due at once.
     package mutating func noteFailure(_ failure: Failure) {
         failureCount += 1
-        if failure == .refused { refusalCount += 1 }
         lastFailure = failure
         due = .zero
     }
 
-    /// What is to be said when every address has failed: that all refused, or how the last one failed
-    /// otherwise; nil while one may still connect.
+    /// How the last address failed, once every one has; nil while one may still connect.
     package var failure: Failure? {
-        guard failureCount == addresses.count else { return nil }
-        if refusalCount == failureCount, failureCount > 0 { return .refused }
-        return lastFailure ?? .unreachable(0)
+        failureCount == addresses.count ? lastFailure ?? .unreachable(0) : nil
     }
 }

@@ -5,7 +5,7 @@ package import WebSocketWire
 package enum LinkError: Error, Hashable, Sendable {
     /// The name has no address; the text is the resolver's own.
     case nameNotResolved(host: String, reason: String)
-    /// Every address of the host refused the connection.
+    /// Every address of the host refused the connection, or the last one to fail did.
     case refused
     /// No address of the host could be reached; the system's error number of the last.
     case unreachable(errorNumber: Int32)

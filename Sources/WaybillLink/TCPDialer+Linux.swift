@@ -4,10 +4,11 @@
     /// Connects over TCP: the addresses of the host race (RFC 8305).
     package struct TCPDialer: Dialer {
         /// Finds the addresses of an endpoint and passes them on, once and from any thread.
-        package typealias Resolve = @Sendable (
-            Endpoint,
-            _ completion: @escaping @Sendable (Result<[SocketAddress], LinkError>) -> Void
-        ) -> Void
+        package typealias Resolve =
+            @Sendable (
+                Endpoint,
+                _ completion: @escaping @Sendable (Result<[SocketAddress], LinkError>) -> Void
+            ) -> Void
 
         private let resolve: Resolve
 
