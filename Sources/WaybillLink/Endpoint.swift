@@ -36,11 +36,21 @@ package protocol Dialer: Sendable {
     /// - Parameter settings: How; the host of each endpoint is the name, unless they have another.
     /// - Returns: A dialer whose streams are secure, and the peer verified, once they are there.
     func secured(by settings: TLSSettings) -> any Dialer
+
+    /// The same dialer through a proxy, which is connected to instead of each endpoint.
+    ///
+    /// - Parameter settings: The proxy.
+    /// - Returns: A dialer whose streams are tunnels; to be secured afterwards, not before.
+    func proxied(by settings: ProxySettings) -> any Dialer
 }
 
 extension Dialer {
     package func secured(by settings: TLSSettings) -> any Dialer {
         UnavailableDialer(what: "TLS")
+    }
+
+    package func proxied(by settings: ProxySettings) -> any Dialer {
+        ProxyDialer(base: self, settings: settings)
     }
 }
 
