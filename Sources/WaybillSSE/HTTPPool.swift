@@ -151,7 +151,7 @@ final class HTTPExchange: Sendable {
         self.target = target
         self.configuration = configuration
         driver = Driver(
-            core: HTTPClientConnection(idleTimeout: configuration.responseTimeout),
+            core: HTTPClientConnection(limitsWhole: true),
             stream: link.stream,
             timers: link.timers
         )
