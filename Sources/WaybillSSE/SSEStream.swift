@@ -50,11 +50,11 @@ final class SSEStream: Sendable {
     /// Whether each opening and end is told among the events, as an ``SSENotice``; the first attempt is then
     /// like any other.
     private let announces: Bool
-    private let onEnd: @Sendable (WaybillError?) -> Void
+    private let onEnd: @Sendable () -> Void
 
     private let configuration: SSEConfiguration
     private let environment: LinkEnvironment
-    private let states: ConnectionStateSource
+    private let states: SSEStates
     private let state: Locked<State>
     private let opened = Promise<Void>()
     private let ended = Promise<Void>()
@@ -65,7 +65,7 @@ final class SSEStream: Sendable {
         options: SubscribeOptions,
         announces: Bool,
         engine: SSEEngine,
-        onEnd: @escaping @Sendable (WaybillError?) -> Void
+        onEnd: @escaping @Sendable () -> Void
     ) {
         // A header that says where to begin is out of date at the next attempt.
         var plan = plan
@@ -165,7 +165,7 @@ final class SSEStream: Sendable {
         var failures = 0
         var cause: WaybillError?
         while !state.withLock({ $0.isClosed }) {
-            states.report(.connecting(attempt: failures + 1))
+            states.report(.connecting(attempt: failures + 1), of: self)
             let outcome = await attempt(source)
             cause = outcome.error
             let (isClosed, lastEventID) = state.withLock { ($0.isClosed, $0.lastEventID) }
@@ -193,7 +193,8 @@ final class SSEStream: Sendable {
                 .waiting(
                     until: .now + delay,
                     cause: outcome.error ?? WaybillError(.connectionLost, "the stream has ended")
-                )
+                ),
+                of: self
             )
             guard await sleep(for: delay) else { break }
         }
@@ -210,7 +211,8 @@ final class SSEStream: Sendable {
         )
         source.finish(throwing: error)
         state.withLock { $0.isClosed = true }
-        onEnd(error)
+        onEnd()
+        states.remove(self, error)
         ended.resolve(.success(()))
     }
 
@@ -394,7 +396,7 @@ final class SSEStream: Sendable {
             case .opened(let head):
                 state.withLock { $0.isOpen = true }
                 log(.inbound, SSEMapping.reason(head))
-                states.report(.connected)
+                states.report(.connected, of: self)
                 opened.resolve(.success(()))
                 if announces { batch.append(SSENotice(.opened).message) }
             case .event(let event):
