@@ -34,6 +34,16 @@ package final class HTTPContentDecoder: @unchecked Sendable {
     /// How much is decoded at a time: 16 KiB.
     private static let chunkSize = 16_384
 
+    /// Goes on with another gzip member behind the last one (RFC 1952, 2.2), told by its first byte; anything
+    /// else there is nobody's.
+    private func beginNextMember(_ rest: UnsafeRawBufferPointer) -> Bool {
+        guard rest.first == 0x1F, waybill_inflater_reset(stream) == WAYBILL_ZLIB_OK else {
+            return false
+        }
+        hasEnded = false
+        return true
+    }
+
     /// Decodes a piece.
     ///
     /// - Parameters:
@@ -45,6 +55,7 @@ package final class HTTPContentDecoder: @unchecked Sendable {
         return piece.withUnsafeBytes { bytes in
             withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { chunk in
                 var left = bytes
+                if hasEnded, !beginNextMember(left) { return true }
                 while true {
                     var consumed = 0
                     var produced = 0
@@ -61,10 +72,10 @@ package final class HTTPContentDecoder: @unchecked Sendable {
                     left = UnsafeRawBufferPointer(rebasing: left.dropFirst(consumed))
                     let part = UnsafeRawBufferPointer(rebasing: chunk[..<produced])
                     guard result != WAYBILL_ZLIB_ERROR, take(part) else { return false }
-                    // What follows the end of the compressed data is nobody's.
                     if result == WAYBILL_ZLIB_END {
                         hasEnded = true
-                        return true
+                        guard beginNextMember(left) else { return true }
+                        continue
                     }
                     if left.isEmpty, produced < chunk.count { return true }
                     if consumed == 0, produced == 0 { return false }

@@ -48,6 +48,37 @@ struct TargetTests {
         }
     }
 
+    @Test("A stream of several gzip members is one stream", arguments: [true, false])
+    func members(_ isWhole: Bool) async throws {
+        guard HTTPContentDecoder.acceptedCodings != nil else { return }
+        let members: [[UInt8]] = [
+            [
+                31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 73, 44, 73, 180, 82, 72, 228, 226, 2, 0, 126,
+                227, 196, 56, 9, 0, 0, 0,
+            ],
+            [
+                31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 73, 44, 73, 180, 82, 72, 226, 226, 2, 0, 39,
+                93, 130, 58, 9, 0, 0, 0,
+            ], [0, 0],
+        ]
+        let bytes = Array(members.joined())
+        let chunks: [[UInt8]] = isWhole ? [bytes] : bytes.map { [$0] }
+        var body: [UInt8] = []
+        for chunk in chunks {
+            body += Array("\(String(chunk.count, radix: 16))\r\n".utf8)
+            body += chunk + [13, 10]
+        }
+        let fields = "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"
+        let server = HTTPServer([.open(Say.stream("", fields) + body)])
+        let transport = try server.transport()
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        for _ in 0..<100 { await Task.yield() }
+        await transport.shutdown()
+        var texts: [String?] = []
+        for try await message in messages { texts.append(message.text) }
+        #expect(texts == ["a", "b"])
+    }
+
     @Test("A reply that is coded twice is handed on as it is")
     func codedTwice() async throws {
         let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\nContent-Length: 2\r\n\r\nab"
