@@ -9,12 +9,13 @@ extension WaybillError {
         self.init(Self.code(of: error), error.description, underlying: error)
         switch error {
         case .upgradeRefused(let head, let body), .proxyRefused(let head, let body):
-            let refusal = HTTPRefusal(
+            var refusal = HTTPRefusal(
                 status: head.status,
                 reason: head.reason,
                 headers: Headers(head.headers),
                 body: Payload(body)
             )
+            if case .proxyRefused = error { refusal.isFromProxy = true }
             peerReason = refusal.description
             underlying = refusal
         case .webSocketClosed(let code, let reason):

@@ -21,6 +21,9 @@ package struct ProxyDialer: Dialer {
         timeout: Duration,
         timers: any TimerSource
     ) async throws(LinkError) -> any ByteStream {
+        guard !settings.exempts(endpoint.host) else {
+            return try await base.dial(endpoint, timeout: timeout, timers: timers)
+        }
         let handshake: HTTPTunnelHandshake
         do throws(HTTPEncodingError) {
             handshake = try HTTPTunnelHandshake(

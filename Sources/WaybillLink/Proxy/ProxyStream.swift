@@ -8,23 +8,25 @@ import WireCore
 final class ProxyStream: ByteStream, ByteStreamReceiver {
     private struct State: Sendable {
         var handshake: HTTPTunnelHandshake
-        /// The answer, and then what came behind it.
-        var received = ReceiveBuffer(capacity: 4_096)
         /// Whether the request is being written, and whether the stream below can take more of it.
         var isWriting = false
         var canWrite = true
+        var writeFailure: LinkError?
         var opening: Result<Void, LinkError>?
         var opener: CheckedContinuation<Void, Never>?
         var receiver: (any ByteStreamReceiver)?
         var isReading = true
-        /// Whether the receiver is being told something, and whether there is more to read for it.
-        var isTelling = false
-        var hasNews = false
+        /// Whether something is left of what came behind the answer.
+        var hasLeftover = false
         /// How the stream ended, once it did.
         var end: LinkError??
     }
 
     private let state: Locked<State>
+    /// The answer, and then what came behind it.
+    ///
+    /// Touched only by the calls of the stream below, which come one at a time.
+    private let received = Locked(ReceiveBuffer(capacity: 4_096))
     private let base: any ByteStream
 
     init(_ base: any ByteStream, _ handshake: HTTPTunnelHandshake) {
@@ -41,15 +43,19 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         writeRequest()
         await Suspension.wait { continuation in
             let mustWait = state.withLock { state in
-                if state.opening == nil { state.opener = continuation }
-                return state.opening == nil
+                guard state.opening == nil, !Task.isCancelled else { return false }
+                state.opener = continuation
+                return true
             }
             if !mustWait { continuation.resume() }
         } onCancel: {
             fail(.cancelled)
         }
         // Read with the lock, so that whoever is resumed sees all that was written before.
-        guard let opening = state.withLock({ $0.opening }) else { throw .cancelled }
+        guard let opening = state.withLock({ $0.opening }) else {
+            fail(.cancelled)
+            throw .cancelled
+        }
         try opening.get()
     }
 
@@ -59,24 +65,24 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
             state.handshake.giveUp()
             return state.handshake.outcome
         }
+        if case .open? = outcome { return }
         fail(outcome.flatMap(Self.error) ?? .timedOut)
     }
 
-    /// The first to decide wins: the answer, the end, a timer or a cancelled task.
-    private func decide(_ opening: Result<Void, LinkError>) {
-        let opener = state.withLock { state in
-            if state.opening == nil { state.opening = opening }
-            return state.opener.take()
+    /// Decides the opening, unless it is: the answer, the end, a timer and a cancelled task may come at once.
+    /// - Returns: Whether this was the first.
+    private func decide(_ opening: Result<Void, LinkError>) -> Bool {
+        let (isFirst, opener) = state.withLock { state in
+            let isFirst = state.opening == nil
+            if isFirst { state.opening = opening }
+            return (isFirst, state.opener.take())
         }
         opener?.resume()
+        return isFirst
     }
 
     private func fail(_ error: LinkError) {
-        let isFirst = state.withLock { $0.opening == nil }
-        guard isFirst else { return }
-        decide(.failure(error))
-        // Unless the tunnel was there a moment before: then it is the caller's.
-        if case .failure? = state.withLock({ $0.opening }) { base.close() }
+        if decide(.failure(error)) { base.close() }
     }
 
     private static func error(_ outcome: HTTPTunnelHandshake.Outcome) -> LinkError? {
@@ -111,48 +117,74 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
                     state.isWriting = false
                 }
             } catch {
-                return fail(error)
+                // A proxy that hangs up mostly has said why; only a call of the stream below may read it.
+                state.withLock { $0.writeFailure = error }
+                return base.readAgain()
             }
         }
     }
 
+    /// Reads as much of the answer as there is, and not more than belongs to it or came in one piece with it.
     private func readAnswer() {
-        while true {
-            var found = ReadOutcome.nothing
-            var failure: LinkError?
-            let outcome = state.withLock { state in
-                guard state.opening == nil else { return HTTPTunnelHandshake.Outcome?.none }
-                do throws(LinkError) {
-                    _ = try state.received.fill { space throws(LinkError) in
-                        found = try base.read(into: space)
-                        guard case .bytes(let count) = found else { return nil }
-                        return count
+        while state.withLock({ $0.opening == nil }) {
+            let (found, outcome, writeFailure) = received.withLock { buffer in
+                let found = fill(&buffer)
+                let (outcome, writeFailure) = state.withLock { state in
+                    switch found {
+                    case .success(.bytes): state.handshake.receive(&buffer)
+                    case .success(.endOfStream): state.handshake.receiveEndOfStream()
+                    default: break
                     }
-                } catch { failure = error }
-                if case .bytes = found { state.handshake.receive(&state.received) }
-                if case .endOfStream = found { state.handshake.receiveEndOfStream() }
-                return state.handshake.outcome
+                    state.hasLeftover = buffer.count > 0
+                    return (state.handshake.outcome, state.writeFailure)
+                }
+                if case .open? = outcome, buffer.count == 0 { buffer = ReceiveBuffer(capacity: 16) }
+                return (found, outcome, writeFailure)
             }
-            if let failure { return fail(failure) }
-            switch outcome {
-            case .open?:
-                // Before it is told, so that nobody can have begun to read.
+            switch (outcome, found) {
+            case (.open?, _):
+                // What follows waits in the stream below for the reader.
                 base.setReading(false)
-                return decide(.success(()))
-            case let outcome?: return fail(Self.error(outcome) ?? .endOfStream)
-            case nil: guard case .bytes = found else { return }
+                _ = decide(.success(()))
+            case (let outcome?, _): fail(Self.error(outcome) ?? .endOfStream)
+            case (nil, .failure(let error)): fail(writeFailure ?? error)
+            case (nil, .success(.bytes)): break
+            case (nil, .success):
+                if let writeFailure { fail(writeFailure) }
+                return
             }
         }
+    }
+
+    private func fill(_ buffer: inout ReceiveBuffer) -> Result<ReadOutcome, LinkError> {
+        var outcome = Result<ReadOutcome, LinkError>.success(.nothing)
+        _ = buffer.fill { space in
+            do throws(LinkError) {
+                let found = try base.read(into: space)
+                outcome = .success(found)
+                guard case .bytes(let count) = found else { return nil }
+                return count
+            } catch {
+                outcome = .failure(error)
+                return nil
+            }
+        }
+        return outcome
     }
 
     // MARK: ByteStreamReceiver
 
     func streamIsReadable() {
-        let isOpen = state.withLock { state in
-            state.hasNews = true
-            return state.opening != nil
+        let (isOpen, receiver) = state.withLock { state in
+            (state.opening != nil, state.isReading ? state.receiver : nil)
         }
-        if isOpen { tell() } else { readAnswer() }
+        guard isOpen else { return readAnswer() }
+        guard let receiver else { return }
+        let waiting = received.withLock { $0.count }
+        receiver.streamIsReadable()
+        // The reader thinks that this was all, and the stream below that it was not wanted.
+        let hasRead = waiting > received.withLock { $0.count }
+        if hasRead, state.withLock({ $0.isReading }) { base.readAgain() }
     }
 
     func streamIsWritable() {
@@ -168,52 +200,27 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     }
 
     func streamDidEnd(_ error: LinkError?) {
-        decide(.failure(error ?? .closed))
-        state.withLock { $0.end = .some(error) }
-        tell()
-    }
-
-    /// What the receiver is told next.
-    private enum Step: Sendable {
-        case readable(any ByteStreamReceiver)
-        case ended(any ByteStreamReceiver, LinkError?)
-    }
-
-    /// Tells the receiver what there is, one caller at a time.
-    private func tell() {
-        while true {
-            let step: Step? = state.withLock { state in
-                guard !state.isTelling, let receiver = state.receiver else { return nil }
-                if case .some(let end) = state.end {
-                    state.receiver = nil
-                    return .ended(receiver, end)
-                }
-                guard state.hasNews, state.isReading else { return nil }
-                state.hasNews = false
-                state.isTelling = true
-                return .readable(receiver)
-            }
-            switch step {
-            case .readable(let receiver):
-                receiver.streamIsReadable()
-                // Whoever came meanwhile has left its news behind.
-                state.withLock { $0.isTelling = false }
-            case .ended(let receiver, let error): return receiver.streamDidEnd(error)
-            case nil: return
-            }
+        _ = decide(.failure(error ?? .closed))
+        let receiver = state.withLock { state in
+            state.end = .some(error)
+            return state.receiver.take()
         }
+        receiver?.streamDidEnd(error)
     }
 
     // MARK: ByteStream
 
+    var tls: TLSAgreement? { base.tls }
+
     func start(_ receiver: any ByteStreamReceiver) {
-        let isReading = state.withLock { state in
-            state.receiver = receiver
-            state.hasNews = state.received.count > 0
-            return state.isReading
+        let (end, isReading) = state.withLock { state in
+            if state.end == nil { state.receiver = receiver }
+            return (state.end, state.isReading)
         }
-        if isReading { base.setReading(true) }
-        tell()
+        if case .some(let end) = end { return receiver.streamDidEnd(end) }
+        guard isReading else { return }
+        base.setReading(true)
+        base.readAgain()
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
@@ -221,33 +228,42 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     }
 
     func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
-        let count = state.withLock { state in
-            let count = min(state.received.count, space.count)
-            guard count > 0 else { return 0 }
-            state.received.withUnsafeBytes { bytes in
-                space.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-            }
-            state.received.consume(count)
-            if state.received.count > 0 {
-                // The stream below may have nothing more to tell of.
-                state.hasNews = true
-            } else {
-                state.received = ReceiveBuffer(capacity: 16)
-            }
-            return count
+        if state.withLock({ $0.hasLeftover }) {
+            let count = received.withLock { takeLeftover(&$0, into: space) }
+            if count > 0 { return .bytes(count) }
         }
-        return count > 0 ? .bytes(count) : try base.read(into: space)
+        return try base.read(into: space)
+    }
+
+    private func takeLeftover(
+        _ buffer: inout ReceiveBuffer,
+        into space: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        let count = min(buffer.count, space.count)
+        buffer.withUnsafeBytes { bytes in
+            space.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        }
+        buffer.consume(count)
+        guard buffer.count == 0 else { return count }
+        state.withLock { $0.hasLeftover = false }
+        // An idle connection keeps no buffer.
+        buffer = ReceiveBuffer(capacity: 16)
+        return count
     }
 
     func scheduleFlush() -> Bool { base.scheduleFlush() }
 
     func setReading(_ isReading: Bool) {
-        state.withLock { state in
+        let hasLeftover = state.withLock { state in
             state.isReading = isReading
-            if isReading, state.received.count > 0 { state.hasNews = true }
+            return state.hasLeftover
         }
         base.setReading(isReading)
-        if isReading { tell() }
+        if isReading, hasLeftover { base.readAgain() }
+    }
+
+    func readAgain() {
+        base.readAgain()
     }
 
     func finishWriting() {
