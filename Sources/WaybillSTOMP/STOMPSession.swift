@@ -100,6 +100,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     let driver: Driver<STOMPClientConnection>
     /// Stops reading while at least one subscription wants it.
     let pressure: ReadingPressure
+    private let tls: NegotiatedTLS?
 
     let manual = ManualDeliveries<STOMPSession>()
     /// Resolves with the server's CONNECTED.
@@ -111,6 +112,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         self.configuration = configuration
         timers = link.timers
         host = link.endpoint.host
+        tls = link.tls
         var core = STOMPClientConnection.Configuration()
         core.limits = configuration.limits
         core.connectTimeout = link.timeLeft
@@ -160,7 +162,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         }
         let answer = try await connected.value()
         state.withLock { $0.version = answer.version }
-        return STOMPMapping.receipt(answer)
+        return STOMPMapping.receipt(answer, tls)
     }
 
     // MARK: The end

@@ -12,6 +12,17 @@ package struct OpenedLink: Sendable {
     package let timeLeft: Duration
     /// Where it leads to.
     package let endpoint: Endpoint
+
+    /// How the stream is secured; nil when it is not.
+    package var tls: NegotiatedTLS? {
+        stream.tls.map { agreement in
+            NegotiatedTLS(
+                version: agreement.version,
+                applicationProtocol: agreement.applicationProtocol,
+                isResumed: agreement.isResumed
+            )
+        }
+    }
 }
 
 extension LinkEnvironment {

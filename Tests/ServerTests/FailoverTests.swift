@@ -22,7 +22,7 @@
             process.standardOutput = FileHandle.nullDevice
             try process.run()
             var said = ""
-            while !said.contains(" running") {
+            while !said.contains(" running\n") {
                 let data = output.fileHandleForReading.availableData
                 if data.isEmpty { throw Failure(said: said) }
                 said += String(decoding: data, as: UTF8.self)
@@ -83,7 +83,7 @@
             _ change: (inout MQTTConfiguration) -> Void = { _ in }
         ) throws -> MQTTTransport {
             var configuration = MQTTConfiguration()
-            let second = try #require(MosquittoServer.port(.open))
+            let second = try #require(TestServers.port("MOSQUITTO"))
             configuration.failover.hosts = ["127.0.0.1:\(second)"]
             change(&configuration)
             return try MQTTTransport(
@@ -118,7 +118,11 @@
             let doomed = try DoomedBroker()
             doomed.freeze()
             let transport = try transport(doomed.port) { $0.connectTimeout = .seconds(1) }
+            let clock = ContinuousClock()
+            let begin = clock.now
             try await Provider<WireEntry>(transport: transport).request(.connect())
+            // The loop's clock may lag behind by some milliseconds.
+            #expect(clock.now - begin > .milliseconds(900))
             await transport.shutdown()
             doomed.kill()
         }
@@ -144,7 +148,7 @@
 
         @Test("A broker that does not know the user is not passed over")
         func credentials() async throws {
-            let strict = try #require(MosquittoServer.port(.password))
+            let strict = try #require(TestServers.port("MOSQUITTO_AUTH"))
             let transport = try transport(strict) { configuration in
                 configuration.userName = "alice"
                 configuration.password = "wrong"
@@ -154,6 +158,22 @@
             }
             #expect(error?.code == .unauthorized)
             await transport.shutdown()
+        }
+
+        @Test(
+            "A host whose certificate is not right gives way to one whose certificate is",
+            .enabled(if: TestServers.areSecure, "servers with TLS are not running"),
+            arguments: TLSRoute.badCertificates
+        )
+        func badCertificate(name: String) async throws {
+            let (url, _) = TLSRoute.mqtts.bad(name)
+            let port = try #require(TestServers.port("MOSQUITTO_TLS"))
+            #expect(try await TLSRoute.mqtts.visit(url, orAt: ["localhost:\(port)"]) != nil)
+            let error = await #expect(throws: WaybillError.self) {
+                try await TLSRoute.mqtts.visit(url, orAt: ["127.0.0.1:1"])
+            }
+            let failure = try #require(error?.underlying as? FailoverFailure)
+            #expect(failure.attempts.map(\.error.code) == [.tls, .connectionRefused])
         }
 
         @Test("Shuffled, both brokers are found in time")

@@ -151,6 +151,24 @@ struct ProxyTests {
     }
 
     @Test(
+        "TLS runs within the tunnel, and the server is verified as ever",
+        .enabled(if: TestServers.areSecure, "servers with TLS are not running"),
+        arguments: TLSRoute.allCases
+    )
+    func secured(route: TLSRoute) async throws {
+        let proxy = proxy("ada", "lovelace")
+        #expect(try await route.visit(through: proxy) != nil)
+        let error = await #expect(throws: WaybillError.self) {
+            try await route.visit(through: proxy) { $0.serverName = "elsewhere.test" }
+        }
+        #expect((error?.underlying as? TLSFailure)?.reason == .hostMismatch)
+        let refused = await #expect(throws: WaybillError.self) {
+            try await route.visit(through: self.proxy())
+        }
+        #expect(refused?.code == .unauthorized)
+    }
+
+    @Test(
         "Wrong credentials, and none, are a typed error that says nothing of them",
         arguments: ProxiedServer.allCases,
         [false, true]

@@ -3,6 +3,7 @@
     import Testing
     import WaybillLink
     import WireCore
+    import WireTestSupport
 
     @Suite("The race of addresses on sockets", .timeLimit(.minutes(1))) struct TCPRaceTests {
         /// A listener that counts who comes.
