@@ -37,7 +37,9 @@ package struct Failover: Sendable {
         for host in options.hosts {
             let other = try address.moved(to: host)
             // Twice the same would only take twice the time.
-            guard !routes.contains(where: { $0.address.endpoint == other.endpoint }) else { continue }
+            guard !routes.contains(where: { $0.address.endpoint == other.endpoint }) else {
+                continue
+            }
             routes.append(Route(address: other, environment: try prepare(other)))
         }
         self.routes = routes

@@ -54,7 +54,8 @@ extension ProxySettings {
         let password = options.password ?? ""
         // Neither can hold control characters, and the first colon ends the name (RFC 7617, 2).
         guard !userName.contains(":"),
-            (userName + password).unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
+            (userName + password).unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }
+            )
         else {
             throw WaybillError(.invalidEntry, "such credentials cannot be sent to the proxy")
         }

@@ -106,7 +106,10 @@ package struct ServiceAddress: Hashable, Sendable {
     /// - Returns: The address.
     /// - Throws: `invalidEntry` for what is no such host; it is not repeated, for it may be a URL with credentials.
     package func moved(to host: String) throws(WaybillError) -> ServiceAddress {
-        let refusal = WaybillError(.invalidEntry, "another host is not written as name or name:port")
+        let refusal = WaybillError(
+            .invalidEntry,
+            "another host is not written as name or name:port"
+        )
         let end = host.lastIndex(of: "]").map { host.index(after: $0) } ?? host.startIndex
         let colon = host[end...].firstIndex(of: ":") ?? host.endIndex
         var copy = self

@@ -50,9 +50,12 @@ import WireCore
         }
     }
 
-    @Test("The proxy is asked for the far end by name, and then lines come and go", arguments: [
-        1, 7, 1_000, 1 << 20,
-    ])
+    @Test(
+        "The proxy is asked for the far end by name, and then lines come and go",
+        arguments: [
+            1, 7, 1_000, 1 << 20,
+        ]
+    )
     func conversation(capacity: Int) async throws {
         let echo = Echo()
         let proxy = ProxyPeer(capacity: capacity, to: echo)
@@ -103,7 +106,10 @@ import WireCore
         #expect(straight.requests == [])
     }
 
-    @Test("What comes behind the proxy's answer belongs to the tunnel", arguments: [1, 45, 1 << 20])
+    @Test(
+        "What comes behind the proxy's answer belongs to the tunnel",
+        arguments: [1, 45, 1 << 20]
+    )
     func behindTheHead(capacity: Int) async throws {
         let proxy = ProxyPeer(
             .say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nfirst\nsecond\nthi"),
@@ -255,7 +261,9 @@ import WireCore
             body: Array("lovelace".utf8)
         )
         let settings = Optional(Self.settings)
-        for text in ["\(Self.settings)", "\(settings as Any)", String(reflecting: settings), "\(error)"] {
+        for text in [
+            "\(Self.settings)", "\(settings as Any)", String(reflecting: settings), "\(error)",
+        ] {
             #expect(!text.contains("lovelace") && !text.contains("YWRh"), "\(text)")
         }
         #expect("\(error)" == "the proxy answered with 407")

@@ -191,7 +191,7 @@
         }
     }
 
-    private func openDescriptors() -> Int {
+    func openDescriptors() -> Int {
         guard let directory = opendir("/proc/self/fd") else { return 0 }
         defer { closedir(directory) }
         var count = 0

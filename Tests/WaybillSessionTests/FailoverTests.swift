@@ -52,9 +52,12 @@ import WireCore
         #expect(error?.underlying == nil)
     }
 
-    @Test("What this side lacks no other host can give", arguments: [
-        TLSFailure.Reason.libraryMissing, .invalidOptions,
-    ])
+    @Test(
+        "What this side lacks no other host can give",
+        arguments: [
+            TLSFailure.Reason.libraryMissing, .invalidOptions,
+        ]
+    )
     func ownFault(reason: TLSFailure.Reason) {
         var error = Self.failure(.tls)
         error.underlying = TLSFailure(reason)
@@ -150,7 +153,9 @@ import WireCore
         do {
             let moved = try address.moved(to: host)
             #expect(moved.endpoint.description == expected)
-            #expect(moved.userName == "u" && moved.password == "p" && moved.scheme == address.scheme)
+            #expect(
+                moved.userName == "u" && moved.password == "p" && moved.scheme == address.scheme
+            )
         } catch {
             #expect(expected == nil)
             #expect(error.code == .invalidEntry)
