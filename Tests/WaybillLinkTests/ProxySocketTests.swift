@@ -84,7 +84,7 @@
             listener.close()
         }
 
-        @Test("Refused, hung up, stalled, cancelled: no descriptor and no timer stays")
+        @Test("Refused, hung up, stalled, cancelled: no socket and no timer stays")
         func nothingLeft() async {
             // In a process of its own, where no other test has connections open.
             await #expect(processExitsWith: .success) {
@@ -93,7 +93,7 @@
                 let talking = try Self.proxy("SSH-2.0-x\r\n\r\n")
                 let stalling = try Self.proxy("HTTP/1.1 ")
                 let open = try Self.proxy("HTTP/1.1 200 OK\r\n\r\nmore")
-                let before = openDescriptors()
+                let before = openSockets()
                 for _ in 0..<3 {
                     guard case .proxyRefused? = await Self.failure(refusing).value,
                         await Self.failure(hangingUp).value == .proxy(.endOfStream),
@@ -121,7 +121,7 @@
                     precondition(timers.count == 0)
                 }
                 // A stream is closed on the loop's thread, soon.
-                while openDescriptors() != before { await Task.yield() }
+                while openSockets() != before { await Task.yield() }
                 for listener in [refusing, hangingUp, talking, stalling, open] { listener.close() }
             }
         }
