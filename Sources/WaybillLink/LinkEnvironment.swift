@@ -34,15 +34,16 @@ package struct LinkEnvironment: Sendable {
         randomWords: SystemRandom.words
     )
 
-    #if os(Linux)
+    // Before Linux's, since the type-check of Apple's files on Linux sees both.
+    #if canImport(Network)
+        private static let systemDialer = NetworkDialer()
+        private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
+            () throws(LinkError) in DispatchTimers()
+        }
+    #elseif os(Linux)
         private static let systemDialer = TCPDialer()
         private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
             () throws(LinkError) in try SharedTimers()
-        }
-    #else
-        private static let systemDialer = UnavailableDialer(what: "TCP")
-        private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
-            () throws(LinkError) in throw .unsupported("the link")
         }
     #endif
 }

@@ -1,0 +1,89 @@
+#if canImport(Network)
+    import CoreFoundation
+
+    // Made with Core Foundation's own functions, since `as CFData` and its like exist on Apple platforms only, and
+    // every line is to be type-checked on Linux.
+
+    /// Core Foundation's values from Swift's, and back.
+    enum CoreFoundationValues {
+        static func data(_ bytes: [UInt8]) -> CFData? {
+            CFDataCreate(nil, bytes, bytes.count)
+        }
+
+        static func bytes(_ data: CFData) -> [UInt8] {
+            guard let start = CFDataGetBytePtr(data) else { return [] }
+            // Valid as long as `data`, which the caller holds.
+            return Array(UnsafeBufferPointer(start: start, count: CFDataGetLength(data)))
+        }
+
+        static func string(_ text: String) -> CFString? {
+            let bytes = Array(text.utf8)
+            let encoding = CFStringBuiltInEncodings.UTF8.rawValue
+            return CFStringCreateWithBytes(nil, bytes, bytes.count, encoding, false)
+        }
+
+        /// An array that holds its elements.
+        static func array(_ elements: [some AnyObject]) -> CFArray? {
+            let array = withUnsafePointer(to: kCFTypeArrayCallBacks) { callBacks in
+                CFArrayCreateMutable(nil, 0, callBacks)
+            }
+            guard let array else { return nil }
+            for element in elements {
+                CFArrayAppendValue(array, Unmanaged.passUnretained(element).toOpaque())
+            }
+            return array
+        }
+
+        /// A dictionary of one value, which it holds.
+        static func dictionary(_ key: CFString, _ value: CFString) -> CFDictionary? {
+            let dictionary = withUnsafePointer(to: kCFTypeDictionaryKeyCallBacks) { keys in
+                withUnsafePointer(to: kCFTypeDictionaryValueCallBacks) { values in
+                    CFDictionaryCreateMutable(nil, 1, keys, values)
+                }
+            }
+            guard let dictionary else { return nil }
+            CFDictionarySetValue(
+                dictionary,
+                Unmanaged.passUnretained(key).toOpaque(),
+                Unmanaged.passUnretained(value).toOpaque()
+            )
+            return dictionary
+        }
+
+        /// The elements of an array that is known to hold nothing else.
+        static func elements<Element: AnyObject>(
+            of array: CFArray,
+            as type: Element.Type
+        ) -> [Element] {
+            (0..<CFArrayGetCount(array)).compactMap { index in
+                CFArrayGetValueAtIndex(array, index).map {
+                    Unmanaged<Element>.fromOpaque($0).takeUnretainedValue()
+                }
+            }
+        }
+
+        /// The value of a key that is known to be of that type; nil if there is none.
+        static func value<Value: AnyObject>(
+            of key: CFString,
+            in dictionary: CFDictionary,
+            as type: Value.Type
+        ) -> Value? {
+            CFDictionaryGetValue(dictionary, Unmanaged.passUnretained(key).toOpaque()).map {
+                Unmanaged<Value>.fromOpaque($0).takeUnretainedValue()
+            }
+        }
+    }
+
+    extension String {
+        /// The same text.
+        init(copying text: CFString) {
+            let encoding = CFStringBuiltInEncodings.UTF8.rawValue
+            let length = CFStringGetLength(text)
+            // And one byte for the zero at the end.
+            let size = CFStringGetMaximumSizeForEncoding(length, encoding) + 1
+            var buffer = [CChar](repeating: 0, count: max(size, 1))
+            _ = CFStringGetCString(text, &buffer, buffer.count, encoding)
+            self.init(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        }
+    }
+#endif
