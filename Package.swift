@@ -57,11 +57,16 @@ let package = Package(
 
         // Sockets, clocks and randomness.
         .target(name: "CWaybillLinux"),
+        .target(
+            name: "CWaybillTLS",
+            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]
+        ),
         source(
             "WaybillLink",
             [
                 "WireCore", "HTTPWire", "WebSocketWire",
                 .target(name: "CWaybillLinux", condition: .when(platforms: [.linux])),
+                .target(name: "CWaybillTLS", condition: .when(platforms: [.linux])),
             ]
         ),
 

@@ -8,7 +8,7 @@ package import WireCore
 /// | waiting | ``request(_:body:timeout:at:)`` → asked |
 /// | asked | 200 with `text/event-stream` → open; another answer → refused |
 /// | open | the end of the body, a limit, silence → closed |
-/// | refused | the end of the body, 64 KiB of it → closed |
+/// | refused | the end of the body, 64 KiB of it, time → closed |
 package struct EventStreamConnection: ProtocolCore {
     /// What the connection tells its driver.
     package enum Event: Hashable, Sendable {
@@ -138,6 +138,8 @@ package struct EventStreamConnection: ProtocolCore {
             HTTPSyntax.areSameName(HTTPSyntax.trimmed(media), "text/event-stream")
         else {
             state = .refused(head, body: [])
+            // Nobody waits for the end of what is no stream for longer than for its head.
+            http.limitWhole()
             return
         }
         let codings = head.headers.members("content-encoding")

@@ -22,7 +22,7 @@ package struct HTTPClientConnection: ProtocolCore {
 
     private enum State: Sendable {
         case idle
-        case awaiting(method: String, deadline: WireInstant)
+        case awaiting(method: String)
         case receiving(isReusable: Bool)
         case finished
     }
@@ -39,6 +39,10 @@ package struct HTTPClientConnection: ProtocolCore {
     private let idleTimeout: Duration?
     private var lastReceived = WireInstant.zero
     private var isReadingHeld = false
+    /// When the head of the response, or with `isWholeLimited` all of it, must be there.
+    private var responseDeadline = WireInstant.zero
+    private var responseTimeout = Duration.zero
+    private var isWholeLimited: Bool
 
     /// The bytes that wait to leave.
     package var outbound = ByteWriter()
@@ -46,7 +50,13 @@ package struct HTTPClientConnection: ProtocolCore {
     /// - Parameters:
     ///   - limits: How large a head may be.
     ///   - idleTimeout: How long the peer may send nothing within a body; nil for any time.
-    package init(limits: HTTPHeadLimits = HTTPHeadLimits(), idleTimeout: Duration? = nil) {
+    ///   - limitsWhole: Whether the time for a response counts for its body, too.
+    package init(
+        limits: HTTPHeadLimits = HTTPHeadLimits(),
+        idleTimeout: Duration? = nil,
+        limitsWhole: Bool = false
+    ) {
+        isWholeLimited = limitsWhole
         self.limits = limits
         self.idleTimeout = idleTimeout
         heads = HTTPHeadDecoder(limits: limits)
@@ -59,7 +69,7 @@ package struct HTTPClientConnection: ProtocolCore {
     /// - Parameters:
     ///   - head: Method, target and fields, without `Content-Length`.
     ///   - body: The body; empty for none.
-    ///   - timeout: How long the head of the response may take.
+    ///   - timeout: How long the head of the response may take, or all of it.
     ///   - now: The time.
     /// - Throws: `HTTPRequestError`; nothing was written then.
     package mutating func send(
@@ -76,7 +86,9 @@ package struct HTTPClientConnection: ProtocolCore {
         }
         do { try head.encode(into: &outbound) } catch { throw .encoding(error) }
         outbound.append(body)
-        state = .awaiting(method: head.method, deadline: now.advanced(by: timeout))
+        state = .awaiting(method: head.method)
+        responseTimeout = timeout
+        responseDeadline = now.advanced(by: timeout)
         lastReceived = now
     }
 
@@ -89,6 +101,12 @@ package struct HTTPClientConnection: ProtocolCore {
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         isReadingHeld = isHeld
         lastReceived = now
+        if !isHeld { responseDeadline = now.advanced(by: responseTimeout) }
+    }
+
+    /// Has the rest of the response under way come within the time for its head, or not count.
+    package mutating func limitWhole() {
+        isWholeLimited = true
     }
 
     // MARK: ProtocolCore
@@ -110,16 +128,22 @@ package struct HTTPClientConnection: ProtocolCore {
     }
 
     package var deadline: WireInstant? {
+        guard !isReadingHeld else { return nil }
         switch state {
-        case .awaiting(_, let deadline): deadline
-        case .receiving: isReadingHeld ? nil : idleTimeout.map { lastReceived.advanced(by: $0) }
-        case .idle, .finished: nil
+        case .awaiting: return responseDeadline
+        case .receiving:
+            let silence = idleTimeout.map { lastReceived.advanced(by: $0) }
+            guard isWholeLimited else { return silence }
+            return silence.map { min($0, responseDeadline) } ?? responseDeadline
+        case .idle, .finished: return nil
         }
     }
 
     package mutating func advance(to now: WireInstant) {
         guard let deadline, deadline <= now else { return }
-        if case .awaiting = state { finish(.responseTimedOut) } else { finish(.idleTimedOut) }
+        if case .awaiting = state { return finish(.responseTimedOut) }
+        let isOverdue = isWholeLimited && responseDeadline <= now
+        finish(isOverdue ? .responseTimedOut : .idleTimedOut)
     }
 
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
@@ -140,7 +164,7 @@ package struct HTTPClientConnection: ProtocolCore {
             if buffer.count > 0 { finish(.unexpectedResponse) }
             return false
         case .finished: return false
-        case .awaiting(let method, _):
+        case .awaiting(let method):
             guard let head = try heads.nextResponse(&buffer) else { return false }
             guard !head.isInterim else {
                 interimCount += 1

@@ -8,6 +8,11 @@ package import WireCore
 package final class HTTPContentDecoder: @unchecked Sendable {
     // Made by zlib in `init` and freed in `deinit`: valid as long as the object.
     private let stream: UnsafeMutableRawPointer
+    private var hasBegun = false
+    private var hasEnded = false
+
+    /// Whether the data was cut short: it has begun and not come to its own end.
+    package var isIncomplete: Bool { hasBegun && !hasEnded }
 
     /// What a client may say that it accepts; nil where there is no zlib.
     package static var acceptedCodings: String? {
@@ -29,6 +34,16 @@ package final class HTTPContentDecoder: @unchecked Sendable {
     /// How much is decoded at a time: 16 KiB.
     private static let chunkSize = 16_384
 
+    /// Goes on with another gzip member behind the last one (RFC 1952, 2.2), told by its first byte; anything
+    /// else there is nobody's.
+    private func beginNextMember(_ rest: UnsafeRawBufferPointer) -> Bool {
+        guard rest.first == 0x1F, waybill_inflater_reset(stream) == WAYBILL_ZLIB_OK else {
+            return false
+        }
+        hasEnded = false
+        return true
+    }
+
     /// Decodes a piece.
     ///
     /// - Parameters:
@@ -36,9 +51,11 @@ package final class HTTPContentDecoder: @unchecked Sendable {
     ///   - take: Given what comes of it, a part at a time; says whether it wants more.
     /// - Returns: Whether the data made sense and all of it was wanted.
     package func decode(_ piece: ByteSlice, _ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
-        piece.withUnsafeBytes { bytes in
+        if piece.count > 0 { hasBegun = true }
+        return piece.withUnsafeBytes { bytes in
             withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { chunk in
                 var left = bytes
+                if hasEnded, !beginNextMember(left) { return true }
                 while true {
                     var consumed = 0
                     var produced = 0
@@ -55,8 +72,11 @@ package final class HTTPContentDecoder: @unchecked Sendable {
                     left = UnsafeRawBufferPointer(rebasing: left.dropFirst(consumed))
                     let part = UnsafeRawBufferPointer(rebasing: chunk[..<produced])
                     guard result != WAYBILL_ZLIB_ERROR, take(part) else { return false }
-                    // What follows the end of the compressed data is nobody's.
-                    if result == WAYBILL_ZLIB_END { return true }
+                    if result == WAYBILL_ZLIB_END {
+                        hasEnded = true
+                        guard beginNextMember(left) else { return true }
+                        continue
+                    }
                     if left.isEmpty, produced < chunk.count { return true }
                     if consumed == 0, produced == 0 { return false }
                 }

@@ -13,7 +13,7 @@ package protocol ByteStream: AnyObject, Sendable {
     ///
     /// - Parameter bytes: What to write.
     /// - Returns: How many were taken; when fewer than given, ``ByteStreamReceiver/streamIsWritable()``
-    ///   follows.
+    ///   follows, and the next write begins with those that were not.
     /// - Throws: `LinkError` when the stream is broken or closed.
     func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int
 
@@ -33,12 +33,23 @@ package protocol ByteStream: AnyObject, Sendable {
     /// Stops or resumes reading, which holds back the peer.
     func setReading(_ isReading: Bool)
 
+    /// Asks for another call of ``ByteStreamReceiver/streamIsReadable()`` although nothing new may have come:
+    /// a stream on top of this one has something left.
+    func readAgain()
+
     /// Tells the peer that nothing more will be written, and goes on reading.
     func finishWriting()
 
     /// Closes both directions. ``ByteStreamReceiver/streamDidEnd(_:)`` follows unless it was called
     /// already. Closing twice does nothing.
     func close()
+
+    /// What was agreed on to secure the stream, or the one below it; nil where nothing was.
+    var tls: TLSAgreement? { get }
+}
+
+extension ByteStream {
+    package var tls: TLSAgreement? { nil }
 }
 
 /// What a read found.

@@ -159,6 +159,11 @@ package final class ByteStreamPair: Sendable {
             pair.drain()
         }
 
+        func readAgain() {
+            pair.state.withLock { $0.signalReadable(self) }
+            pair.drain()
+        }
+
         func finishWriting() {
             pair.state.withLock { state in
                 state.sides[peer].inboxIsComplete = true

@@ -241,8 +241,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
                 for waiter in waiters { waiter.resume() }
                 drained?()
             case .failure(let error):
-                hearLastWords()
-                return end(error)
+                return end(hearLastWords() ?? error)
             }
         }
         if state.withLock({ $0.takeClosing() }) {
@@ -252,14 +251,22 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     /// Reads what the peer said before it closed: that a write fails shows that it did, and mostly it said why.
-    private func hearLastWords() {
+    /// - Returns: What it said beneath the protocol, in an alert of TLS.
+    private func hearLastWords() -> LinkError? {
         // A mebibyte at the most: more is not the last.
         for _ in 0..<16 {
-            guard state.withLock({ $0.isReading }) else { return }
+            guard state.withLock({ $0.isReading }) else { return nil }
             let (outcome, next, _) = received.withLock { buffer in read(into: &buffer) }
             carryOut(next)
-            guard case .success(.bytes) = outcome else { return }
+            switch outcome {
+            case .success(.bytes): continue
+            case .failure(let error):
+                guard case .tls = error else { return nil }
+                return error
+            case .success: return nil
+            }
         }
+        return nil
     }
 
     /// Hands out events until none is left, then the end; one caller at a time.

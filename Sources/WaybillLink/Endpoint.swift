@@ -40,7 +40,11 @@ package protocol Dialer: Sendable {
 
 extension Dialer {
     package func secured(by settings: TLSSettings) -> any Dialer {
-        UnavailableDialer(what: "TLS")
+        #if os(Linux)
+            TLSDialer(base: self, settings: settings)
+        #else
+            UnavailableDialer(what: "TLS")
+        #endif
     }
 }
 

@@ -104,6 +104,15 @@
             }
         }
 
+        func readAgain() {
+            loop.execute { [self] in
+                let receiver = state.withLock { state in
+                    state.isReading && !state.isClosing ? state.receiver : nil
+                }
+                receiver?.streamIsReadable()
+            }
+        }
+
         func finishWriting() {
             state.withLock { state in
                 guard state.descriptor >= 0 else { return }

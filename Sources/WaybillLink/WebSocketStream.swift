@@ -35,6 +35,7 @@ package final class WebSocketStream: ByteStream {
 
     private let state: Locked<State>
     private let driver: Driver<WebSocketConnection>
+    package let tls: TLSAgreement?
 
     package init(
         core: WebSocketConnection,
@@ -43,6 +44,7 @@ package final class WebSocketStream: ByteStream {
         timers: any TimerSource
     ) {
         state = Locked(State(units: units))
+        tls = stream.tls
         driver = Driver(core: core, stream: stream, timers: timers)
     }
 
@@ -282,6 +284,11 @@ package final class WebSocketStream: ByteStream {
             driver.withCore { core, now in core.holdReading(isHeld, at: now) }
             state.withLock { $0.hold.endTelling() }
         }
+    }
+
+    package func readAgain() {
+        state.withLock { $0.hasNews = true }
+        pump()
     }
 
     package func finishWriting() {

@@ -148,7 +148,7 @@ final class HTTPExchange: Sendable {
         self.target = target
         self.configuration = configuration
         driver = Driver(
-            core: HTTPClientConnection(idleTimeout: configuration.responseTimeout),
+            core: HTTPClientConnection(limitsWhole: true),
             stream: link.stream,
             timers: link.timers
         )
@@ -232,9 +232,10 @@ final class HTTPExchange: Sendable {
 
     private func begin(_ head: HTTPResponseHead) {
         log(.inbound, SSEMapping.reason(head))
-        let coding = head.headers.members("content-encoding")
-            .first { !HTTPSyntax.areSameName($0, "identity") }
-        let decoder = coding.flatMap { HTTPContentDecoder(coding: $0) }
+        let codings = head.headers.members("content-encoding")
+            .filter { !HTTPSyntax.areSameName($0, "identity") }
+        // What is not known, or coded more than once, is left to whoever has asked for it.
+        let decoder = codings.count == 1 ? HTTPContentDecoder(coding: codings[0]) : nil
         state.withLock { state in
             state.head = head
             state.hasAnswered = true
@@ -266,6 +267,10 @@ final class HTTPExchange: Sendable {
     }
 
     private func finish(_ isReusable: Bool) {
+        if state.withLock({ $0.decoder?.isIncomplete ?? false }) {
+            fail(WaybillError(.protocolViolation, "the compressed response was cut short"))
+            return driver.close()
+        }
         let (pending, response) = state.withLock { state in
             if !isReusable { state.isUsable = false }
             let response = state.head.map { HTTPPool.Response(head: $0, body: state.body) }

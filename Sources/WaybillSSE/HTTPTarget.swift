@@ -26,6 +26,8 @@ struct HTTPTarget: Hashable, Sendable {
 
     /// The target of an entry: its topic behind the path of the base URL, with one slash between.
     ///
+    /// A query of the base stays, before one of the topic.
+    ///
     /// - Parameter topic: A path, perhaps with a query, percent-encoded; nil or empty for the base itself.
     /// - Returns: The target.
     /// - Throws: `invalidEntry` for characters that no target may hold; they are not repaired.
@@ -37,14 +39,23 @@ struct HTTPTarget: Hashable, Sendable {
                 "the topic holds what must be percent-encoded in a path"
             )
         }
+        let (basePath, baseQuery) = Self.parts(target)
+        let (path, query) = Self.parts(topic)
         var copy = self
-        guard !topic.hasPrefix("?") else {
-            copy.target += topic
-            return copy
+        copy.target = String(basePath)
+        if !path.isEmpty {
+            if copy.target.hasSuffix("/") { copy.target.removeLast() }
+            copy.target += (path.hasPrefix("/") ? "" : "/") + path
         }
-        let base = target.hasSuffix("/") ? String(target.dropLast()) : target
-        copy.target = base + (topic.hasPrefix("/") ? "" : "/") + topic
+        let queries = [baseQuery, query].compactMap { $0 }
+        if !queries.isEmpty { copy.target += "?" + queries.joined(separator: "&") }
         return copy
+    }
+
+    /// The path, and what stands behind the question mark if there is one.
+    private static func parts(_ target: String) -> (path: Substring, query: Substring?) {
+        guard let mark = target.firstIndex(of: "?") else { return (target[...], nil) }
+        return (target[..<mark], target[target.index(after: mark)...])
     }
 
     /// Whether both have the same scheme, host and port (RFC 6454, 5).

@@ -20,7 +20,7 @@ final class SSEEngine: Sendable {
 
     let configuration: SSEConfiguration
     let links: HTTPLinks
-    let states = ConnectionStateSource()
+    let states = SSEStates()
     private let base: HTTPTarget
     private let state = Locked(State())
     private let pool: HTTPPool
@@ -44,7 +44,7 @@ final class SSEEngine: Sendable {
             return Receipt()
         case .disconnect:
             await closeStreams(throwing: nil)
-            reportDisconnected(nil)
+            states.end()
             return Receipt()
         case .unsubscribe: return try await unsubscribe(request)
         case .ack, .nack: throw unsupported("acknowledgements", request)
@@ -156,26 +156,16 @@ final class SSEEngine: Sendable {
                 options: options,
                 announces: announces,
                 engine: self
-            ) { [weak self] cause in
-                self?.remove(identifier, cause)
+            ) { [weak self] in
+                self?.remove(identifier)
             }
             state.streams[identifier] = stream
             return stream
         }
     }
 
-    private func remove(_ identifier: UInt64, _ cause: WaybillError?) {
-        let isLast = state.withLock { state in
-            state.streams[identifier] = nil
-            return state.streams.isEmpty && !state.isShutDown
-        }
-        if isLast { reportDisconnected(cause) }
-    }
-
-    /// Reports the end once, with what it came from.
-    private func reportDisconnected(_ cause: WaybillError?) {
-        if case .disconnected = states.current { return }
-        states.report(.disconnected(cause: cause))
+    private func remove(_ identifier: UInt64) {
+        state.withLock { $0.streams[identifier] = nil }
     }
 
     private func unsubscribe(_ request: Request) async throws -> Receipt {
@@ -204,7 +194,7 @@ final class SSEEngine: Sendable {
         guard isFirst else { return }
         await closeStreams(throwing: nil)
         await pool.shutdown()
-        reportDisconnected(nil)
+        states.end()
         #if os(Linux)
             SharedEventLoop.reap()
         #endif

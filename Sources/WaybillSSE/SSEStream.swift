@@ -19,16 +19,22 @@ final class SSEStream: Sendable {
         var isClosed = false
         var closeError: WaybillError?
         var isReading = true
+        /// Keeps what is told to the driver in order; of the driver that is there.
+        var hold = ReadingHold()
         var driver: Driver<EventStreamConnection>?
         var lastEventID: String
         /// What the server has set.
         var reconnectionTime: Duration?
         var isOpen = false
+        /// Whether the attempt under way has brought an event.
+        var hasEvents = false
     }
 
     /// How one attempt ended.
     private struct Outcome {
         var wasOpen = false
+        /// Whether it has brought an event.
+        var hadEvents = false
         /// The status of the answer, if one came.
         var status: Int?
         /// Nil for an end without a fault.
@@ -44,11 +50,11 @@ final class SSEStream: Sendable {
     /// Whether each opening and end is told among the events, as an ``SSENotice``; the first attempt is then
     /// like any other.
     private let announces: Bool
-    private let onEnd: @Sendable (WaybillError?) -> Void
+    private let onEnd: @Sendable () -> Void
 
     private let configuration: SSEConfiguration
     private let links: HTTPLinks
-    private let states: ConnectionStateSource
+    private let states: SSEStates
     private let state: Locked<State>
     private let opened = Promise<Void>()
     private let ended = Promise<Void>()
@@ -59,7 +65,7 @@ final class SSEStream: Sendable {
         options: SubscribeOptions,
         announces: Bool,
         engine: SSEEngine,
-        onEnd: @escaping @Sendable (WaybillError?) -> Void
+        onEnd: @escaping @Sendable () -> Void
     ) {
         // A header that says where to begin is out of date at the next attempt.
         var plan = plan
@@ -131,10 +137,26 @@ final class SSEStream: Sendable {
     private func setReading(_ isReading: Bool) {
         let driver = state.withLock { state in
             state.isReading = isReading
+            state.hold.isHeld = !isReading
             return state.driver
         }
-        driver?.withCore { core, now in core.holdReading(!isReading, at: now) }
-        driver?.setReading(isReading)
+        if let driver { tellReading(driver) }
+    }
+
+    /// Tells the driver whether to read, as long as it is the one that counts.
+    private func tellReading(_ driver: Driver<EventStreamConnection>) {
+        var next = state.withLock { state in
+            state.driver === driver ? state.hold.beginTelling() : nil
+        }
+        while let isHeld = next {
+            driver.withCore { core, now in core.holdReading(isHeld, at: now) }
+            driver.setReading(!isHeld)
+            next = state.withLock { state in
+                guard state.driver === driver else { return nil }
+                state.hold.endTelling()
+                return state.hold.beginTelling()
+            }
+        }
     }
 
     // MARK: Attempts
@@ -143,7 +165,7 @@ final class SSEStream: Sendable {
         var failures = 0
         var cause: WaybillError?
         while !state.withLock({ $0.isClosed }) {
-            states.report(.connecting(attempt: failures + 1))
+            states.report(.connecting(attempt: failures + 1), of: self)
             let outcome = await attempt(source)
             cause = outcome.error
             let (isClosed, lastEventID) = state.withLock { ($0.isClosed, $0.lastEventID) }
@@ -164,12 +186,15 @@ final class SSEStream: Sendable {
             if isLast { break }
             failures = outcome.wasOpen ? 0 : failures + 1
             // A server may ask for more patience, not for less.
-            let delay = max(outcome.retryAfter ?? .zero, self.delay(afterFailures: failures))
+            var delay = max(outcome.retryAfter ?? .zero, self.delay(afterFailures: failures))
+            // Nor is one asked without a pause that opens a stream only to end it.
+            if !outcome.hadEvents { delay = max(delay, Self.leastPause) }
             states.report(
                 .waiting(
                     until: .now + delay,
                     cause: outcome.error ?? WaybillError(.connectionLost, "the stream has ended")
-                )
+                ),
+                of: self
             )
             guard await sleep(for: delay) else { break }
         }
@@ -186,16 +211,21 @@ final class SSEStream: Sendable {
         )
         source.finish(throwing: error)
         state.withLock { $0.isClosed = true }
-        onEnd(error)
+        onEnd()
+        states.remove(self, error)
         ended.resolve(.success(()))
     }
 
     /// The least wait after an attempt that failed: 100 milliseconds.
     private static let leastPause = Duration.milliseconds(100)
 
+    /// The longest wait that can be doubled without an overflow, as the longest that a server can set.
+    private static let mostPause = Duration.milliseconds(1 << 53)
+
     /// The wait before the next attempt: the stream's own time, then doubling with jitter.
     private func delay(afterFailures failures: Int) -> Duration {
-        let time = state.withLock { $0.reconnectionTime } ?? configuration.reconnectionTime
+        let stated = state.withLock { $0.reconnectionTime } ?? configuration.reconnectionTime
+        let time = min(stated, Self.mostPause)
         guard failures > 0 else { return time }
         // A server that has set no time at all and is gone is not asked without a pause.
         let base = max(time, Self.leastPause)
@@ -259,9 +289,9 @@ final class SSEStream: Sendable {
     }
 
     private func outcome(of closure: EventStreamClosure) -> Outcome {
-        let wasOpen = state.withLock { state in
+        let (wasOpen, hadEvents) = state.withLock { state in
             defer { state.isOpen = false }
-            return state.isOpen
+            return (state.isOpen, state.hasEvents)
         }
         let error = SSEMapping.error(closure)
         let isFinal =
@@ -271,6 +301,7 @@ final class SSEStream: Sendable {
             }
         return Outcome(
             wasOpen: wasOpen,
+            hadEvents: hadEvents,
             status: wasOpen ? 200 : nil,
             error: error,
             isFinal: isFinal
@@ -294,10 +325,6 @@ final class SSEStream: Sendable {
         )
         let driver = Driver(core: core, stream: link.stream, timers: link.timers)
         let over = Promise<EventStreamClosure>()
-        let (isClosed, isReading) = state.withLock { state in
-            state.driver = driver
-            return (state.isClosed, state.isReading)
-        }
         driver.start(
             .init(
                 receive: { [weak driver] events in
@@ -310,14 +337,19 @@ final class SSEStream: Sendable {
                 }
             )
         )
-        guard !isClosed else {
+        let isClosed = state.withLock { state in
+            state.driver = driver
+            state.hold = ReadingHold()
+            state.hold.isHeld = !state.isReading
+            state.hasEvents = false
+            return state.isClosed
+        }
+        defer {
             driver.close()
-            throw CancellationError()
+            state.withLock { $0.driver = nil }
         }
-        if !isReading {
-            driver.withCore { core, now in core.holdReading(true, at: now) }
-            driver.setReading(false)
-        }
+        guard !isClosed else { throw CancellationError() }
+        tellReading(driver)
         log(.outbound, plan.description)
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
@@ -329,12 +361,7 @@ final class SSEStream: Sendable {
                 )
             }
         } catch {
-            driver.close()
             throw SSEMapping.error(error)
-        }
-        defer {
-            driver.close()
-            state.withLock { $0.driver = nil }
         }
         return try await over.value()
     }
@@ -358,6 +385,7 @@ final class SSEStream: Sendable {
         _ driver: Driver<EventStreamConnection>?,
         _ over: Promise<EventStreamClosure>
     ) {
+        var hasEvents = false
         var batch: [Message] = []
         batch.reserveCapacity(events.count)
         for event in events {
@@ -365,10 +393,12 @@ final class SSEStream: Sendable {
             case .opened(let head):
                 state.withLock { $0.isOpen = true }
                 log(.inbound, SSEMapping.reason(head))
-                states.report(.connected)
+                states.report(.connected, of: self)
                 opened.resolve(.success(()))
                 if announces { batch.append(SSENotice(.opened).message) }
             case .event(let event):
+                if !hasEvents { state.withLock { $0.hasEvents = true } }
+                hasEvents = true
                 log(.inbound, "event \(event.type)", event.data.count)
                 if let types = options.eventTypes, !types.contains(event.type) { continue }
                 batch.append(SSEMapping.message(event, topic: topic))

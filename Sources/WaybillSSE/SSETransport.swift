@@ -65,7 +65,7 @@ public final class SSETransport: Transport {
     }
 
     /// The state of the streams: connected while one is open, waiting while the next attempt is due.
-    public var states: ConnectionStates { engine.states.states }
+    public var states: ConnectionStates { engine.states.source.states }
 
     /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {

@@ -37,7 +37,8 @@ import Testing
         "CWaybillZlib": [],
         "STOMPWire": ["WireCore"],
         "CWaybillLinux": [],
-        "WaybillLink": ["WireCore", "HTTPWire", "WebSocketWire", "CWaybillLinux"],
+        "CWaybillTLS": [],
+        "WaybillLink": ["WireCore", "HTTPWire", "WebSocketWire", "CWaybillLinux", "CWaybillTLS"],
         "Waybill": ["WireCore"],
         "WaybillSession": ["Waybill", "WaybillLink", "WebSocketWire", "HTTPWire", "WireCore"],
         "WaybillWebSocket": [

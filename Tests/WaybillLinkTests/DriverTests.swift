@@ -163,6 +163,7 @@ import WireCore
 
         func scheduleFlush() -> Bool { false }
         func setReading(_ isReading: Bool) {}
+        func readAgain() {}
         func finishWriting() {}
         func close() {}
     }

@@ -159,7 +159,7 @@ import WaybillTesting
     @Test("URLs that cannot be spoken or read are refused when the transport is made")
     func urls() throws {
         for (url, code) in [
-            ("mqtts://h", WaybillError.Code.unsupported), ("wss://h", .unsupported),
+            ("http://h", WaybillError.Code.unsupported), ("stomps://h", .unsupported),
             ("h", .invalidEntry),
             ("mqtt://", .invalidEntry), ("mqtt://h:0", .invalidEntry),
             ("mqtt://h:70000", .invalidEntry),

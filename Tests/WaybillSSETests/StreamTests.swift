@@ -206,7 +206,7 @@ struct StreamTests {
             #expect(heads[1].headers.first("content-type") == nil)
             await transport.shutdown()
         }
-        let server = HTTPServer([.close(Say.status(301, "Location: https://example.com/\r\n"))])
+        let server = HTTPServer([.close(Say.status(301, "Location: ftp://example.com/\r\n"))])
         let transport = try server.transport()
         let error = await #expect(throws: WaybillError.self) {
             try await Provider<StreamEntry>(transport: transport).messages(.listen())
@@ -378,7 +378,7 @@ struct StreamTests {
         }
         #expect(server.endpoints.isEmpty)
         for (url, code) in [
-            ("https://h", WaybillError.Code.unsupported), ("mqtt://h", .unsupported),
+            ("wss://h", WaybillError.Code.unsupported), ("mqtt://h", .unsupported),
             ("http:///", .invalidEntry),
         ] {
             #expect { try SSETransport(url: url) } throws: { ($0 as? WaybillError)?.code == code }

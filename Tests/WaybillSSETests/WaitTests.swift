@@ -40,6 +40,45 @@ struct WaitTests {
         await transport.shutdown()
     }
 
+    @Test("A stream that opens only to end is not asked for again without a pause")
+    func emptyStreams() async throws {
+        let server = HTTPServer(
+            Array(repeating: .close(Say.stream("retry: 0\n\n")), count: 50)
+                + [.open(Say.stream("data: a\n\n"))]
+        )
+        let transport = try server.transport()
+        var states = transport.states.makeAsyncIterator()
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        await state(&states, where: isWaiting)
+        for _ in 0..<100 { await Task.yield() }
+        #expect(server.endpoints.count == 1)
+        withExtendedLifetime(messages) {}
+        await transport.shutdown()
+    }
+
+    @Test("The longest times that can be written are times like others")
+    func longTimes() async throws {
+        for time in [Duration.seconds(Int64.max), .seconds(Int64.min)] {
+            let server = HTTPServer([
+                .close(Say.stream("data: a\n\n")), .refuse, .refuse, .refuse, .refuse, .refuse,
+                .refuse, .refuse, .refuse, .refuse,
+            ])
+            let transport = try server.transport {
+                $0.reconnectionTime = time
+                $0.maximumReconnectionTime = time
+            }
+            var states = transport.states.makeAsyncIterator()
+            let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+            await state(&states, where: isWaiting)
+            while server.endpoints.count < 9 {
+                server.clock.advance(by: .seconds(1 << 30))
+                await Task.yield()
+            }
+            withExtendedLifetime(messages) {}
+            await transport.shutdown()
+        }
+    }
+
     @Test("Retry-After asks for more patience, never for less")
     func retryAfterZero() async throws {
         let server = HTTPServer([
@@ -89,6 +128,33 @@ struct WaitTests {
             }
             await transport.shutdown()
         }
+    }
+
+    @Test("Whatever becomes of another stream, one that is open counts")
+    func severalStreams() async throws {
+        let server = HTTPServer([
+            .open(Say.stream("data: a\n\n")), .close(Say.status(404)),
+            .close(Say.stream("data: b\n\n")),
+        ])
+        let transport = try server.transport()
+        var states = transport.states.makeAsyncIterator()
+        let provider = Provider<StreamEntry>(transport: transport)
+        let open = try await provider.messages(.listen())
+        await #expect(throws: WaybillError.self) { _ = try await provider.messages(.listen("x")) }
+        #expect("\(transport.states.current)" == "connected")
+        var ended = try await provider.messages(.listen("y")).makeAsyncIterator()
+        #expect(try await ended.next()?.text == "b")
+        for _ in 0..<100 { await Task.yield() }
+        #expect("\(transport.states.current)" == "connected")
+        withExtendedLifetime((open, ended)) {}
+        await transport.shutdown()
+        var seen: [String] = []
+        while seen.last != "disconnected", let state = await states.next() {
+            seen.append("\(state)")
+        }
+        // While all of them end, the one that waits may be the last.
+        seen.removeAll { $0.hasPrefix("waiting") }
+        #expect(seen == ["idle", "connecting (attempt 1)", "connected", "disconnected"])
     }
 
     @Test("The state at the end says why, once")

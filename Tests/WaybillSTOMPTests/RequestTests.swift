@@ -345,7 +345,7 @@ import WaybillTesting
         await expectError(.invalidEntry) { try await provider.messages(.send("x")) }
         await expectError(.invalidEntry) { try await provider.request(.subscribe()) }
         for (url, code) in [
-            ("stomps://h", WaybillError.Code.unsupported), ("wss://h", .unsupported),
+            ("mqtts://h", WaybillError.Code.unsupported), ("https://h", .unsupported),
             ("stomp://h/path", .invalidEntry), ("stomp://", .invalidEntry),
         ] {
             #expect { try STOMPTransport(url: url) } throws: { ($0 as? WaybillError)?.code == code }

@@ -154,6 +154,7 @@ struct HookedDialer: Dialer {
             if !isReading { onHold() }
             base.setReading(isReading)
         }
+        func readAgain() { base.readAgain() }
         func finishWriting() { base.finishWriting() }
         func close() { base.close() }
     }

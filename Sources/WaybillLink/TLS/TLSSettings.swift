@@ -35,3 +35,19 @@ package struct TLSSettings: Hashable, Sendable {
 
     package init() {}
 }
+
+/// What two sides have agreed on to secure a stream.
+package struct TLSAgreement: Hashable, Sendable {
+    /// The version's name, such as `TLSv1.3`.
+    package var version: String
+    /// The application protocol that the server chose; nil for none.
+    package var applicationProtocol: String?
+    /// Whether an earlier session was resumed.
+    package var isResumed: Bool
+
+    package init(version: String, applicationProtocol: String?, isResumed: Bool) {
+        self.version = version
+        self.applicationProtocol = applicationProtocol
+        self.isResumed = isResumed
+    }
+}

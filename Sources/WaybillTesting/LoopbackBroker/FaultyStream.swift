@@ -40,6 +40,8 @@ final class FaultyStream: ByteStream, ByteStreamReceiver {
 
     func setReading(_ isReading: Bool) { base.setReading(isReading) }
 
+    func readAgain() { base.readAgain() }
+
     func finishWriting() { base.finishWriting() }
 
     func close() { base.close() }

@@ -1,0 +1,200 @@
+#if os(Linux)
+    import CWaybillTLS
+
+    #if canImport(Glibc)
+        import Glibc
+    #elseif canImport(Musl)
+        import Musl
+    #endif
+
+    /// OpenSSL's side of one connection: ciphertext in and out, and what is behind it.
+    ///
+    /// `@unchecked Sendable`, because: the stream that owns it calls it with its lock held, except for the bytes
+    /// of ``outbound()``, which no other call touches until ``noteSent(_:)``.
+    final class TLSConnection: @unchecked Sendable {
+        /// How a step ended.
+        enum Outcome: Sendable {
+            /// Done, or as far as input and space went.
+            case fine
+            /// The peer has ended its side.
+            case closed
+            case failed(TLSFault)
+        }
+
+        /// Ciphertext that waits to leave.
+        ///
+        /// `@unchecked Sendable`, because: the bytes stay as they are until ``noteSent(_:)``, which only the one
+        /// flusher calls.
+        struct Outbound: @unchecked Sendable {
+            let bytes: UnsafeRawBufferPointer
+        }
+
+        // Made in `init` and freed in `deinit`: valid as long as the object.
+        private let pointer: UnsafeMutableRawPointer
+        private let host: String
+        private let showsIdentity: Bool
+
+        /// - Parameters:
+        ///   - context: What it shares with others.
+        ///   - host: Whom a client asks for: a name, or an address.
+        /// - Throws: `LinkError.tls` with `invalidSettings` for a name that cannot be one.
+        init(_ context: TLSContext, host: String) throws(LinkError) {
+            // An absolute name is asked for without its dot (RFC 6066, 3), an address without its zone.
+            var name = host.hasSuffix(".") ? String(host.dropLast()) : host
+            let isAddress = Self.isAddress(name)
+            if isAddress, let zone = name.firstIndex(of: "%") { name = String(name[..<zone]) }
+            self.host = name
+            showsIdentity = context.settings.identity != nil
+            guard !name.isEmpty, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
+                let pointer = waybill_tls_create(context.pointer, name, isAddress ? 1 : 0)
+            else { throw .tls(.invalidSettings("\(name) is no name for a server")) }
+            self.pointer = pointer
+        }
+
+        deinit {
+            waybill_tls_destroy(pointer)
+        }
+
+        private static func isAddress(_ host: String) -> Bool {
+            if host.contains(":") { return true }
+            var address = in_addr()
+            return inet_pton(AF_INET, host, &address) == 1
+        }
+
+        // MARK: Steps
+
+        /// Goes on with the handshake.
+        func handshake(
+            _ input: UnsafeRawBufferPointer
+        ) -> (outcome: Outcome, consumed: Int, isDone: Bool) {
+            var consumed = 0
+            var isDone: Int32 = 0
+            let result = waybill_tls_handshake(
+                pointer,
+                input.bindMemory(to: UInt8.self).baseAddress,
+                input.count,
+                &consumed,
+                &isDone
+            )
+            return (outcome(result), consumed, isDone == 1)
+        }
+
+        /// Decrypts as much as fits.
+        func read(
+            _ input: UnsafeRawBufferPointer,
+            into space: UnsafeMutableRawBufferPointer
+        ) -> (outcome: Outcome, consumed: Int, produced: Int) {
+            var consumed = 0
+            var produced = 0
+            let result = waybill_tls_read(
+                pointer,
+                input.bindMemory(to: UInt8.self).baseAddress,
+                input.count,
+                &consumed,
+                space.bindMemory(to: UInt8.self).baseAddress,
+                space.count,
+                &produced
+            )
+            return (outcome(result), consumed, produced)
+        }
+
+        /// Encrypts until so many bytes wait to leave.
+        func write(
+            _ bytes: UnsafeRawBufferPointer,
+            limit: Int
+        ) -> (outcome: Outcome, consumed: Int) {
+            var consumed = 0
+            let result = waybill_tls_write(
+                pointer,
+                bytes.bindMemory(to: UInt8.self).baseAddress,
+                bytes.count,
+                limit,
+                &consumed
+            )
+            return (outcome(result), consumed)
+        }
+
+        /// Tells the peer that nothing more will be written.
+        func finish() {
+            waybill_tls_finish(pointer)
+        }
+
+        /// Whether something decrypted waits to be read.
+        var hasMore: Bool { waybill_tls_readable_count(pointer) > 0 }
+
+        /// What waits to leave; empty when nothing does.
+        func outbound() -> Outbound {
+            var bytes: UnsafePointer<UInt8>?
+            let count = waybill_tls_outbound(pointer, &bytes)
+            return Outbound(bytes: UnsafeRawBufferPointer(start: bytes, count: count))
+        }
+
+        /// Notes that so many bytes of ``outbound()`` have left.
+        func noteSent(_ count: Int) {
+            waybill_tls_sent(pointer, count)
+        }
+
+        // MARK: What came of it
+
+        /// What was agreed on.
+        var agreement: TLSAgreement {
+            var count = 0
+            let name = waybill_tls_protocol(pointer, &count).map { bytes in
+                String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
+            }
+            return TLSAgreement(
+                version: waybill_tls_version(pointer).map { String(cString: $0) } ?? "",
+                applicationProtocol: count > 0 ? name : nil,
+                isResumed: waybill_tls_is_resumed(pointer) == 1
+            )
+        }
+
+        /// Whether the server has asked for a certificate and there was none to show.
+        var lacksIdentity: Bool { waybill_tls_failure(pointer).lacked_certificate == 1 }
+
+        private func outcome(_ result: Int32) -> Outcome {
+            switch Int(result) {
+            case WAYBILL_TLS_OK: .fine
+            case WAYBILL_TLS_CLOSED: .closed
+            default: .failed(fault(waybill_tls_failure(pointer)))
+            }
+        }
+
+        private func fault(_ failure: waybill_tls_failure_t) -> TLSFault {
+            let words = failure.words.map { String(cString: $0) } ?? ""
+            guard failure.verification == 0 else { return fault(failure.verification, words) }
+            let lacked = failure.lacked_certificate == 1
+            // RFC 8446, 6.2; the alerts of a server that checks the client's certificate first, then those of one
+            // that finds nothing in common.
+            switch failure.alert {
+            case 116: return .certificateRequired
+            case 40 where lacked, 42 where lacked: return .certificateRequired
+            case 42...46, 48, 49, 51:
+                return showsIdentity ? .certificateRefused(words) : .handshakeFailed(words)
+            case 40, 70, 71, 120: return .noCommonProtocol(words)
+            default: break
+            }
+            // OpenSSL's own: a version that is too old, a record that is none.
+            switch failure.reason {
+            case 258, 266: return .noCommonProtocol(words)
+            case 267: return .notTLS
+            default: return .handshakeFailed(words)
+            }
+        }
+
+        /// What a fault of the peer's certificates is; the numbers are OpenSSL's `X509_V_ERR`.
+        private func fault(_ verification: Int32, _ words: String) -> TLSFault {
+            switch verification {
+            case 9: .notYetValid
+            case 10: .expired
+            case 2, 19, 20, 21, 27: .unknownAuthority
+            case 18: .selfSigned
+            case 26: .wrongPurpose
+            case 50: .pinMismatch
+            case 62, 64: .hostMismatch(host)
+            case 66, 67, 68: .weakCertificate
+            default: .invalidCertificate(words)
+            }
+        }
+    }
+#endif

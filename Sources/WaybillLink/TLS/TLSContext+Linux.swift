@@ -1,0 +1,165 @@
+#if os(Linux)
+    import CWaybillTLS
+
+    /// What the connections of one dialer or server share: OpenSSL's context, made from the settings.
+    ///
+    /// `@unchecked Sendable`, because: it is changed in `init` only; what connections change of it afterwards,
+    /// the session to resume, is behind a lock of its own.
+    package final class TLSContext: @unchecked Sendable {
+        /// Which side this is.
+        package enum Role: Sendable {
+            case client
+            /// Needs an identity; asks for the client's where it has authorities.
+            case server
+        }
+
+        // Made in `init` and given back in `deinit`: valid as long as the object.
+        let pointer: UnsafeMutableRawPointer
+        let settings: TLSSettings
+
+        /// Makes the context, and reads the files that the settings name.
+        ///
+        /// - Parameters:
+        ///   - settings: How connections are secured.
+        ///   - role: Which side of them this is.
+        /// - Throws: `LinkError.tls` with `libraryMissing` or `invalidSettings`.
+        package init(_ settings: TLSSettings, role: Role = .client) throws(LinkError) {
+            guard waybill_tls_is_available() != 0 else { throw .tls(Self.libraryMissing) }
+            let version: Int32 = settings.minimumVersion == .v1_3 ? 0x0304 : 0x0303
+            guard let pointer = waybill_tls_context_create(role == .server ? 1 : 0, version) else {
+                throw .system(errorNumber: 0, call: "SSL_CTX_new")
+            }
+            self.pointer = pointer
+            self.settings = settings
+            try trust(role)
+            if let identity = settings.identity { try show(identity) }
+            try prepare()
+        }
+
+        deinit {
+            waybill_tls_context_destroy(pointer)
+        }
+
+        /// What users see where there is no OpenSSL.
+        static let libraryMissing = TLSFault.libraryMissing(
+            "TLS needs OpenSSL 3 or 1.1.1, which this system has not: install libssl3 (Debian, Ubuntu), "
+                + "openssl-libs (Fedora) or libssl3 (Alpine)"
+        )
+
+        private func trust(_ role: Role) throws(LinkError) {
+            if role == .client, settings.acceptsAnyCertificate {
+                return waybill_tls_context_verify(pointer, 0)
+            }
+            guard !settings.authorities.isEmpty else {
+                guard role == .client else { return }
+                return try check("the system's authorities") { text, size in
+                    waybill_tls_context_trust_system(pointer, text, size)
+                }
+            }
+            for authority in settings.authorities {
+                let bytes = try authority.bytes()
+                try check("\(authority) as an authority") { text, size in
+                    waybill_tls_context_trust(pointer, bytes, bytes.count, text, size)
+                }
+            }
+            waybill_tls_context_verify(pointer, 1)
+        }
+
+        private func show(_ identity: TLSSettings.Identity) throws(LinkError) {
+            switch identity {
+            case .certificate(let certificate, let key, let password):
+                let certificateBytes = try certificate.bytes()
+                let keyBytes = try key.bytes()
+                try check("\(certificate) with \(key) as the identity") { text, size in
+                    waybill_tls_context_identify(
+                        pointer,
+                        certificateBytes,
+                        certificateBytes.count,
+                        keyBytes,
+                        keyBytes.count,
+                        password,
+                        text,
+                        size
+                    )
+                }
+            case .pkcs12(let file, let password):
+                let bytes = try file.bytes()
+                try check("\(file) as the identity") { text, size in
+                    waybill_tls_context_identify_pkcs12(
+                        pointer,
+                        bytes,
+                        bytes.count,
+                        password,
+                        text,
+                        size
+                    )
+                }
+            }
+        }
+
+        private func prepare() throws(LinkError) {
+            var protocols: [UInt8] = []
+            for name in settings.applicationProtocols {
+                protocols.append(UInt8(truncatingIfNeeded: name.utf8.count))
+                protocols += name.utf8
+            }
+            let hashes = settings.pinnedPublicKeys.flatMap { $0 }
+            guard waybill_tls_context_offer(pointer, protocols, protocols.count) == 1,
+                waybill_tls_context_pin(pointer, hashes, hashes.count / 32) == 1
+            else { throw .tls(.invalidSettings("the application protocols cannot be offered")) }
+        }
+
+        /// Runs a call of the library that says why it failed.
+        private func check(
+            _ what: @autoclosure () -> String,
+            _ body: (UnsafeMutablePointer<CChar>?, Int) -> Int32
+        ) throws(LinkError) {
+            var text = [CChar](repeating: 0, count: 256)
+            // In bounds: the library is told the size, and ends its text with NUL.
+            let isFine = text.withUnsafeMutableBufferPointer { body($0.baseAddress, $0.count) } == 1
+            guard !isFine else { return }
+            let words = text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            let reason = String(decoding: words, as: UTF8.self)
+            throw .tls(.invalidSettings("\(what()) cannot be used: \(reason)"))
+        }
+    }
+
+    extension TLSSettings {
+        /// Whether something is read from a file, which may have been replaced since.
+        var readsFiles: Bool {
+            var all = authorities
+            switch identity {
+            case .certificate(let certificate, let key, _): all += [certificate, key]
+            case .pkcs12(let file, _): all.append(file)
+            case nil: break
+            }
+            return all.contains { material in
+                guard case .file = material else { return false }
+                return true
+            }
+        }
+    }
+
+    extension TLSSettings.Material: CustomStringConvertible {
+        /// Where it is, never what.
+        package var description: String {
+            switch self {
+            case .file(let path): path
+            case .bytes: "what was given"
+            }
+        }
+
+        /// The bytes, read from the file if need be.
+        /// - Throws: `invalidSettings` for a file that cannot be read.
+        fileprivate func bytes() throws(LinkError) -> [UInt8] {
+            switch self {
+            case .bytes(let bytes): return bytes
+            case .file(let path):
+                guard let bytes = SystemFile.contents(of: path) else {
+                    throw .tls(.invalidSettings("\(path) cannot be read"))
+                }
+                return bytes
+            }
+        }
+    }
+#endif

@@ -1,0 +1,52 @@
+#if os(Linux)
+    import WireCore
+
+    /// Connects through another dialer and secures what it gives.
+    struct TLSDialer: Dialer {
+        private let base: any Dialer
+        private let contexts: Contexts
+
+        init(base: any Dialer, settings: TLSSettings) {
+            self.base = base
+            contexts = Contexts(settings)
+        }
+
+        func dial(
+            _ endpoint: Endpoint,
+            timeout: Duration,
+            timers: any TimerSource
+        ) async throws(LinkError) -> any ByteStream {
+            let deadline = timers.now.advanced(by: timeout)
+            // What cannot be is refused before anything is sent.
+            let context = try contexts.current()
+            let host = context.settings.serverName ?? endpoint.host
+            let connection = try TLSConnection(context, host: host)
+            let stream = TLSStream(
+                over: try await base.dial(endpoint, timeout: timeout, timers: timers),
+                connection
+            )
+            let timer = timers.scheduleTimer(at: deadline) { stream.fail(.tlsTimedOut) }
+            defer { timers.cancelTimer(timer) }
+            stream.open()
+            try await stream.opening()
+            return stream
+        }
+
+        /// The context for the next connection: the same again, unless files may have changed.
+        private final class Contexts: Sendable {
+            private let settings: TLSSettings
+            private let kept = Locked<TLSContext?>(nil)
+
+            init(_ settings: TLSSettings) {
+                self.settings = settings
+            }
+
+            func current() throws(LinkError) -> TLSContext {
+                if let context = kept.withLock({ $0 }) { return context }
+                let context = try TLSContext(settings)
+                if !settings.readsFiles { kept.withLock { $0 = context } }
+                return context
+            }
+        }
+    }
+#endif

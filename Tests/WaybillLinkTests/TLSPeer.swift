@@ -1,0 +1,93 @@
+#if os(Linux)
+    import WaybillLink
+    import WireCore
+
+    /// A server behind TLS at the other end of each dialled pair, which echoes lines and keeps the bytes it got.
+    final class TLSPeer: Dialer {
+        let pair: ByteStreamPair
+        let timers = ManualTimers()
+        let heard = Recorder()
+        private let stream = Locked<TLSStream?>(nil)
+        private let driver = Locked<Driver<LineCore>?>(nil)
+        private let context: TLSContext?
+
+        /// - Parameters:
+        ///   - name: The certificate that is shown.
+        ///   - capacity: How many bytes each direction of the pair holds.
+        ///   - change: Changes what else is set.
+        init(
+            _ name: String = "server",
+            capacity: Int = 1 << 20,
+            _ change: (inout TLSSettings) -> Void = { _ in }
+        ) throws {
+            pair = ByteStreamPair(capacity: capacity)
+            var settings = TLSSettings()
+            settings.identity = .certificate(
+                .file(Certificates.path("\(name).pem")),
+                key: .file(Certificates.path("\(name).key")),
+                password: nil
+            )
+            change(&settings)
+            context = try TLSContext(settings, role: .server)
+        }
+
+        /// A peer that says nothing.
+        init(silent: Void) {
+            pair = ByteStreamPair()
+            context = nil
+        }
+
+        /// What was agreed on, as the server sees it.
+        var tls: TLSAgreement? { stream.withLock { $0 }?.tls }
+
+        func dial(
+            _ endpoint: Endpoint,
+            timeout: Duration,
+            timers: any TimerSource
+        ) async throws(LinkError) -> any ByteStream {
+            guard let context else { return pair.first }
+            let stream = try TLSStream(over: pair.second, context, host: "client")
+            let driver = Driver(core: LineCore(echoes: true), stream: stream, timers: self.timers)
+            self.stream.withLock { $0 = stream }
+            self.driver.withLock { $0 = driver }
+            stream.open()
+            driver.start(heard.handler)
+            return pair.first
+        }
+
+        /// Stops or resumes reading.
+        func setReading(_ isReading: Bool) {
+            driver.withLock { $0 }?.setReading(isReading)
+        }
+
+        /// Sends a line.
+        func send(_ line: String) {
+            driver.withLock { $0 }?.withCore { core, _ in core.send(line) }
+        }
+
+        /// Ends the connection as it should be ended.
+        func finish() {
+            driver.withLock { $0 }?.withCore { core, _ in core.isFinished = true }
+        }
+
+        /// Connects to it.
+        func connect(
+            host: String = "localhost",
+            timers: ManualTimers = ManualTimers(),
+            _ change: (inout TLSSettings) -> Void = { _ in }
+        ) async throws -> (driver: Driver<LineCore>, stream: any ByteStream, heard: Recorder) {
+            var settings = TLSSettings()
+            settings.authorities = [.file(Certificates.path("ca.pem"))]
+            change(&settings)
+            let stream = try await secured(by: settings).dial(
+                Endpoint(host: host, port: 443),
+                timeout: .seconds(10),
+                timers: timers
+            )
+            let heard = Recorder()
+            let driver = Driver(core: LineCore(), stream: stream, timers: timers)
+            driver.start(heard.handler)
+            return (driver, stream, heard)
+        }
+    }
+#endif

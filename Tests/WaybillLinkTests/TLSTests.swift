@@ -1,0 +1,399 @@
+#if os(Linux)
+    import Testing
+    import WaybillLink
+    import WireCore
+
+    @Suite(
+        "TLS over a pair in memory",
+        .enabled(if: Certificates.areThere),
+        .timeLimit(.minutes(1))
+    )
+    struct TLSTests {
+        /// Connects, and gives the fault that follows, at once or at the first answer.
+        private func fault(
+            _ peer: TLSPeer,
+            host: String = "localhost",
+            _ change: (inout TLSSettings) -> Void = { _ in }
+        ) async throws -> LinkError? {
+            do {
+                let client = try await peer.connect(host: host, change)
+                client.driver.withCore { core, _ in core.send("secret") }
+                await client.heard.wait(ends: 1)
+                return client.heard.ends[0]
+            } catch let error as LinkError {
+                // Nothing of the application's left before the server was verified.
+                #expect(peer.heard.events.filter { $0 != .ended }.isEmpty)
+                return error
+            }
+        }
+
+        @Test("What one side sends the other hears, in order, and answers come back")
+        func conversation() async throws {
+            let peer = try TLSPeer()
+            let client = try await peer.connect()
+            let lines = ["a", String(repeating: "b", count: 100_000), ""]
+            for line in lines { client.driver.withCore { core, _ in core.send(line) } }
+            #expect(client.heard.events == lines.map { .line($0) })
+            #expect(client.stream.tls?.version == "TLSv1.3")
+            #expect(client.stream.tls?.isResumed == false)
+            client.driver.withCore { core, _ in core.isFinished = true }
+            #expect(peer.heard.events.last == .ended)
+            #expect(client.heard.ends == [nil])
+        }
+
+        @Test(
+            "Bytes go through a narrow pipe, whatever its width",
+            arguments: [1, 7, 1_000, 70_000]
+        )
+        func narrow(capacity: Int) async throws {
+            let peer = try TLSPeer(capacity: capacity)
+            let client = try await peer.connect()
+            let long = String(repeating: "x", count: 40_000)
+            for line in [long, "tail"] { client.driver.withCore { core, _ in core.send(line) } }
+            // What is closed right behind the last line loses nothing of it.
+            client.driver.withCore { core, _ in core.isFinished = true }
+            await peer.heard.wait(events: 2)
+            #expect(peer.heard.events.prefix(2) == [.line(long), .line("tail")])
+        }
+
+        @Test("A reader that stops holds the writer back, and gets what was left when it goes on")
+        func heldBack() async throws {
+            let peer = try TLSPeer(capacity: 65_536)
+            let client = try await peer.connect()
+            client.driver.withCore { core, _ in core.send("first") }
+            peer.setReading(false)
+            let chunk = String(repeating: "y", count: 1 << 20)
+            for _ in 0..<2 { client.driver.withCore { core, _ in core.send(chunk) } }
+            #expect(peer.heard.events == [.line("first")])
+            #expect(client.driver.unsentByteCount > 1 << 20)
+            client.driver.setReading(false)
+            peer.setReading(true)
+            await peer.heard.wait(events: 3)
+            #expect(client.heard.events == [.line("first")])
+            client.driver.setReading(true)
+            await client.heard.wait(events: 3)
+            #expect(client.driver.unsentByteCount == 0)
+        }
+
+        @Test(
+            "A certificate that is not right is refused for what is wrong with it",
+            arguments: [
+                ("expired", TLSFault.expired), ("notyet", .notYetValid),
+                ("untrusted", .unknownAuthority), ("selfsigned", .selfSigned),
+                ("clientonly", .wrongPurpose), ("sha1", .weakCertificate),
+                ("weak", .weakCertificate), ("wronghost", .hostMismatch("localhost")),
+            ]
+        )
+        func refused(name: String, expected: TLSFault) async throws {
+            let peer = try TLSPeer(name)
+            #expect(try await fault(peer) == .tls(expected))
+            // The opt-out does what its name says.
+            let open = try TLSPeer(name)
+            let client = try await open.connect { $0.acceptsAnyCertificate = true }
+            client.driver.withCore { core, _ in core.send("x") }
+            #expect(client.heard.events == [.line("x")])
+        }
+
+        @Test(
+            "The certificate must name the host, by name or by address",
+            arguments: [
+                ("localhost", true), ("LOCALHOST", true), ("localhost.", true), ("127.0.0.1", true),
+                ("::1", true), ("a.waybill.test", true), ("waybill.test", false),
+                ("a.b.waybill.test", false), ("127.0.0.2", false), ("::2", false),
+                ("example.com", false),
+            ]
+        )
+        func names(host: String, isNamed: Bool) async throws {
+            let peer = try TLSPeer()
+            if isNamed {
+                _ = try await peer.connect(host: host)
+            } else {
+                #expect(try await fault(peer, host: host) == .tls(.hostMismatch(host)))
+                let named = try TLSPeer()
+                _ = try await named.connect(host: host) { $0.serverName = "localhost" }
+            }
+        }
+
+        @Test(
+            "Authorities are taken as PEM and DER, from files and memory; an intermediate or a leaf will do"
+        )
+        func authorities() async throws {
+            for (name, authority) in [
+                ("server", TLSSettings.Material.bytes(try Certificates.bytes("ca.pem"))),
+                ("server", .bytes(try Certificates.bytes("server.der"))),
+                ("selfsigned", .file(Certificates.path("selfsigned.pem"))),
+                ("chained", .file(Certificates.path("ca.pem"))),
+                ("chained", .file(Certificates.path("middle.pem"))),
+            ] {
+                let peer = try TLSPeer(name)
+                _ = try await peer.connect { $0.authorities = [authority] }
+            }
+            // The system trusts none of them.
+            let peer = try TLSPeer()
+            #expect(try await fault(peer) { $0.authorities = [] } == .tls(.unknownAuthority))
+        }
+
+        @Test("A pinned key must be in the chain, also where any certificate will do")
+        func pins() async throws {
+            let pin = try Certificates.pin()
+            let other = [UInt8](repeating: 7, count: 32)
+            for takesAny in [false, true] {
+                let peer = try TLSPeer()
+                _ = try await peer.connect {
+                    $0.pinnedPublicKeys = [other, pin]
+                    $0.acceptsAnyCertificate = takesAny
+                }
+                let wrong = try TLSPeer()
+                let error = try await fault(wrong) {
+                    $0.pinnedPublicKeys = [other]
+                    $0.acceptsAnyCertificate = takesAny
+                }
+                #expect(error == .tls(.pinMismatch))
+            }
+        }
+
+        @Test("A server that wants a certificate takes the right one, in whatever form it is given")
+        func identities() async throws {
+            let certificate = TLSSettings.Material.file(Certificates.path("client.pem"))
+            let identities: [TLSSettings.Identity] = [
+                .certificate(
+                    certificate,
+                    key: .file(Certificates.path("client.key")),
+                    password: nil
+                ),
+                .certificate(
+                    .bytes(try Certificates.bytes("client-chain.pem")),
+                    key: .bytes(try Certificates.bytes("client-locked.key")),
+                    password: "secret"
+                ),
+                .pkcs12(.file(Certificates.path("client.p12")), password: "secret"),
+            ]
+            for identity in identities {
+                let peer = try TLSPeer { $0.authorities = [.file(Certificates.path("ca.pem"))] }
+                let client = try await peer.connect { $0.identity = identity }
+                client.driver.withCore { core, _ in core.send("x") }
+                #expect(client.heard.events == [.line("x")])
+            }
+        }
+
+        @Test("Without a certificate that it takes, the server's refusal is told as what it is")
+        func identityRefused() async throws {
+            func asking() throws -> TLSPeer {
+                try TLSPeer { $0.authorities = [.file(Certificates.path("ca.pem"))] }
+            }
+            #expect(try await fault(asking()) == .tls(.certificateRequired))
+            let error = try await fault(asking()) {
+                $0.identity = .certificate(
+                    .file(Certificates.path("badclient.pem")),
+                    key: .file(Certificates.path("badclient.key")),
+                    password: nil
+                )
+            }
+            guard case .tls(.certificateRefused) = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+
+        @Test("What cannot be used to secure a connection is refused before anything is sent")
+        func settings() async throws {
+            let certificate = TLSSettings.Material.file(Certificates.path("client.pem"))
+            let changes: [(inout TLSSettings) -> Void] = [
+                { $0.authorities = [.file("/nowhere/ca.pem")] },
+                { $0.authorities = [.bytes(Array("no certificate".utf8))] },
+                { $0.authorities = [.bytes([])] },
+                { $0.authorities = [.file(Certificates.path("client.key"))] },
+                { $0.identity = .certificate(certificate, key: certificate, password: nil) },
+                {
+                    $0.identity = .certificate(
+                        certificate,
+                        key: .file(Certificates.path("server.key")),
+                        password: nil
+                    )
+                },
+                {
+                    $0.identity = .certificate(
+                        certificate,
+                        key: .file(Certificates.path("client-locked.key")),
+                        password: nil
+                    )
+                },
+                {
+                    $0.identity = .pkcs12(.file(Certificates.path("client.p12")), password: "wrong")
+                },
+                { $0.serverName = "" }, { $0.serverName = "a b" },
+            ]
+            for change in changes {
+                let peer = try TLSPeer()
+                guard case .tls(.invalidSettings(let words)) = try await fault(peer, change) else {
+                    Issue.record("taken")
+                    continue
+                }
+                #expect(!words.isEmpty)
+                #expect(peer.tls == nil)
+            }
+        }
+
+        @Test("Versions: what both speak, the newest first; nothing in common is told")
+        func versions() async throws {
+            let peer = try TLSPeer { $0.minimumVersion = .v1_3 }
+            let client = try await peer.connect { $0.minimumVersion = .v1_3 }
+            #expect(client.stream.tls?.version == "TLSv1.3")
+        }
+
+        @Test("An application protocol is agreed on, or there is no connection")
+        func applicationProtocols() async throws {
+            let peer = try TLSPeer { $0.applicationProtocols = ["mqtt", "x"] }
+            let client = try await peer.connect { $0.applicationProtocols = ["x", "y", "mqtt"] }
+            #expect(client.stream.tls?.applicationProtocol == "mqtt")
+            let other = try TLSPeer { $0.applicationProtocols = ["z"] }
+            let error = try await fault(other) { $0.applicationProtocols = ["x"] }
+            guard case .tls(.noCommonProtocol) = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+
+        @Test("A session is resumed, by the same dialer to the same host")
+        func resumption() async throws {
+            let peer = try TLSPeer()
+            let dialer = try Again(peer).secured()
+            for round in 0..<3 {
+                let stream = try await dialer.dial(
+                    Endpoint(host: "localhost", port: 1),
+                    timeout: .seconds(10),
+                    timers: ManualTimers()
+                )
+                #expect(stream.tls?.isResumed == (round > 0), "\(round)")
+                let heard = Recorder()
+                let driver = Driver(core: LineCore(), stream: stream, timers: ManualTimers())
+                driver.start(heard.handler)
+                driver.withCore { core, _ in core.send("x") }
+                #expect(heard.events == [.line("x")])
+                driver.withCore { core, _ in core.isFinished = true }
+            }
+        }
+
+        /// Dials a new pair to the same server each time, with authorities that are not read from a file.
+        private struct Again: Dialer {
+            let context: TLSContext
+            let authority: [UInt8]
+
+            init(_ peer: TLSPeer) throws {
+                var settings = TLSSettings()
+                settings.identity = .certificate(
+                    .file(Certificates.path("server.pem")),
+                    key: .file(Certificates.path("server.key")),
+                    password: nil
+                )
+                context = try TLSContext(settings, role: .server)
+                authority = try Certificates.bytes("ca.pem")
+            }
+
+            func secured() -> any Dialer {
+                var settings = TLSSettings()
+                settings.authorities = [.bytes(authority)]
+                return secured(by: settings)
+            }
+
+            func dial(
+                _ endpoint: Endpoint,
+                timeout: Duration,
+                timers: any TimerSource
+            ) async throws(LinkError) -> any ByteStream {
+                let pair = ByteStreamPair()
+                let stream = try TLSStream(over: pair.second, context, host: "client")
+                let driver = Driver(core: LineCore(echoes: true), stream: stream, timers: timers)
+                stream.open()
+                driver.start(.init(receive: { _ in }, end: { _ in }))
+                return pair.first
+            }
+        }
+
+        // MARK: Ends
+
+        @Test("A peer that stalls in the handshake is given up when the time is over")
+        func stalls() async throws {
+            let peer = TLSPeer(silent: ())
+            let timers = ManualTimers()
+            let attempt = Task { try await peer.connect(timers: timers) }
+            while timers.count == 0 { await Task.yield() }
+            timers.advance(by: .seconds(10))
+            await #expect(throws: LinkError.tlsTimedOut) { try await attempt.value }
+            #expect(timers.count == 0)
+        }
+
+        @Test("A cancelled handshake ends at once, and the connection is closed")
+        func cancelled() async throws {
+            let peer = TLSPeer(silent: ())
+            let timers = ManualTimers()
+            let attempt = Task { try await peer.connect(timers: timers) }
+            while timers.count == 0 { await Task.yield() }
+            attempt.cancel()
+            await #expect(throws: LinkError.cancelled) { try await attempt.value }
+            #expect(throws: LinkError.reset) {
+                try [1].withUnsafeBytes { try peer.pair.second.write($0) }
+            }
+        }
+
+        @Test(
+            "What answers without TLS is told",
+            arguments: ["HTTP/1.1 400 Bad Request\r\n\r\n", "\u{20}\u{2}\0\0", "\u{15}", "\u{16}x"]
+        )
+        func notTLS(answer: String) async throws {
+            let peer = TLSPeer(silent: ())
+            let server = peer.pair.second
+            _ = try Array(answer.utf8).withUnsafeBytes { try server.write($0) }
+            server.finishWriting()
+            let error = await #expect(throws: LinkError.self) { try await peer.connect() }
+            #expect([.tls(.notTLS), .tls(.closed)].contains(error))
+            if answer.utf8.count > 2 { #expect(error == .tls(.notTLS)) }
+        }
+
+        @Test("A connection that is closed or reset before it is secure is told as that")
+        func closedEarly() async throws {
+            let peer = TLSPeer(silent: ())
+            peer.pair.second.close()
+            await #expect(throws: LinkError.self) { try await peer.connect() }
+            let other = TLSPeer(silent: ())
+            let timers = ManualTimers()
+            let attempt = Task { try await other.connect(timers: timers) }
+            while timers.count == 0 { await Task.yield() }
+            other.pair.reset()
+            await #expect(throws: LinkError.tls(.closed)) { try await attempt.value }
+        }
+
+        @Test("The peer's end behind TLS is an end; one without it is not")
+        func truncated() async throws {
+            let peer = try TLSPeer()
+            let client = try await peer.connect()
+            peer.send("last")
+            peer.finish()
+            #expect(client.heard.events == [.line("last"), .ended])
+            let cut = try TLSPeer()
+            let other = try await cut.connect()
+            cut.send("last")
+            cut.pair.second.close()
+            #expect(other.heard.events == [.line("last"), .ended])
+            #expect(other.heard.ends == [.truncated])
+            let reset = try TLSPeer()
+            let third = try await reset.connect()
+            reset.pair.reset()
+            #expect(third.heard.ends == [.reset])
+        }
+
+        @Test("A record that was changed on the way ends the connection")
+        func tampered() async throws {
+            let peer = try TLSPeer()
+            let client = try await peer.connect()
+            // An application record that nobody encrypted.
+            let forged: [UInt8] = [23, 3, 3, 0, 20] + [UInt8](repeating: 9, count: 20)
+            _ = try forged.withUnsafeBytes { try peer.pair.second.write($0) }
+            guard case .tls(.handshakeFailed) = client.heard.ends.first else {
+                Issue.record("\(client.heard.ends)")
+                return
+            }
+            #expect(client.heard.events == [.ended])
+        }
+    }
+#endif

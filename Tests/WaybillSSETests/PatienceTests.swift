@@ -1,0 +1,63 @@
+import HTTPWire
+import Testing
+import Waybill
+import WaybillSSE
+import WaybillTesting
+
+@Suite("Event stream transport: patience", .timeLimit(.minutes(1)))
+struct PatienceTests {
+    @Test("A refusal whose body never ends is a refusal all the same, once its time is over")
+    func endlessRefusal() async throws {
+        let answers = [
+            "HTTP/1.1 401 No\r\nContent-Length: 9\r\n\r\nwhy",
+            "HTTP/1.1 401 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nwhy\r\n",
+            "HTTP/1.1 401 No\r\n\r\nwhy",
+        ]
+        for answer in answers {
+            let server = HTTPServer([.open(Array(answer.utf8))])
+            let transport = try server.transport()
+            async let opening = Provider<StreamEntry>(transport: transport).messages(.listen())
+            while server.requests.isEmpty { await Task.yield() }
+            // More than the ten seconds for the answer, a second at a time.
+            for _ in 0..<12 {
+                server.clock.advance(by: .seconds(1))
+                for _ in 0..<20 { await Task.yield() }
+            }
+            let isOver = server.ends == 1
+            #expect(isOver)
+            if !isOver { server.endOfStream() }
+            do {
+                _ = try await opening
+                Issue.record("it has opened")
+            } catch let error as WaybillError {
+                #expect(error.code == .unauthorized)
+                #expect((error.underlying as? HTTPRefusal)?.body.text == "why")
+            }
+            await transport.shutdown()
+        }
+    }
+
+    @Test("The time for a response counts for all of it, however steadily it drips")
+    func drippingResponse() async throws {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+        let server = HTTPServer([.open(Array(head.utf8))])
+        let transport = try server.transport()
+        async let sending = Provider<StreamEntry>(transport: transport).request(.post(.text("x")))
+        while server.requests.isEmpty { await Task.yield() }
+        for _ in 0..<32 {
+            server.clock.advance(by: .seconds(1))
+            server.send("a")
+            for _ in 0..<20 { await Task.yield() }
+        }
+        let isOver = server.ends == 1
+        #expect(isOver)
+        if !isOver { server.endOfStream() }
+        do {
+            _ = try await sending
+            Issue.record("it has been answered")
+        } catch let error as WaybillError {
+            #expect(error.code == .timedOut)
+        }
+        await transport.shutdown()
+    }
+}
