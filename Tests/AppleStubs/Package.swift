@@ -14,7 +14,8 @@ func standIn(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target
             .swiftLanguageMode(.v6),
             .enableUpcomingFeature("ExistentialAny"),
             .enableUpcomingFeature("InternalImportsByDefault"),
-            .unsafeFlags(["-enable-library-evolution"]),
+            // Dispatch and FoundationEssentials are the real ones, which are not open in that way.
+            .unsafeFlags(["-enable-library-evolution", "-suppress-warnings"]),
         ]
     )
 }
@@ -26,7 +27,8 @@ let package = Package(
         .library(
             name: "AppleStubs",
             targets: [
-                "Combine", "CoreFoundation", "CryptoKit", "Darwin", "Network", "Security", "os",
+                "Combine", "CoreFoundation", "CryptoKit", "Darwin", "Foundation", "Network",
+                "Security", "os",
             ]
         )
     ],
@@ -35,6 +37,7 @@ let package = Package(
         standIn("CoreFoundation"),
         standIn("CryptoKit"),
         standIn("Darwin"),
+        standIn("Foundation", ["CoreFoundation", "Darwin"]),
         standIn("Network", ["Darwin", "Security"]),
         standIn("Security", ["CoreFoundation", "Darwin"]),
         standIn("os"),

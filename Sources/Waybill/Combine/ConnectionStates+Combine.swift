@@ -8,7 +8,12 @@
         /// 64 changes behind misses the oldest of them. It never fails; values come on a thread of the concurrent
         /// pool, so a view takes them through `receive(on:)`.
         public var publisher: AnyPublisher<ConnectionState, Never> {
-            SequencePublisher(base: self) { _ in nil }.eraseToAnyPublisher()
+            SequencePublisher {
+                var iterator = makeAsyncIterator()
+                return { await iterator.next() }
+            } failure: { _ in
+                nil
+            }.eraseToAnyPublisher()
         }
     }
 #endif

@@ -14,7 +14,12 @@
         ///
         /// Values come on a thread of the concurrent pool, so a view takes them through `receive(on:)`.
         public var publisher: AnyPublisher<Element, any Error> {
-            SequencePublisher(base: self) { $0 }.eraseToAnyPublisher()
+            SequencePublisher {
+                var iterator = makeAsyncIterator()
+                return { try await iterator.next() }
+            } failure: {
+                $0
+            }.eraseToAnyPublisher()
         }
     }
 
@@ -24,7 +29,12 @@
         /// It fails when the subscription to the topic has failed. Demand and cancelling are as with
         /// ``Messages/publisher``.
         public var publisher: AnyPublisher<Result<Element, WaybillError>, any Error> {
-            SequencePublisher(base: self) { $0 }.eraseToAnyPublisher()
+            SequencePublisher {
+                var iterator = makeAsyncIterator()
+                return { try await iterator.next() }
+            } failure: {
+                $0
+            }.eraseToAnyPublisher()
         }
     }
 #endif

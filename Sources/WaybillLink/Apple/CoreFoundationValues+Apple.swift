@@ -1,5 +1,6 @@
 #if canImport(Network)
     import CoreFoundation
+    import Security
 
     // Made with Core Foundation's own functions, since `as CFData` and its like exist on Apple platforms only, and
     // every line is to be type-checked on Linux.
@@ -34,20 +35,27 @@
             return array
         }
 
-        /// A dictionary of one value, which it holds.
-        static func dictionary(_ key: CFString, _ value: CFString) -> CFDictionary? {
+        /// A dictionary that holds its keys and values.
+        static func dictionary(_ pairs: [(key: CFString, value: AnyObject)]) -> CFDictionary? {
             let dictionary = withUnsafePointer(to: kCFTypeDictionaryKeyCallBacks) { keys in
                 withUnsafePointer(to: kCFTypeDictionaryValueCallBacks) { values in
-                    CFDictionaryCreateMutable(nil, 1, keys, values)
+                    CFDictionaryCreateMutable(nil, 0, keys, values)
                 }
             }
             guard let dictionary else { return nil }
-            CFDictionarySetValue(
-                dictionary,
-                Unmanaged.passUnretained(key).toOpaque(),
-                Unmanaged.passUnretained(value).toOpaque()
-            )
+            for (key, value) in pairs {
+                CFDictionarySetValue(
+                    dictionary,
+                    Unmanaged.passUnretained(key).toOpaque(),
+                    Unmanaged.passUnretained(value).toOpaque()
+                )
+            }
             return dictionary
+        }
+
+        /// A certificate; nil for what is not the DER of one.
+        static func certificate(_ bytes: [UInt8]) -> SecCertificate? {
+            data(bytes).flatMap { SecCertificateCreateWithData(nil, $0) }
         }
 
         /// The elements of an array that is known to hold nothing else.
@@ -81,9 +89,10 @@
             let length = CFStringGetLength(text)
             // And one byte for the zero at the end.
             let size = CFStringGetMaximumSizeForEncoding(length, encoding) + 1
-            var buffer = [CChar](repeating: 0, count: max(size, 1))
+            var buffer = [CChar](repeating: 0, count: size)
             _ = CFStringGetCString(text, &buffer, buffer.count, encoding)
-            self.init(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            let bytes = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            self = String(decoding: bytes, as: UTF8.self)
         }
     }
 #endif

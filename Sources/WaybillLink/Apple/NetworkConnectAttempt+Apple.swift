@@ -91,7 +91,12 @@
             // Handed over and decided in one step, so that nobody else can decide in between.
             let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
                 guard state.outcome == nil else { return nil }
-                let stream = NetworkStream(connection, to: host, queue: queue)
+                let stream = NetworkStream(
+                    connection,
+                    to: host,
+                    tls: TLSAgreement(of: connection),
+                    queue: queue
+                )
                 state.outcome = .success(stream)
                 return state.continuation.take()
             }

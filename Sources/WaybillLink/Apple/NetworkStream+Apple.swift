@@ -24,15 +24,23 @@
         /// How long what was written before ``close()`` may take to leave: 5 seconds.
         private static let lingering = DispatchTimeInterval.seconds(5)
 
-        private let state = Locked(NetworkStreamState())
+        let tls: TLSAgreement?
+        private let state = Locked(NetworkStreamState<Data>())
         private let connection: NWConnection
         private let host: String
         private let queue: DispatchQueue
 
         /// Takes over a connection that is ready; to be called on its queue.
-        init(_ connection: NWConnection, to host: String, queue: DispatchQueue) {
+        ///
+        /// - Parameters:
+        ///   - connection: The connection.
+        ///   - host: Whom it is to.
+        ///   - tls: What was agreed on to secure it.
+        ///   - queue: Where the framework tells what happens to it.
+        init(_ connection: NWConnection, to host: String, tls: TLSAgreement?, queue: DispatchQueue) {
             self.connection = connection
             self.host = host
+            self.tls = tls
             self.queue = queue
             // Weakly, so that a stream that is never started goes when nobody has it.
             connection.stateUpdateHandler = { [weak self] in self?.stateDidChange($0) }
@@ -43,9 +51,13 @@
         }
 
         func start(_ receiver: any ByteStreamReceiver) {
-            state.withLock { $0.receiver = receiver }
+            state.withLock { $0.start(receiver) }
             queue.async { [self] in
-                if state.withLock({ $0.isOver }) { return }
+                let (isOver, late) = state.withLock { state in
+                    state.isOver ? (true, state.end().receiver) : (false, nil)
+                }
+                // Closed before it was started.
+                if isOver { return late?.streamDidEnd(nil) ?? () }
                 // From here on the stream is kept until its end, as its receiver is.
                 connection.stateUpdateHandler = { [self] in stateDidChange($0) }
                 pump()
@@ -72,36 +84,27 @@
         }
 
         func scheduleFlush() -> Bool {
-            let isNew = state.withLock { state in
-                guard !state.isClosing, !state.hasScheduledFlush else { return false }
-                state.hasScheduledFlush = true
-                return true
+            if state.withLock({ $0.scheduleFlush() }) {
+                queue.async { [self] in state.withLock { $0.beginFlush() }?.streamShouldFlush() }
             }
-            if isNew { queue.async { [self] in flushGathered() } }
             return true
         }
 
-        private func flushGathered() {
-            let receiver = state.withLock { state in
-                state.hasScheduledFlush = false
-                return state.listener
-            }
-            receiver?.streamShouldFlush()
+        func setReading(_ isReading: Bool) {
+            let resumes = state.withLock { $0.setReading(isReading) }
+            if resumes { queue.async { [self] in pump() } }
         }
 
-        func setReading(_ isReading: Bool) {
-            let resumes = state.withLock { state in
-                defer { state.isReading = isReading }
-                return isReading && !state.isReading
+        func readAgain() {
+            queue.async { [self] in
+                if let receiver = state.withLock({ $0.readAgain() }) { tell(receiver) }
             }
-            if resumes { queue.async { [self] in pump() } }
         }
 
         func finishWriting() {
             state.withLock { state in
-                guard !state.isClosing, !state.isFinished, state.failure == nil else { return }
-                state.isFinished = true
-                state.sends += 1
+                guard state.finish() else { return }
+                // Ends this side's half: TLS's own end if there is TLS, then TCP's.
                 connection.send(
                     content: nil,
                     contentContext: .finalMessage,
@@ -112,10 +115,7 @@
         }
 
         func close() {
-            let mustEnd = state.withLock { state in
-                defer { state.isClosing = true }
-                return !state.isClosing
-            }
+            let mustEnd = state.withLock { $0.close() }
             if mustEnd { queue.async { [self] in end() } }
         }
 
@@ -132,11 +132,14 @@
             switch state.withLock({ $0.nextStep() }) {
             case .nothing: break
             case .receive: receive()
-            case .tell(let receiver):
-                receiver.streamIsReadable()
-                // Again and again as long as something is read, but not in a row: others use the queue.
-                if state.withLock({ $0.wasRead }) { queue.async { [self] in pump() } }
+            case .tell(let receiver): tell(receiver)
             }
+        }
+
+        private func tell(_ receiver: any ByteStreamReceiver) {
+            receiver.streamIsReadable()
+            // Again and again as long as something is read, but not in a row: others use the queue.
+            if state.withLock({ $0.wasRead }) { queue.async { [self] in pump() } }
         }
 
         private func receive() {
@@ -144,8 +147,8 @@
                 minimumIncompleteLength: 1,
                 maximumLength: Self.receiveByteCount
             ) { [self] content, _, isComplete, error in
+                let failure = error.map { LinkError($0, host: host) }
                 state.withLock { state in
-                    let failure = error.map { LinkError($0, host: host) }
                     state.noteReceived(content, isComplete: isComplete, failure: failure)
                 }
                 pump()
@@ -153,30 +156,35 @@
         }
 
         private func sendDidComplete(_ error: NWError?, isChunk: Bool) {
-            let (receiver, mustCancel) = state.withLock { state in
-                if let error { state.fail(LinkError(error, host: host)) }
+            let failure = error.map { LinkError($0, host: host) }
+            let outcome = state.withLock { state in
+                if let failure { state.fail(failure) }
                 return state.noteSent(isChunk: isChunk)
             }
-            if mustCancel { return cancel() }
-            receiver?.streamIsWritable()
-            if error != nil { pump() }
+            switch outcome {
+            case .nothing: break
+            case .cancel: return cancel()
+            case .tell(let receiver): receiver.streamIsWritable()
+            }
+            if failure != nil { pump() }
         }
 
         private func end() {
-            let (receiver, isIdle) = state.withLock { state in
-                defer { state.receiver = nil }
-                state.isOver = true
-                return (state.receiver, state.sends == 0)
-            }
+            let (receiver, isIdle) = state.withLock { $0.end() }
             if isIdle {
                 cancel()
             } else {
                 // Cancelling would drop what the framework has not taken yet.
-                queue.asyncAfter(deadline: .now() + Self.lingering) { [self] in cancel() }
+                queue.asyncAfter(deadline: .now() + Self.lingering) { [self] in
+                    connection.stateUpdateHandler = nil
+                    // The peer does not read; once cancelled, this does nothing.
+                    connection.forceCancel()
+                }
             }
             receiver?.streamDidEnd(nil)
         }
 
+        /// Ends the connection in an orderly way.
         private func cancel() {
             connection.stateUpdateHandler = nil
             connection.cancel()

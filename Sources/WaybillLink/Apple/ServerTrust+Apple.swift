@@ -60,9 +60,7 @@
         }
 
         private func anchors() -> CFArray? {
-            let certificates = authorities.compactMap { bytes in
-                CoreFoundationValues.data(bytes).flatMap { SecCertificateCreateWithData(nil, $0) }
-            }
+            let certificates = authorities.compactMap(CoreFoundationValues.certificate)
             guard certificates.count == authorities.count else { return nil }
             return CoreFoundationValues.array(certificates)
         }

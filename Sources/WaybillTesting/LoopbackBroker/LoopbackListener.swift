@@ -5,17 +5,7 @@ struct LoopbackListener: Sendable {
     /// What becomes of a stream.
     typealias Acceptance = @Sendable (any ByteStream) -> Void
 
-    // Before Linux's, since the type-check of Apple's files on Linux sees both.
-    #if canImport(Network)
-        var port: UInt16 { 0 }
-
-        func close() {}
-
-        /// There is no listener on this platform yet.
-        static func listen(_ doors: (UInt16, Acceptance)...) throws(LinkError) -> [Self] {
-            throw .unsupported("the loopback broker")
-        }
-    #elseif os(Linux)
+    #if os(Linux)
         private let listener: TCPListener
 
         var port: UInt16 { listener.port }
@@ -36,6 +26,15 @@ struct LoopbackListener: Sendable {
                 throw error
             }
             return listeners
+        }
+    #else
+        var port: UInt16 { 0 }
+
+        func close() {}
+
+        /// There is no listener on this platform yet.
+        static func listen(_ doors: (UInt16, Acceptance)...) throws(LinkError) -> [Self] {
+            throw .unsupported("the loopback broker")
         }
     #endif
 }

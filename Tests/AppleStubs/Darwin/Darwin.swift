@@ -53,3 +53,29 @@ public enum POSIXErrorCode: Int32, Hashable, Sendable {
     case EHOSTUNREACH = 65
     case ECANCELED = 89
 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var O_RDONLY: Int32 { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var O_CLOEXEC: Int32 { 0x100_0000 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func open(_ path: UnsafePointer<CChar>, _ oflag: Int32) -> Int32 { -1 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func read(_ fd: Int32, _ buf: UnsafeMutableRawPointer!, _ nbyte: Int) -> Int { -1 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+@discardableResult
+public func close(_ fd: Int32) -> Int32 { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var STDERR_FILENO: Int32 { 2 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+@discardableResult
+public func write(_ fd: Int32, _ buf: UnsafeRawPointer!, _ nbyte: Int) -> Int { -1 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func exit(_ status: Int32) -> Never { fatalError("stand-in") }

@@ -104,6 +104,16 @@ public class NWProtocolOptions {
 }
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
+public class NWProtocolDefinition: @unchecked Sendable {
+    init() {}
+}
+
+@available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
+public class NWProtocolMetadata: @unchecked Sendable {
+    init() {}
+}
+
+@available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
 public class NWProtocol {
     init() {}
 }
@@ -120,6 +130,12 @@ public class NWProtocolTCP: NWProtocol {
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
 public class NWProtocolTLS: NWProtocol {
+    public static let definition = NWProtocolDefinition()
+
+    public class Metadata: NWProtocolMetadata, @unchecked Sendable {
+        public var securityProtocolMetadata: sec_protocol_metadata_t { fatalError("stand-in") }
+    }
+
     public class Options: NWProtocolOptions {
         public var securityProtocolOptions: sec_protocol_options_t { fatalError("stand-in") }
 
@@ -179,6 +195,8 @@ public final class NWConnection: @unchecked Sendable {
     public final func cancel() {}
 
     public final func forceCancel() {}
+
+    public final func metadata(definition: NWProtocolDefinition) -> NWProtocolMetadata? { nil }
 
     @preconcurrency public final func receive(
         minimumIncompleteLength: Int,

@@ -61,6 +61,12 @@ public func sec_protocol_options_add_tls_application_protocol(
 ) {}
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
+public func sec_protocol_options_set_tls_resumption_enabled(
+    _ options: sec_protocol_options_t,
+    _ resumption_enabled: Bool
+) {}
+
+@available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
 public func sec_protocol_options_set_local_identity(
     _ options: sec_protocol_options_t,
     _ identity: sec_identity_t
@@ -72,6 +78,20 @@ public func sec_protocol_options_set_verify_block(
     _ verify_block: @escaping sec_protocol_verify_t,
     _ verify_block_queue: DispatchQueue
 ) {}
+
+@available(macOS 10.15, iOS 13.0, tvOS 13.0, watchOS 6.0, visionOS 1.0, *)
+public func sec_protocol_metadata_get_negotiated_tls_protocol_version(
+    _ metadata: sec_protocol_metadata_t
+) -> tls_protocol_version_t {
+    .TLSv13
+}
+
+@available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
+public func sec_protocol_metadata_get_negotiated_protocol(
+    _ metadata: sec_protocol_metadata_t
+) -> UnsafePointer<CChar>? {
+    nil
+}
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
 public func sec_trust_copy_ref(_ trust: sec_trust_t) -> Unmanaged<SecTrust> {
@@ -102,6 +122,9 @@ public final class SecCertificate {}
 public final class SecIdentity {}
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public final class SecKey {}
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public func SecCertificateCreateWithData(
     _ allocator: CFAllocator?,
     _ data: CFData
@@ -113,6 +136,39 @@ public func SecCertificateCreateWithData(
 public func SecCertificateCopyData(_ certificate: SecCertificate) -> CFData {
     fatalError("stand-in")
 }
+
+@available(macOS 10.12, iOS 11.2, tvOS 11.2, watchOS 4.2, visionOS 1.0, *)
+public func SecIdentityCreate(
+    _ allocator: CFAllocator?,
+    _ certificate: SecCertificate,
+    _ privateKey: SecKey
+) -> SecIdentity? {
+    nil
+}
+
+@available(macOS 10.12, iOS 10.0, tvOS 10.0, watchOS 3.0, visionOS 1.0, *)
+public func SecKeyCreateWithData(
+    _ keyData: CFData,
+    _ attributes: CFDictionary,
+    _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
+) -> SecKey? {
+    nil
+}
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+nonisolated(unsafe) public let kSecAttrKeyType: CFString = constant()
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+nonisolated(unsafe) public let kSecAttrKeyTypeRSA: CFString = constant()
+
+@available(macOS 10.12, iOS 10.0, tvOS 10.0, watchOS 3.0, visionOS 1.0, *)
+nonisolated(unsafe) public let kSecAttrKeyTypeECSECPrimeRandom: CFString = constant()
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+nonisolated(unsafe) public let kSecAttrKeyClass: CFString = constant()
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+nonisolated(unsafe) public let kSecAttrKeyClassPrivate: CFString = constant()
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public func SecPolicyCreateSSL(_ server: Bool, _ hostname: CFString?) -> SecPolicy {
@@ -163,13 +219,19 @@ public func SecPKCS12Import(
 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var kSecImportExportPassphrase: CFString { fatalError("stand-in") }
+nonisolated(unsafe) public let kSecImportExportPassphrase: CFString = constant()
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var kSecImportItemIdentity: CFString { fatalError("stand-in") }
+nonisolated(unsafe) public let kSecImportItemIdentity: CFString = constant()
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var kSecImportItemCertChain: CFString { fatalError("stand-in") }
+nonisolated(unsafe) public let kSecImportItemCertChain: CFString = constant()
+
+@available(macOS 15.0, iOS 18.0, tvOS 18.0, watchOS 11.0, visionOS 2.0, *)
+nonisolated(unsafe) public let kSecImportToMemoryOnly: CFString = constant()
+
+/// A constant as Apple's modules have them: not to be assigned to.
+private func constant() -> CFString { fatalError("stand-in") }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var errSecSuccess: OSStatus { 0 }
