@@ -13,7 +13,7 @@ package struct LinkEnvironment: Sendable {
     package var random: @Sendable () -> UInt64
     /// Gives many of them at once, so many words.
     package var randomWords: @Sendable (Int) -> [UInt64]
-    /// Gives what watches the way to the network; the caller stops it. Nil where nobody knows.
+    /// Gives what watches the way to the network, and the caller stops; nil where nobody knows.
     package var makeReachability: (@Sendable () -> any Reachability)?
 
     package init(

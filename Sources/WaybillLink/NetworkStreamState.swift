@@ -132,11 +132,13 @@ where
 
     // MARK: Writing
 
-    /// Decides how many of the bytes can be sent now; when fewer than there are, the receiver will hear.
+    /// Decides how many of the bytes can be sent now.
     ///
     /// - Parameters:
     ///   - count: How many there are.
     ///   - limit: How many go out in one send.
+    /// - Returns: How many; when fewer than there are, the receiver will hear.
+    /// - Throws: `LinkError` when the stream is broken or closed.
     package mutating func takeForSending(_ count: Int, atMost limit: Int) throws(LinkError) -> Int {
         if let failure { throw failure }
         guard !isClosing, !isFinished else { throw .closed }

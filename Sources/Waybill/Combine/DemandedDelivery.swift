@@ -68,7 +68,9 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         waiter?.resume()
     }
 
-    /// Begins to meet the demand. To be called once.
+    /// Begins to meet the demand.
+    ///
+    /// To be called once.
     package func run() {
         let task = Task { [self] in await deliver() }
         let isOver = state.withLock { state in

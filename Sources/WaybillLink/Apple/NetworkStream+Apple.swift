@@ -37,7 +37,8 @@
         ///   - host: Whom it is to.
         ///   - tls: What was agreed on to secure it.
         ///   - queue: Where the framework tells what happens to it.
-        init(_ connection: NWConnection, to host: String, tls: TLSAgreement?, queue: DispatchQueue) {
+        init(_ connection: NWConnection, to host: String, tls: TLSAgreement?, queue: DispatchQueue)
+        {
             self.connection = connection
             self.host = host
             self.tls = tls

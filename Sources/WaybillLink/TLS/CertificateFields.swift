@@ -14,10 +14,9 @@ package struct CertificateFields: Equatable, Sendable {
     /// Whether it names itself as its signer.
     package var isSelfIssued: Bool { issuer == subject }
 
-    /// Finds the fields.
+    /// Finds the fields; nil for what is not the DER of a certificate.
     ///
     /// - Parameter certificate: DER.
-    /// - Returns: Nil for what is not the DER of a certificate.
     package init?(_ certificate: [UInt8]) {
         var file = DERReader(certificate[...])
         guard let whole = file.next(.sequence), file.isAtEnd else { return nil }

@@ -11,10 +11,9 @@ package struct PEMDocument: Equatable, Sendable {
     /// The blocks, in the file's order; text around them is not kept.
     package let blocks: [Block]
 
-    /// Reads a file.
+    /// Reads a file; nil if there is no block in it, or one that is cut short or is not base 64.
     ///
     /// - Parameter text: The file's bytes.
-    /// - Returns: Nil if there is no block in it, or one that is cut short or is not base 64.
     package init?(_ text: [UInt8]) {
         var blocks: [Block] = []
         var label: String?

@@ -201,7 +201,8 @@ public final class NWConnection: @unchecked Sendable {
     @preconcurrency public final func receive(
         minimumIncompleteLength: Int,
         maximumLength: Int,
-        completion: @escaping @Sendable (Data?, NWConnection.ContentContext?, Bool, NWError?) -> Void
+        completion:
+            @escaping @Sendable (Data?, NWConnection.ContentContext?, Bool, NWError?) -> Void
     ) {}
 
     public final func send(
