@@ -27,13 +27,14 @@ let package = Package(
         .library(
             name: "AppleStubs",
             targets: [
-                "Combine", "CoreFoundation", "CryptoKit", "Darwin", "Foundation", "Network",
-                "Security", "os",
+                "Combine", "CommonCrypto", "CoreFoundation", "CryptoKit", "Darwin", "Foundation",
+                "Network", "Security", "os",
             ]
         )
     ],
     targets: [
         standIn("Combine"),
+        standIn("CommonCrypto"),
         standIn("CoreFoundation"),
         standIn("CryptoKit"),
         standIn("Darwin"),

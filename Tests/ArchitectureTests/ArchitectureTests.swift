@@ -63,7 +63,7 @@ import Testing
         "WaybillLink": [
             "Glibc", "Musl", "Darwin",
             // On Apple platforms.
-            "CoreFoundation", "CryptoKit", "Dispatch", "Network", "Security",
+            "CommonCrypto", "CoreFoundation", "CryptoKit", "Dispatch", "Network", "Security",
             "FoundationEssentials", "Foundation",
         ],
         "Waybill": ["FoundationEssentials", "Foundation", "Combine"],

@@ -149,6 +149,34 @@ import WaybillLink
         #expect(throws: fault) { try PrivateKeyFields(file: der) }
     }
 
+    @Test("An encrypted key says how it is encrypted (RFC 8018, A.4 and B.2.5)")
+    func encrypted() throws {
+        let fields = try #require(EncryptedKeyFields(file: KeyFiles.keyEncrypted))
+        #expect(fields.salt == Self.hex("7156f31e126f4984"))
+        #expect(fields.iterations == 2048)
+        #expect(fields.hash == .sha256)
+        #expect(fields.keyByteCount == 32)
+        #expect(fields.initializationVector == Self.hex("697885be0078adf406c0b443c3ad08a3"))
+        #expect(fields.ciphertext.count == 144)
+        let der = try #require(PEMDocument(KeyFiles.keyEncrypted)?.blocks.first?.bytes)
+        #expect(EncryptedKeyFields(file: der) == fields)
+        for file in [KeyFiles.key, KeyFiles.keyAsPKCS8, KeyFiles.keyEncryptedOldWay, []] {
+            #expect(EncryptedKeyFields(file: file) == nil)
+        }
+        for count in 0..<der.count {
+            #expect(EncryptedKeyFields(file: Array(der[..<count])) == nil)
+        }
+        for index in der.indices {
+            for value: UInt8 in [0, 0x30, 0x80, 0x84, 0xFF] {
+                var damaged = der
+                damaged[index] = value
+                guard let other = EncryptedKeyFields(file: damaged) else { continue }
+                #expect([16, 24, 32].contains(other.keyByteCount))
+                #expect(other.initializationVector.count == 16)
+            }
+        }
+    }
+
     @Test("A key that is cut short or damaged is none, and no trap")
     func damagedKey() throws {
         for file in [KeyFiles.keyAsPKCS8, KeyFiles.rsaKeyAsPKCS8, KeyFiles.key] {

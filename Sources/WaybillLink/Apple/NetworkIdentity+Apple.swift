@@ -9,8 +9,8 @@
         /// - Throws: `LinkError.tls` with `invalidSettings`.
         static func make(_ identity: TLSSettings.Identity) throws(LinkError) -> sec_identity_t {
             switch identity {
-            case .certificate(let certificate, let key, _):
-                try make(certificate, key: key)
+            case .certificate(let certificate, let key, let password):
+                try make(certificate, key: key, password: password)
             case .pkcs12(let file, let password):
                 try make(pkcs12: file, password: password)
             }
@@ -20,7 +20,8 @@
 
         private static func make(
             _ certificate: TLSSettings.Material,
-            key: TLSSettings.Material
+            key: TLSSettings.Material,
+            password: String?
         ) throws(LinkError) -> sec_identity_t {
             guard let chain = PEMDocument.certificates(in: try certificate.bytes()),
                 let first = chain.first, let fields = CertificateFields(first)
@@ -29,7 +30,7 @@
             guard certificates.count == chain.count, let own = certificates.first else {
                 throw invalid("\(certificate) is no certificate")
             }
-            let secret = try read(key, certified: fields.publicKey)
+            let secret = try read(key, password: password, certified: fields.publicKey)
             guard let identity = SecIdentityCreate(nil, own, secret),
                 let result = with(Array(certificates.dropFirst()), identity)
             else { throw invalid("\(key) is not the key of \(certificate)") }
@@ -38,22 +39,10 @@
 
         private static func read(
             _ material: TLSSettings.Material,
+            password: String?,
             certified: ArraySlice<UInt8>
         ) throws(LinkError) -> SecKey {
-            let file = try material.bytes()
-            let fields: PrivateKeyFields
-            do throws(PrivateKeyFields.Fault) {
-                fields = try PrivateKeyFields(file: file)
-            } catch {
-                switch error {
-                case .encrypted:
-                    throw invalid(
-                        "\(material) is encrypted, which Apple's Security reads in PKCS #12 alone"
-                    )
-                case .unknownAlgorithm: throw invalid("\(material) is no key of RSA or ECDSA")
-                case .unreadable: throw invalid("\(material) is no private key")
-                }
-            }
+            let fields = try fields(of: material, password: password)
             let type =
                 switch fields.key {
                 case .rsa: kSecAttrKeyTypeRSA
@@ -70,6 +59,33 @@
                 throw invalid("\(material) is no private key")
             }
             return key
+        }
+
+        private static func fields(
+            of material: TLSSettings.Material,
+            password: String?
+        ) throws(LinkError) -> PrivateKeyFields {
+            let file = try material.bytes()
+            do throws(PrivateKeyFields.Fault) {
+                return try PrivateKeyFields(file: file)
+            } catch {
+                switch error {
+                case .encrypted: break
+                case .unknownAlgorithm: throw invalid("\(material) is no key of RSA or ECDSA")
+                case .unreadable: throw invalid("\(material) is no private key")
+                }
+            }
+            guard let password else {
+                throw invalid("\(material) is encrypted, without a password")
+            }
+            guard let encrypted = EncryptedKeyFields(file: file) else {
+                throw invalid("\(material) is encrypted in another way than PKCS #8 with AES")
+            }
+            // A wrong password shows in the padding, or in what comes out.
+            guard let plain = encrypted.decrypt(password),
+                let fields = try? PrivateKeyFields(file: plain)
+            else { throw invalid("\(material) cannot be used: its password is another") }
+            return fields
         }
 
         // MARK: PKCS #12

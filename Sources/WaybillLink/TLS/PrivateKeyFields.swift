@@ -53,7 +53,8 @@ package struct PrivateKeyFields: Equatable, Sendable {
         var fields = DERReader(whole.content)
         guard fields.next(.integer) != nil else {
             // An encrypted one begins with its algorithm (RFC 5958, 3).
-            throw fields.next(.sequence) != nil ? .encrypted : .unreadable
+            let isEncrypted = fields.next(.sequence) != nil && fields.next(.octetString) != nil
+            throw isEncrypted ? .encrypted : .unreadable
         }
         if let algorithm = fields.next(.sequence) {
             guard let inner = fields.next(.octetString) else { throw .unreadable }
