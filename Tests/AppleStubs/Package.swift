@@ -5,11 +5,15 @@ import PackageDescription
 ///
 /// Library evolution makes its enums as open as the real ones are: a `switch` over one of them needs its
 /// `@unknown default` here, too.
-func standIn(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+func standIn(
+    _ name: String,
+    _ dependencies: [Target.Dependency] = [],
+    path: String? = nil
+) -> Target {
     .target(
         name: name,
         dependencies: dependencies,
-        path: name,
+        path: path ?? name,
         swiftSettings: [
             .swiftLanguageMode(.v6),
             .enableUpcomingFeature("ExistentialAny"),
@@ -34,7 +38,7 @@ let package = Package(
     ],
     targets: [
         standIn("Combine"),
-        standIn("CommonCrypto"),
+        standIn("CommonCrypto", path: "CCrypto"),
         standIn("CoreFoundation"),
         standIn("CryptoKit"),
         standIn("Darwin"),
