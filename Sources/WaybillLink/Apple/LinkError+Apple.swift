@@ -3,19 +3,28 @@
     import Network
     import Security
 
+    /// Whom a connection is to.
+    struct NetworkPeer: Sendable {
+        /// The host of the endpoint.
+        let host: String
+        /// Whether it is shown a certificate when it asks for one.
+        let showsIdentity: Bool
+    }
+
     extension LinkError {
         /// What Network.framework reports, in the words of the link.
         ///
         /// - Parameters:
         ///   - error: What it reports.
-        ///   - host: Whom the connection is to.
-        init(_ error: NWError, host: String) {
+        ///   - peer: Whom the connection is to.
+        init(_ error: NWError, of peer: NetworkPeer) {
             switch error {
             case .posix(let code): self.init(code)
             case .dns(let code):
-                self = .nameNotResolved(host: host, reason: "DNS error \(code)")
+                self = .nameNotResolved(host: peer.host, reason: "DNS error \(code)")
             case .tls(errSSLClosedNoNotify), .tls(errSSLClosedAbort): self = .truncated
-            case .tls(let status): self = .tls(TLSFault(alert: status))
+            case .tls(let status):
+                self = .tls(TLSFault(alert: status, showsIdentity: peer.showsIdentity))
             @unknown default: self = .system(errorNumber: 0, call: "Network.framework: \(error)")
             }
         }

@@ -18,15 +18,15 @@
 
         private let state = Locked(State())
         private let connection: NWConnection
-        private let host: String
+        private let peer: NetworkPeer
         private let trust: ServerTrust?
         /// Everything about the connection happens here, and later everything about the stream.
         private let queue = DispatchQueue(label: "waybill.connection")
 
         /// Takes over a connection that was not started.
-        init(_ connection: NWConnection, to host: String, trust: ServerTrust?) {
+        init(_ connection: NWConnection, to peer: NetworkPeer, trust: ServerTrust?) {
             self.connection = connection
-            self.host = host
+            self.peer = peer
             self.trust = trust
         }
 
@@ -82,7 +82,7 @@
 
         private func reason(_ error: NWError) -> LinkError {
             if case .tls = error, let fault = trust?.fault { return .tls(fault) }
-            let reason = LinkError(error, host: host)
+            let reason = LinkError(error, of: peer)
             // Before the stream is secure, nothing can be missing.
             return reason == .truncated ? .tls(.closed) : reason
         }
@@ -93,7 +93,7 @@
                 guard state.outcome == nil else { return nil }
                 let stream = NetworkStream(
                     connection,
-                    to: host,
+                    to: peer,
                     tls: TLSAgreement(of: connection),
                     queue: queue
                 )

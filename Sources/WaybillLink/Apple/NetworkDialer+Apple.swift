@@ -50,7 +50,11 @@
                 port: port,
                 using: NWParameters(tls: security?.options, tcp: tcp)
             )
-            return NetworkConnectAttempt(connection, to: endpoint.host, trust: security?.trust)
+            let peer = NetworkPeer(
+                host: endpoint.host,
+                showsIdentity: settings?.identity != nil
+            )
+            return NetworkConnectAttempt(connection, to: peer, trust: security?.trust)
         }
     }
 #endif

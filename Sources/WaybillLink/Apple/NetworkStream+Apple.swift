@@ -27,20 +27,24 @@
         let tls: TLSAgreement?
         private let state = Locked(NetworkStreamState<Data>())
         private let connection: NWConnection
-        private let host: String
+        private let peer: NetworkPeer
         private let queue: DispatchQueue
 
         /// Takes over a connection that is ready; to be called on its queue.
         ///
         /// - Parameters:
         ///   - connection: The connection.
-        ///   - host: Whom it is to.
+        ///   - peer: Whom it is to.
         ///   - tls: What was agreed on to secure it.
         ///   - queue: Where the framework tells what happens to it.
-        init(_ connection: NWConnection, to host: String, tls: TLSAgreement?, queue: DispatchQueue)
-        {
+        init(
+            _ connection: NWConnection,
+            to peer: NetworkPeer,
+            tls: TLSAgreement?,
+            queue: DispatchQueue
+        ) {
             self.connection = connection
-            self.host = host
+            self.peer = peer
             self.tls = tls
             self.queue = queue
             // Weakly, so that a stream that is never started goes when nobody has it.
@@ -71,7 +75,7 @@
                 guard count > 0 else { return 0 }
                 // The completion comes later, on the queue; with the lock held, the order is that of the calls.
                 connection.send(
-                    content: Data(bytes.prefix(count)),
+                    content: Data(UnsafeRawBufferPointer(rebasing: bytes.prefix(count))),
                     contentContext: .defaultMessage,
                     isComplete: true,
                     completion: .contentProcessed { [self] in sendDidComplete($0, isChunk: true) }
@@ -124,7 +128,7 @@
 
         private func stateDidChange(_ new: NWConnection.State) {
             guard case .failed(let error) = new else { return }
-            state.withLock { $0.fail(LinkError(error, host: host)) }
+            state.withLock { $0.fail(LinkError(error, of: peer)) }
             pump()
         }
 
@@ -148,7 +152,7 @@
                 minimumIncompleteLength: 1,
                 maximumLength: Self.receiveByteCount
             ) { [self] content, _, isComplete, error in
-                let failure = error.map { LinkError($0, host: host) }
+                let failure = error.map { LinkError($0, of: peer) }
                 state.withLock { state in
                     state.noteReceived(content, isComplete: isComplete, failure: failure)
                 }
@@ -157,7 +161,7 @@
         }
 
         private func sendDidComplete(_ error: NWError?, isChunk: Bool) {
-            let failure = error.map { LinkError($0, host: host) }
+            let failure = error.map { LinkError($0, of: peer) }
             let outcome = state.withLock { state in
                 if let failure { state.fail(failure) }
                 return state.noteSent(isChunk: isChunk)

@@ -5,9 +5,15 @@
 
     extension TLSFault {
         /// What a status of TLS itself says: an alert of the peer, or a handshake that failed.
-        init(alert status: OSStatus) {
+        ///
+        /// - Parameters:
+        ///   - status: The status.
+        ///   - showsIdentity: Whether the peer was shown a certificate, if it asked for one.
+        init(alert status: OSStatus, showsIdentity: Bool) {
             switch status {
             case errSSLCertificateRequired: self = .certificateRequired
+            // What servers before TLS 1.3 say to none (RFC 5246, 7.4.6).
+            case errSSLPeerBadCert where !showsIdentity: self = .certificateRequired
             case errSSLPeerBadCert: self = .certificateRefused("bad_certificate")
             case errSSLPeerUnsupportedCert: self = .certificateRefused("unsupported_certificate")
             case errSSLPeerCertRevoked: self = .certificateRefused("certificate_revoked")

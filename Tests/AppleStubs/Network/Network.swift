@@ -9,12 +9,10 @@ public import Security
 public typealias DNSServiceErrorType = Int32
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
-public enum NWError: Error, Equatable, Sendable, CustomDebugStringConvertible {
+public enum NWError: Error, Equatable, Sendable {
     case posix(POSIXErrorCode)
     case dns(DNSServiceErrorType)
     case tls(OSStatus)
-
-    public var debugDescription: String { "" }
 }
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
@@ -71,25 +69,16 @@ public struct NWPath: Equatable, Sendable {
 
     public let status: NWPath.Status
     public let availableInterfaces: [NWInterface]
-    public let isExpensive: Bool
 
     init() {
         status = .unsatisfied
         availableInterfaces = []
-        isExpensive = false
     }
-}
-
-@available(macOS 10.15, iOS 13.0, tvOS 13.0, watchOS 6.0, visionOS 1.0, *)
-extension NWPath {
-    public var isConstrained: Bool { false }
 }
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
 public final class NWPathMonitor: @unchecked Sendable {
     @preconcurrency public final var pathUpdateHandler: (@Sendable (NWPath) -> Void)?
-
-    public final var currentPath: NWPath { NWPath() }
 
     public init() {}
 
@@ -122,7 +111,6 @@ public class NWProtocol {
 public class NWProtocolTCP: NWProtocol {
     public class Options: NWProtocolOptions {
         public var noDelay: Bool = false
-        public var connectionTimeout: Int = 0
 
         public override init() {}
     }

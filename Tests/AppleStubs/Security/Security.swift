@@ -240,9 +240,6 @@ public var errSecSuccess: OSStatus { 0 }
 public var errSecAuthFailed: OSStatus { -25293 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecDecode: OSStatus { -26275 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var errSecPkcs12VerifyFailure: OSStatus { -25264 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
@@ -268,12 +265,6 @@ public var errSecCertificateRevoked: OSStatus { -67820 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var errSecNotTrusted: OSStatus { -67843 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecVerifyActionFailed: OSStatus { -67825 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLProtocol: OSStatus { -9800 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var errSSLNegotiation: OSStatus { -9801 }
@@ -346,9 +337,6 @@ public var errSSLRecordOverflow: OSStatus { -9847 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var errSSLWeakPeerEphemeralDHKey: OSStatus { -9850 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLHandshakeFail: OSStatus { -9858 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var errSSLCertificateRequired: OSStatus { -9863 }
