@@ -176,7 +176,10 @@ let package = Package(
         tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
         tests(
             "WaybillLinkTests",
-            ["WaybillLink", "WaybillTesting", "WebSocketWire", "HTTPWire", "WireCore"]
+            [
+                "WaybillLink", "WaybillTesting", "WebSocketWire", "HTTPWire", "WireCore",
+                "WireTestSupport",
+            ]
         ),
         tests(
             "WaybillSessionTests",
@@ -223,7 +226,7 @@ let package = Package(
             "ServerTests",
             [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
-                "WaybillTesting", "WireCore",
+                "WaybillTesting", "WireCore", "WireTestSupport",
             ]
         ),
         .executableTarget(

@@ -113,6 +113,11 @@ package struct EventStreamConnection: ProtocolCore {
         handleResponse()
     }
 
+    package mutating func receiveLoss(at now: WireInstant) {
+        http.receiveLoss(at: now)
+        handleResponse()
+    }
+
     package mutating func advance(to now: WireInstant) {
         http.advance(to: now)
         handleResponse()

@@ -216,6 +216,11 @@ package struct HTTPClientConnection: ProtocolCore {
         }
     }
 
+    /// A body that only the connection's end would have completed is not complete (RFC 9112, 8).
+    package mutating func receiveLoss(at now: WireInstant) {
+        finish(.endOfStream)
+    }
+
     private mutating func finish(_ closure: HTTPClosure) {
         guard !isFinished else { return }
         state = .finished

@@ -47,9 +47,14 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     /// Below this many bytes, waiting senders go on: 256 KiB.
     package static var lowWaterMark: Int { 1 << 18 }
 
+    private struct Received: Sendable {
+        var buffer = ReceiveBuffer()
+        var isFirst = true
+    }
+
     private let state: Locked<DriverState<Core>>
     /// Touched only by the receiver's calls, which come one at a time.
-    private let received = Locked(ReceiveBuffer())
+    private let received = Locked(Received())
     private let stream: any ByteStream
     private let timers: any TimerSource
 
@@ -151,7 +156,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     package func streamIsReadable() {
         // A few rounds, so that a flood on one stream cannot keep the others waiting.
         for _ in 0..<4 {
-            let (outcome, next, wasFilled) = received.withLock { buffer in read(into: &buffer) }
+            let (outcome, next, wasFilled) = received.withLock { received in read(&received) }
             carryOut(next)
             switch outcome {
             case .success(.bytes):
@@ -165,15 +170,19 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     private func read(
-        into buffer: inout ReceiveBuffer
+        _ received: inout Received
     ) -> (Result<ReadOutcome, LinkError>, DriverSteps, wasFilled: Bool) {
         var outcome = Result<ReadOutcome, LinkError>.success(.nothing)
         var wasFilled = false
-        _ = buffer.fill { space in
+        let isFirst = received.isFirst
+        _ = received.buffer.fill { space in
             do throws(LinkError) {
                 let found = try stream.read(into: space)
                 outcome = .success(found)
                 guard case .bytes(let count) = found else { return nil }
+                if isFirst, stream.tls == nil, Self.isAlert(space[..<count]) {
+                    throw .tls(.required)
+                }
                 wasFilled = count == space.count
                 return count
             } catch {
@@ -185,9 +194,10 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         let next: DriverSteps
         switch outcome {
         case .success(.bytes):
+            received.isFirst = false
             next = state.withLock { state in
                 state.pacer.noteReceived()
-                state.core.receive(&buffer, at: now)
+                state.core.receive(&received.buffer, at: now)
                 return state.settle(.immediate, grewFrom: 0)
             }
         case .success(.endOfStream):
@@ -199,6 +209,12 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         default: next = []
         }
         return (outcome, next, wasFilled)
+    }
+
+    /// Whether bytes begin as an alert of TLS does (RFC 8446, 5.1), with which no protocol here begins: what a
+    /// server that wants TLS says to a client that has not begun with it.
+    private static func isAlert(_ bytes: Slice<UnsafeMutableRawBufferPointer>) -> Bool {
+        bytes.starts(with: [21, 3])
     }
 
     package func streamIsWritable() {
@@ -256,7 +272,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         // A mebibyte at the most: more is not the last.
         for _ in 0..<16 {
             guard state.withLock({ $0.isReading }) else { return nil }
-            let (outcome, next, _) = received.withLock { buffer in read(into: &buffer) }
+            let (outcome, next, _) = received.withLock { received in read(&received) }
             carryOut(next)
             switch outcome {
             case .success(.bytes): continue

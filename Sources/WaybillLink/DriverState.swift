@@ -218,7 +218,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     ) -> ([CheckedContinuation<Void, Never>], UInt64?) {
         guard !isOver else { return ([], nil) }
         // However the stream broke, the core has its last word: nobody may wait for ever.
-        if !core.isFinished { core.receiveEndOfStream(at: now) }
+        if !core.isFinished { core.receiveLoss(at: now) }
         isOver = true
         // Whoever has decided to close does not care how the peer takes it.
         let isOurs = hasClosed || error == .closed

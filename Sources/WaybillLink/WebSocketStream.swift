@@ -128,6 +128,8 @@ package final class WebSocketStream: ByteStream {
                 }
                 if message.payload.count > 0 { pieces.append(message.payload) }
             case .ping, .pong: break
+            // Whatever broke the stream below is told behind this.
+            case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):
                 state.withLock { $0.closure = closure }
                 resolve(.failure(Self.error(closure) ?? .closed))

@@ -23,6 +23,7 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
     private let timers: any TimerSource
     private let driver: Driver<MQTTClientConnection>
     private let pressure: ReadingPressure
+    private let tls: NegotiatedTLS?
 
     private let manual = ManualDeliveries<MQTTSession>()
     /// Resolves with the server's CONNACK.
@@ -33,6 +34,7 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
     init(link: OpenedLink, configuration: MQTTConfiguration) {
         self.configuration = configuration
         timers = link.timers
+        tls = link.tls
         var core = MQTTClientConnection.Configuration()
         core.version = configuration.version == .v5 ? .v5 : .v3_1_1
         core.maximumPacketSize = configuration.maximumPacketSize
@@ -83,6 +85,7 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
         let connack = try await connack.value()
         var receipt = try MQTTMapping.receipt(request, connack.reasonCode, connack.properties)
         receipt.isSessionPresent = connack.sessionPresent
+        receipt.tls = tls
         return receipt
     }
 

@@ -10,6 +10,7 @@ final class HTTPPool: Sendable {
     struct Response: Sendable {
         var head: HTTPResponseHead
         var body: [UInt8]
+        var tls: NegotiatedTLS?
     }
 
     private struct State: Sendable {
@@ -143,10 +144,12 @@ final class HTTPExchange: Sendable {
     private let state = Locked(State())
     private let driver: Driver<HTTPClientConnection>
     private let configuration: SSEConfiguration
+    private let tls: NegotiatedTLS?
 
     init(_ link: OpenedLink, target: HTTPTarget, configuration: SSEConfiguration) {
         self.target = target
         self.configuration = configuration
+        tls = link.tls
         driver = Driver(
             core: HTTPClientConnection(limitsWhole: true),
             stream: link.stream,
@@ -156,9 +159,9 @@ final class HTTPExchange: Sendable {
         driver.start(
             .init(
                 receive: { self.handle($0) },
-                end: { _ in
+                end: { error in
                     link.timers.invalidate()
-                    self.fail(WaybillError(.connectionLost, "the connection ended"))
+                    self.fail(WaybillError(error ?? .closed))
                     self.ended.resolve(.success(()))
                 }
             )
@@ -225,6 +228,8 @@ final class HTTPExchange: Sendable {
             case .head(let head): begin(head)
             case .body(let slice): if !take(slice) { driver.close() }
             case .end(_, let isReusable): finish(isReusable)
+            // Whatever ended the connection is told behind this.
+            case .closed(.endOfStream): state.withLock { $0.isUsable = false }
             case .closed(let closure): fail(SSEMapping.error(closure))
             }
         }
@@ -273,7 +278,9 @@ final class HTTPExchange: Sendable {
         }
         let (pending, response) = state.withLock { state in
             if !isReusable { state.isUsable = false }
-            let response = state.head.map { HTTPPool.Response(head: $0, body: state.body) }
+            let response = state.head.map {
+                HTTPPool.Response(head: $0, body: state.body, tls: tls)
+            }
             state.body = []
             return (state.pending.take(), response)
         }

@@ -40,6 +40,7 @@ enum SSEMapping {
             topic: request.topic,
             reason: reason(response.head),
             headers: headers,
+            tls: response.tls,
             reply: reply
         )
     }

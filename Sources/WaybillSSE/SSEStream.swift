@@ -332,8 +332,7 @@ final class SSEStream: Sendable {
                 },
                 end: { error in
                     link.timers.invalidate()
-                    let closure = error.map { _ in EventStreamClosure.connection(.endOfStream) }
-                    over.resolve(.success(closure ?? .closed))
+                    over.resolve(self.result(of: error))
                 }
             )
         )
@@ -364,6 +363,16 @@ final class SSEStream: Sendable {
             throw SSEMapping.error(error)
         }
         return try await over.value()
+    }
+
+    /// What the end of the connection means for the stream.
+    private func result(of error: LinkError?) -> Result<EventStreamClosure, any Error> {
+        guard let error else { return .success(.closed) }
+        // A server may refuse the client's certificate only now; a stream that has begun is asked for again.
+        if case .tls = error, !state.withLock({ $0.isOpen }) {
+            return .failure(WaybillError(error))
+        }
+        return .success(.connection(.endOfStream))
     }
 
     private func fields(_ lastEventID: String) -> [(String, String)] {
@@ -406,7 +415,8 @@ final class SSEStream: Sendable {
                 source.deliver(batch)
                 batch = []
                 note(driver)
-                over.resolve(.success(closure))
+                // Whatever ended the connection is told behind this.
+                if closure != .connection(.endOfStream) { over.resolve(.success(closure)) }
             }
         }
         note(driver)

@@ -223,10 +223,11 @@ enum STOMPMapping {
         return message
     }
 
-    static func receipt(_ connected: STOMPConnected) -> Receipt {
+    static func receipt(_ connected: STOMPConnected, _ tls: NegotiatedTLS?) -> Receipt {
         Receipt(
             reason: "STOMP \(connected.version.text)" + (connected.server.map { ", \($0)" } ?? ""),
-            headers: headers(connected.headers)
+            headers: headers(connected.headers),
+            tls: tls
         )
     }
 

@@ -98,6 +98,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     let driver: Driver<STOMPClientConnection>
     /// Stops reading while at least one subscription wants it.
     let pressure: ReadingPressure
+    private let tls: NegotiatedTLS?
 
     let manual = ManualDeliveries<STOMPSession>()
     /// Resolves with the server's CONNECTED.
@@ -108,6 +109,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     init(link: OpenedLink, configuration: STOMPConfiguration) {
         self.configuration = configuration
         timers = link.timers
+        tls = link.tls
         var core = STOMPClientConnection.Configuration()
         core.limits = configuration.limits
         core.connectTimeout = link.timeLeft
@@ -155,7 +157,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         }
         let answer = try await connected.value()
         state.withLock { $0.version = answer.version }
-        return STOMPMapping.receipt(answer)
+        return STOMPMapping.receipt(answer, tls)
     }
 
     // MARK: The end

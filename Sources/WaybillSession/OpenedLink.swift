@@ -10,6 +10,17 @@ package struct OpenedLink: Sendable {
     package let timers: any TimerSource
     /// What is left of the time that was given, never less than zero.
     package let timeLeft: Duration
+
+    /// How the stream is secured; nil when it is not.
+    package var tls: NegotiatedTLS? {
+        stream.tls.map { agreement in
+            NegotiatedTLS(
+                version: agreement.version,
+                applicationProtocol: agreement.applicationProtocol,
+                isResumed: agreement.isResumed
+            )
+        }
+    }
 }
 
 extension LinkEnvironment {

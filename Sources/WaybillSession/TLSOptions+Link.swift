@@ -54,24 +54,27 @@ extension TLSSettings.Identity {
 extension TLSFailure {
     /// What went wrong in the link, in the words of users.
     init(_ fault: TLSFault) {
-        switch fault {
-        case .expired: self.init(.expired)
-        case .notYetValid: self.init(.notYetValid)
-        case .hostMismatch(let host): self.init(.hostMismatch, detail: host)
-        case .unknownAuthority: self.init(.unknownAuthority)
-        case .selfSigned: self.init(.selfSigned)
-        case .wrongPurpose: self.init(.wrongPurpose)
-        case .weakCertificate: self.init(.weakCertificate)
-        case .invalidCertificate(let words): self.init(.invalidCertificate, detail: words)
-        case .pinMismatch: self.init(.pinMismatch)
-        case .certificateRequired: self.init(.certificateRequired)
-        case .certificateRefused(let words): self.init(.certificateRefused, detail: words)
-        case .noCommonProtocol(let words): self.init(.noCommonProtocol, detail: words)
-        case .notTLS: self.init(.notTLS)
-        case .closed: self.init(.closed)
-        case .handshakeFailed(let words): self.init(.handshakeFailed, detail: words)
-        case .libraryMissing(let words): self.init(.libraryMissing, detail: words)
-        case .invalidSettings(let words): self.init(.invalidOptions, detail: words)
-        }
+        let (reason, detail): (Reason, String) =
+            switch fault {
+            case .expired: (.expired, "")
+            case .notYetValid: (.notYetValid, "")
+            case .hostMismatch(let host): (.hostMismatch, host)
+            case .unknownAuthority: (.unknownAuthority, "")
+            case .selfSigned: (.selfSigned, "")
+            case .wrongPurpose: (.wrongPurpose, "")
+            case .weakCertificate: (.weakCertificate, "")
+            case .invalidCertificate(let words): (.invalidCertificate, words)
+            case .pinMismatch: (.pinMismatch, "")
+            case .certificateRequired: (.certificateRequired, "")
+            case .certificateRefused(let words): (.certificateRefused, words)
+            case .noCommonProtocol(let words): (.noCommonProtocol, words)
+            case .notTLS: (.notTLS, "")
+            case .required: (.required, "")
+            case .closed: (.closed, "")
+            case .handshakeFailed(let words): (.handshakeFailed, words)
+            case .libraryMissing(let words): (.libraryMissing, words)
+            case .invalidSettings(let words): (.invalidOptions, words)
+            }
+        self.init(reason, detail: detail)
     }
 }

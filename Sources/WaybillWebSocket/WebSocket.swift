@@ -32,12 +32,15 @@ public final class WebSocket: Sendable {
     public let headers: Headers
     /// Whether messages may be compressed.
     public let isCompressed: Bool
+    /// How the connection is secured; nil for `ws`.
+    public let tls: NegotiatedTLS?
 
     private init(_ session: WebSocketSession, _ opening: WebSocketSession.Opening) {
         self.session = session
         subprotocol = opening.subprotocol
         headers = opening.headers
         isCompressed = opening.isCompressed
+        tls = session.tls
     }
 
     deinit {

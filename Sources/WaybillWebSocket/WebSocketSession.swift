@@ -36,6 +36,7 @@ final class WebSocketSession: Sendable {
     private let waiting = Mailbox<WebSocket.Message>()
     private let configuration: WebSocket.Configuration
     private let timers: any TimerSource
+    let tls: NegotiatedTLS?
     private let driver: Driver<WebSocketConnection>
     private let opening = Promise<Opening>()
     private let ended = Promise<Void>()
@@ -90,6 +91,7 @@ final class WebSocketSession: Sendable {
     ) {
         self.configuration = configuration
         timers = link.timers
+        tls = link.tls
         driver = Driver(core: core, stream: link.stream, timers: link.timers)
     }
 
@@ -122,10 +124,12 @@ final class WebSocketSession: Sendable {
                     )
                 )
             case .pong(let payload): notePong(payload)
+            // Whatever broke the stream is told behind this.
+            case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):
                 deliver(batch)
                 batch = []
-                finish(closure)
+                finish(closure, WaybillError.webSocketClosure(closure))
             case .requested, .ping: break
             }
         }
@@ -162,8 +166,7 @@ final class WebSocketSession: Sendable {
         }
     }
 
-    private func finish(_ closure: WebSocketClosure) {
-        let error = WaybillError.webSocketClosure(closure)
+    private func finish(_ closure: WebSocketClosure, _ error: WaybillError?) {
         state.withLock { $0.closure = $0.closure ?? WebSocket.Closure(closure) }
         opening.resolve(
             .failure(error ?? WaybillError(.connectionLost, "closed while it was being opened"))
@@ -179,7 +182,7 @@ final class WebSocketSession: Sendable {
 
     private func handleEnd(_ error: LinkError?) {
         // Whatever the core has not said before.
-        finish(.endOfStream)
+        finish(.endOfStream, WaybillError(error ?? .endOfStream))
         timers.invalidate()
         ended.resolve(.success(()))
     }

@@ -31,6 +31,11 @@ package protocol ProtocolCore: Sendable {
     /// Tells the core that the peer will send nothing more.
     mutating func receiveEndOfStream(at now: WireInstant)
 
+    /// Tells the core that the stream is broken: nothing more comes, and what came may not be all.
+    ///
+    /// The same as an orderly end, unless the protocol tells them apart.
+    mutating func receiveLoss(at now: WireInstant)
+
     /// Tells the core the time.
     mutating func advance(to now: WireInstant)
 
@@ -40,4 +45,8 @@ package protocol ProtocolCore: Sendable {
 
 extension ProtocolCore {
     package var outboundByteCount: Int { outbound.count }
+
+    package mutating func receiveLoss(at now: WireInstant) {
+        receiveEndOfStream(at: now)
+    }
 }

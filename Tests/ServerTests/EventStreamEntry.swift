@@ -49,8 +49,9 @@ struct EventStreamClient {
         configuration.reconnectionTime = .milliseconds(20)
         configuration.maximumReconnectionTime = .milliseconds(200)
         change(&configuration)
+        configuration.tls.authorities = TestServers.authorities
         transport = try SSETransport(
-            url: "http://127.0.0.1:\(TestServers.port(variable) ?? 0)",
+            url: TestServers.url(variable, "http"),
             configuration: configuration
         )
         provider = Provider(transport: transport)

@@ -2,26 +2,46 @@ import Testing
 import Waybill
 import WaybillMQTT
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// The Mosquitto that `Tests/Servers/with` has started.
 enum MosquittoServer {
-    enum Listener: String {
-        case open = "WAYBILL_MOSQUITTO_PORT"
-        case password = "WAYBILL_MOSQUITTO_AUTH_PORT"
-        case small = "WAYBILL_MOSQUITTO_SMALL_PORT"
-        case webSocket = "WAYBILL_MOSQUITTO_WS_PORT"
+    enum Listener: String, Sendable {
+        case open = "MOSQUITTO"
+        case password = "MOSQUITTO_AUTH"
+        case small = "MOSQUITTO_SMALL"
+        case webSocket = "MOSQUITTO_WS"
+        case secure = "MOSQUITTO_TLS"
+        case secureWebSocket = "MOSQUITTO_WSS"
+        case mutual = "MOSQUITTO_MUTUAL"
+        case mutualWebSocket = "MOSQUITTO_MUTUAL_WSS"
+
+        var url: String {
+            let isWebSocket = rawValue.hasSuffix("_WS") || rawValue.hasSuffix("_WSS")
+            return TestServers.url(rawValue, isWebSocket ? "ws" : "mqtt")
+        }
     }
 
-    static func port(_ listener: Listener) -> Int? {
-        ProcessInfo.processInfo.environment[listener.rawValue].flatMap { Int($0) }
+    /// A version of the protocol, and a way to the server.
+    struct Route: Sendable, CustomTestStringConvertible {
+        var version: MQTTConfiguration.Version
+        var listener: Listener
+
+        var testDescription: String { "\(version), \(listener)" }
+
+        static let all = [Listener.open, .secure, .secureWebSocket]
+            .filter { TestServers.port($0.rawValue) != nil }
+            .flatMap { listener in
+                [.v3_1_1, .v5].map { Route(version: $0, listener: listener) }
+            }
     }
 
-    static let isRunning = port(.open) != nil
+    static let isRunning = TestServers.port("MOSQUITTO") != nil
+
+    static func transport(
+        _ route: Route,
+        _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) throws -> MQTTTransport {
+        try transport(route.version, at: route.listener, change)
+    }
 
     static func transport(
         _ version: MQTTConfiguration.Version,
@@ -29,13 +49,9 @@ enum MosquittoServer {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
+        configuration.tls.authorities = TestServers.authorities
         change(&configuration)
-        let port = try #require(Self.port(listener))
-        let scheme = listener == .webSocket ? "ws" : "mqtt"
-        return try MQTTTransport(
-            url: "\(scheme)://127.0.0.1:\(port)",
-            configuration: configuration
-        )
+        return try MQTTTransport(url: listener.url, configuration: configuration)
     }
 }
 

@@ -12,7 +12,7 @@ import WaybillTesting
     .timeLimit(.minutes(5))
 )
 struct MosquittoTests {
-    static let versions: [MQTTConfiguration.Version] = [.v3_1_1, .v5]
+    static let routes = MosquittoServer.Route.all
 
     private func topic(_ name: String = #function) -> String {
         "waybill/\(UInt64.random(in: 0 ... .max))/\(name.prefix { $0 != "(" })"
@@ -28,9 +28,9 @@ struct MosquittoTests {
         return collected
     }
 
-    @Test("Every quality of service both ways", arguments: versions, QualityOfService.allCases)
-    func qualities(version: MQTTConfiguration.Version, qos: QualityOfService) async throws {
-        let transport = try MosquittoServer.transport(version)
+    @Test("Every quality of service both ways", arguments: routes, QualityOfService.allCases)
+    func qualities(route: MosquittoServer.Route, qos: QualityOfService) async throws {
+        let transport = try MosquittoServer.transport(route)
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()
         let messages = try await provider.messages(.subscribe(topic, qos))
@@ -45,10 +45,10 @@ struct MosquittoTests {
 
     @Test(
         "A retained message comes to those who subscribe later, and can be deleted",
-        arguments: versions
+        arguments: routes
     )
-    func retained(version: MQTTConfiguration.Version) async throws {
-        let transport = try MosquittoServer.transport(version)
+    func retained(route: MosquittoServer.Route) async throws {
+        let transport = try MosquittoServer.transport(route)
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()
         try await provider.request(.send("kept", to: topic, .atLeastOnce, retain: true))
@@ -59,7 +59,7 @@ struct MosquittoTests {
         try await provider.request(.send(Payload(), to: topic, .atLeastOnce, retain: true))
         await transport.shutdown()
 
-        let later = try MosquittoServer.transport(version)
+        let later = try MosquittoServer.transport(route)
         let laterProvider = Provider<WireEntry>(transport: later)
         let empty = try await laterProvider.messages(.subscribe(topic, .atLeastOnce))
         try await laterProvider.request(.send("live", to: topic, .atLeastOnce))
@@ -69,16 +69,16 @@ struct MosquittoTests {
 
     @Test(
         "A will is published when the connection is lost, and not after a farewell",
-        arguments: versions
+        arguments: routes
     )
-    func will(version: MQTTConfiguration.Version) async throws {
-        let watcher = try MosquittoServer.transport(version)
+    func will(route: MosquittoServer.Route) async throws {
+        let watcher = try MosquittoServer.transport(route)
         let watching = Provider<WireEntry>(transport: watcher)
         let topic = topic()
         let messages = try await watching.messages(.subscribe("\(topic)/+", .atLeastOnce))
 
         // One who takes its leave.
-        let polite = try MosquittoServer.transport(version)
+        let polite = try MosquittoServer.transport(route)
         let will = Will(topic: "\(topic)/polite", body: "gone", qos: .atLeastOnce)
         let politely = Provider<WireEntry>(transport: polite)
         try await politely.request(.connect(ConnectOptions(will: will)))
@@ -86,13 +86,13 @@ struct MosquittoTests {
         await polite.shutdown()
 
         // One whose client identifier is taken over: the broker cuts it off.
-        let sudden = try MosquittoServer.transport(version) {
+        let sudden = try MosquittoServer.transport(route) {
             $0.clientIdentifier = "twin\(topic.count)"
         }
         let other = Will(topic: "\(topic)/sudden", body: "lost", qos: .atLeastOnce)
         try await Provider<WireEntry>(transport: sudden)
             .request(.connect(ConnectOptions(will: other)))
-        let twin = try MosquittoServer.transport(version) {
+        let twin = try MosquittoServer.transport(route) {
             $0.clientIdentifier = "twin\(topic.count)"
         }
         try await Provider<WireEntry>(transport: twin).request(.connect())
@@ -105,10 +105,10 @@ struct MosquittoTests {
 
     @Test(
         "Wildcards reach typed streams, overlapping ones each get a message once",
-        arguments: versions
+        arguments: routes
     )
-    func wildcards(version: MQTTConfiguration.Version) async throws {
-        let transport = try MosquittoServer.transport(version)
+    func wildcards(route: MosquittoServer.Route) async throws {
+        let transport = try MosquittoServer.transport(route)
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()
         let all: Messages<String> = try await provider.messages(
@@ -128,7 +128,7 @@ struct MosquittoTests {
                 heard.append(text)
                 if text == "end" { break }
             }
-            if version == .v5 {
+            if route.version == .v5 {
                 #expect(heard == expected)
             } else {
                 // A 3.1.1 broker may send a copy for each subscription and cannot say for which.
@@ -138,7 +138,10 @@ struct MosquittoTests {
         await transport.shutdown()
     }
 
-    @Test("A wrong password is a typed error with the broker's reason", arguments: versions)
+    @Test(
+        "A wrong password is a typed error with the broker's reason",
+        arguments: [MQTTConfiguration.Version.v3_1_1, .v5]
+    )
     func wrongPassword(version: MQTTConfiguration.Version) async throws {
         let transport = try MosquittoServer.transport(version, at: .password)
         let provider = Provider<WireEntry>(transport: transport)
@@ -155,9 +158,9 @@ struct MosquittoTests {
         await transport.shutdown()
     }
 
-    @Test("256 KiB arrive whole", arguments: versions, QualityOfService.allCases)
-    func large(version: MQTTConfiguration.Version, qos: QualityOfService) async throws {
-        let transport = try MosquittoServer.transport(version)
+    @Test("256 KiB arrive whole", arguments: routes, QualityOfService.allCases)
+    func large(route: MosquittoServer.Route, qos: QualityOfService) async throws {
+        let transport = try MosquittoServer.transport(route)
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()
         let messages = try await provider.messages(.subscribe(topic, qos))
@@ -168,9 +171,9 @@ struct MosquittoTests {
         await transport.shutdown()
     }
 
-    @Test("A thousand subscriptions, each with its own messages", arguments: versions)
-    func thousandSubscriptions(version: MQTTConfiguration.Version) async throws {
-        let transport = try MosquittoServer.transport(version)
+    @Test("A thousand subscriptions, each with its own messages", arguments: routes)
+    func thousandSubscriptions(route: MosquittoServer.Route) async throws {
+        let transport = try MosquittoServer.transport(route)
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()
         let streams = try await withThrowingTaskGroup { group in
@@ -197,12 +200,12 @@ struct MosquittoTests {
 
     @Test(
         "Many messages: in order without loss at QoS 1, without duplicate at QoS 2",
-        arguments: versions,
+        arguments: routes,
         [QualityOfService.atLeastOnce, .exactlyOnce]
     )
-    func many(version: MQTTConfiguration.Version, qos: QualityOfService) async throws {
+    func many(route: MosquittoServer.Route, qos: QualityOfService) async throws {
         let count = TestServers.isExtended ? 100_000 : 5_000
-        let transport = try MosquittoServer.transport(version) { $0.inflightWindow = 100 }
+        let transport = try MosquittoServer.transport(route) { $0.inflightWindow = 100 }
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()
         let messages = try await provider.messages(.subscribe(topic, qos))

@@ -13,8 +13,12 @@ import WaybillSSE
 struct NchanTests {
     private let channel = "channel\(UInt64.random(in: 0 ... .max))"
 
-    private func publish(_ texts: [String], eventType: String? = nil) async throws {
-        let client = try EventStreamClient("NGINX")
+    private func publish(
+        _ texts: [String],
+        eventType: String? = nil,
+        at server: String
+    ) async throws {
+        let client = try EventStreamClient(server)
         for text in texts {
             let post = EventStreamEntry.post(text, to: "/publish/\(channel)", eventType: eventType)
             let receipt = try await client.provider.request(post)
@@ -23,11 +27,14 @@ struct NchanTests {
         await client.transport.shutdown()
     }
 
-    @Test("What was published is replayed, exactly after the id given")
-    func replay() async throws {
+    @Test(
+        "What was published is replayed, exactly after the id given",
+        arguments: TestServers.nginxes
+    )
+    func replay(server: String) async throws {
         let texts = (1...200).map { "message \($0)" }
-        try await publish(texts)
-        let client = try EventStreamClient("NGINX")
+        try await publish(texts, at: server)
+        let client = try EventStreamClient(server)
         let all = try await client.messages(.listen("/events/\(channel)"), first: 200)
         #expect(all.map(\.text) == texts)
         for index in [0, 99, 198] {
@@ -43,11 +50,14 @@ struct NchanTests {
         await client.transport.shutdown()
     }
 
-    @Test("Events have names, lines of all kinds arrive, and types can be chosen")
-    func names() async throws {
-        try await publish(["plain"])
-        try await publish(["one\ntwo\n\nfour", "größer"], eventType: "note")
-        let client = try EventStreamClient("NGINX")
+    @Test(
+        "Events have names, lines of all kinds arrive, and types can be chosen",
+        arguments: TestServers.nginxes
+    )
+    func names(server: String) async throws {
+        try await publish(["plain"], at: server)
+        try await publish(["one\ntwo\n\nfour", "größer"], eventType: "note", at: server)
+        let client = try EventStreamClient(server)
         let heard = try await client.messages(.listen("/events/\(channel)"), first: 3)
         #expect(heard.map(\.text) == ["plain", "one\ntwo\n\nfour", "größer"])
         #expect(heard.map { $0.details?.eventType } == [nil, "note", "note"])
@@ -58,10 +68,10 @@ struct NchanTests {
         await client.transport.shutdown()
     }
 
-    @Test("Pings without data are no events, but signs of life")
-    func pings() async throws {
-        try await publish(["first"])
-        let client = try EventStreamClient("NGINX") { $0.idleTimeout = .seconds(20) }
+    @Test("Pings without data are no events, but signs of life", arguments: TestServers.nginxes)
+    func pings(server: String) async throws {
+        try await publish(["first"], at: server)
+        let client = try EventStreamClient(server) { $0.idleTimeout = .seconds(20) }
         let messages = try await client.provider.messages(.listen("/events/\(channel)"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "first")
@@ -70,33 +80,37 @@ struct NchanTests {
         async let next = iterator.next()
         let clock = ContinuousClock()
         try await clock.sleep(for: .milliseconds(2_500))
-        try await publish(["second"])
+        try await publish(["second"], at: server)
         #expect(try await next?.text == "second")
         await client.transport.shutdown()
     }
 
-    @Test("A gzip stream is read as it comes")
-    func gzip() async throws {
-        try await publish(["first"])
-        let client = try EventStreamClient("NGINX")
+    @Test("A gzip stream is read as it comes", arguments: TestServers.nginxes)
+    func gzip(server: String) async throws {
+        try await publish(["first"], at: server)
+        let client = try EventStreamClient(server)
         let messages = try await client.provider.messages(.listen("/zipped/\(channel)"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "first")
-        try await publish(["second"])
+        try await publish(["second"], at: server)
         #expect(try await iterator.next()?.text == "second")
         await client.transport.shutdown()
     }
 
-    @Test("Redirects of all kinds lead there", arguments: [301, 302, 303, 307, 308])
-    func redirects(_ status: Int) async throws {
-        try await publish(["there"])
-        let client = try EventStreamClient("NGINX")
+    @Test(
+        "Redirects of all kinds lead there",
+        arguments: TestServers.nginxes,
+        [301, 302, 303, 307, 308]
+    )
+    func redirects(server: String, status: Int) async throws {
+        try await publish(["there"], at: server)
+        let client = try EventStreamClient(server)
         #expect(try await client.texts("/\(status)/events/\(channel)", first: 1) == ["there"])
         let post = EventStreamEntry.post("moved", to: "/\(status)/publish/\(channel)")
         let receipt = try await client.provider.request(post)
         #expect(receipt.reason?.hasPrefix("20") == true)
         // Only 307 and 308 keep method and body (RFC 9110, 15.4).
-        try await publish(["end"])
+        try await publish(["end"], at: server)
         let keeps = status == 307 || status == 308
         let expected = keeps ? ["there", "moved", "end"] : ["there", "end"]
         #expect(
@@ -105,9 +119,12 @@ struct NchanTests {
         await client.transport.shutdown()
     }
 
-    @Test("A redirect in a circle ends; credentials do not go to another port")
-    func redirectLimits() async throws {
-        let client = try EventStreamClient("NGINX") {
+    @Test(
+        "A redirect in a circle ends; credentials do not go to another port",
+        arguments: TestServers.nginxes
+    )
+    func redirectLimits(server: String) async throws {
+        let client = try EventStreamClient(server) {
             $0.headers = ["Authorization": "Bearer t"]
             $0.reconnects = false
         }
@@ -122,10 +139,10 @@ struct NchanTests {
         await client.transport.shutdown()
     }
 
-    @Test("Basic and bearer credentials")
-    func credentials() async throws {
-        try await publish(["secret"])
-        let nobody = try EventStreamClient("NGINX")
+    @Test("Basic and bearer credentials", arguments: TestServers.nginxes)
+    func credentials(server: String) async throws {
+        try await publish(["secret"], at: server)
+        let nobody = try EventStreamClient(server)
         for path in ["/basic/\(channel)", "/bearer/\(channel)"] {
             let error = await #expect(throws: WaybillError.self) { try await nobody.texts(path) }
             #expect(error?.code == .unauthorized)
@@ -134,21 +151,24 @@ struct NchanTests {
             #expect(refusal.headers.contains { $0.name.lowercased() == "www-authenticate" })
             #expect(!refusal.body.isEmpty)
         }
-        let ada = try EventStreamClient("NGINX") {
+        let ada = try EventStreamClient(server) {
             $0.userName = "ada"
             $0.password = "lovelace"
         }
         #expect(try await ada.texts("/basic/\(channel)", first: 1) == ["secret"])
-        let bearer = try EventStreamClient("NGINX") {
+        let bearer = try EventStreamClient(server) {
             $0.headers = ["Authorization": "Bearer open sesame"]
         }
         #expect(try await bearer.texts("/bearer/\(channel)", first: 1) == ["secret"])
         for client in [nobody, ada, bearer] { await client.transport.shutdown() }
     }
 
-    @Test("204 stops; 503 says when to come again; another content type is no stream")
-    func refusals() async throws {
-        let client = try EventStreamClient("NGINX")
+    @Test(
+        "204 stops; 503 says when to come again; another content type is no stream",
+        arguments: TestServers.nginxes
+    )
+    func refusals(server: String) async throws {
+        let client = try EventStreamClient(server)
         let rows: [(String, Int?, WaybillError.Code, Bool)] = [
             ("/none", nil, .rejected, false), ("/busy", 503, .connectionRefused, true),
             ("/ok", 200, .protocolViolation, true), ("/gone", 410, .rejected, false),

@@ -25,7 +25,7 @@ struct STOMPBrokerTests {
         return collected
     }
 
-    @Test("Messages go there and back in order, with receipts", arguments: STOMPServer.allCases)
+    @Test("Messages go there and back in order, with receipts", arguments: STOMPServer.all)
     func roundTrip(server: STOMPServer) async throws {
         let transport = try server.transport()
         let provider = Provider<FrameEntry>(transport: transport)
@@ -44,7 +44,7 @@ struct STOMPBrokerTests {
 
     @Test(
         "Every version of the protocol",
-        arguments: STOMPServer.allCases,
+        arguments: STOMPServer.all,
         STOMPConfiguration.Version.allCases
     )
     func versions(server: STOMPServer, version: STOMPConfiguration.Version) async throws {
@@ -60,7 +60,7 @@ struct STOMPBrokerTests {
 
     @Test(
         "What is acknowledged does not come again, what is not does",
-        arguments: STOMPServer.allCases
+        arguments: STOMPServer.all
     )
     func acknowledgement(server: STOMPServer) async throws {
         let queue = queue()
@@ -130,7 +130,7 @@ struct STOMPBrokerTests {
         await transport.shutdown()
     }
 
-    @Test("A transaction takes effect as a whole, or not at all", arguments: STOMPServer.allCases)
+    @Test("A transaction takes effect as a whole, or not at all", arguments: STOMPServer.all)
     func transactions(server: STOMPServer) async throws {
         let transport = try server.transport()
         let provider = Provider<FrameEntry>(transport: transport)
@@ -155,7 +155,7 @@ struct STOMPBrokerTests {
 
     @Test(
         "Bodies of any bytes, and headers with everything that has an escape",
-        arguments: STOMPServer.allCases
+        arguments: STOMPServer.all
     )
     func bodiesAndHeaders(server: STOMPServer) async throws {
         let transport = try server.transport()
@@ -191,7 +191,7 @@ struct STOMPBrokerTests {
         await transport.shutdown()
     }
 
-    @Test("A wrong password is told apart", arguments: STOMPServer.allCases)
+    @Test("A wrong password is told apart", arguments: STOMPServer.all)
     func wrongPassword(server: STOMPServer) async throws {
         let transport = try server.transport { $0.passcode = "wrong" }
         let error = await #expect(throws: WaybillError.self) {
@@ -245,7 +245,7 @@ struct STOMPBrokerTests {
         await transport.shutdown()
     }
 
-    @Test("Heart-beats keep an idle connection alive both ways", arguments: STOMPServer.allCases)
+    @Test("Heart-beats keep an idle connection alive both ways", arguments: STOMPServer.all)
     func heartBeats(server: STOMPServer) async throws {
         // A machine full of tests is late now and then: long intervals where there is time for them.
         let beat = Duration.seconds(TestServers.isExtended ? 5 : 2)

@@ -7,24 +7,31 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
     case rabbitMQ = "RabbitMQ over TCP"
     case rabbitMQWebSocket = "RabbitMQ over WebSocket"
     case rabbitMQCompressed = "RabbitMQ over WebSocket, compressed"
+    case rabbitMQSecure = "RabbitMQ over TLS"
+    case rabbitMQSecureWebSocket = "RabbitMQ over WebSocket over TLS"
     case activeMQ = "ActiveMQ over TCP"
 
     var testDescription: String { rawValue }
 
     var isRabbitMQ: Bool { self != .activeMQ }
 
-    static let rabbitMQs = allCases.filter(\.isRabbitMQ)
+    static let all = allCases.filter { TestServers.areSecure || !$0.isSecure }
+
+    var isSecure: Bool { self == .rabbitMQSecure || self == .rabbitMQSecureWebSocket }
+
+    static let rabbitMQs = all.filter(\.isRabbitMQ)
 
     static let areRunning =
         TestServers.port("RABBITMQ_STOMP") != nil && TestServers.port("RABBITMQ_WS") != nil
         && TestServers.port("ACTIVEMQ_STOMP") != nil
 
     var url: String {
-        func port(_ variable: String) -> Int { TestServers.port(variable) ?? 1 }
-        return switch self {
-        case .rabbitMQ: "stomp://127.0.0.1:\(port("RABBITMQ_STOMP"))"
-        case .rabbitMQWebSocket, .rabbitMQCompressed: "ws://127.0.0.1:\(port("RABBITMQ_WS"))/ws"
-        case .activeMQ: "stomp://127.0.0.1:\(port("ACTIVEMQ_STOMP"))"
+        switch self {
+        case .rabbitMQ: TestServers.url("RABBITMQ_STOMP", "stomp")
+        case .rabbitMQSecure: TestServers.url("RABBITMQ_STOMPS", "stomp")
+        case .rabbitMQWebSocket, .rabbitMQCompressed: TestServers.url("RABBITMQ_WS", "ws") + "/ws"
+        case .rabbitMQSecureWebSocket: TestServers.url("RABBITMQ_WSS", "ws") + "/ws"
+        case .activeMQ: TestServers.url("ACTIVEMQ_STOMP", "stomp")
         }
     }
 
@@ -36,6 +43,7 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
         configuration.login = isRabbitMQ ? "guest" : "alice"
         configuration.passcode = isRabbitMQ ? "guest" : "secret"
         configuration.webSocket.offersCompression = self == .rabbitMQCompressed
+        configuration.tls.authorities = TestServers.authorities
         change(&configuration)
         return try STOMPTransport(url: url, configuration: configuration)
     }

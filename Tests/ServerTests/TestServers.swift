@@ -1,4 +1,5 @@
 import Testing
+import Waybill
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -12,6 +13,40 @@ enum TestServers {
         ProcessInfo.processInfo.environment["WAYBILL_\(variable)_PORT"].flatMap { Int($0) }
     }
 
+    /// Where a server is; one with TLS by its variable.
+    static func url(_ variable: String, _ scheme: String) -> String {
+        let isSecure = ["TLS", "WSS", "STOMPS", "MUTUAL"].contains { variable.contains($0) }
+        return "\(scheme)\(isSecure ? "s" : "")://127.0.0.1:\(port(variable) ?? 0)"
+    }
+
+    private static let folder = ProcessInfo.processInfo.environment["WAYBILL_CERTIFICATES"] ?? ""
+
+    /// A file of `Tests/Servers/certificates`, made for this run.
+    static func certificate(_ name: String) -> TLSOptions.Material {
+        .file("\(folder)/\(name)")
+    }
+
+    /// The SHA-256 hash of the servers' public key.
+    static let publicKeyHash: [UInt8]? = {
+        guard let text = try? String(contentsOfFile: "\(folder)/server.pin", encoding: .utf8) else {
+            return nil
+        }
+        let digits = Array(text)
+        return stride(from: 0, to: 64, by: 2).compactMap {
+            UInt8(String(digits[$0..<$0 + 2]), radix: 16)
+        }
+    }()
+
+    /// Who has signed the certificates of the servers.
+    static let authorities = [certificate("ca.pem")]
+
+    /// nginx without TLS and with it.
+    static let nginxes = ["NGINX", "NGINX_TLS"].filter { port($0) != nil }
+
+    /// Whether the servers have listeners with TLS.
+    static let areSecure =
+        ["MOSQUITTO_TLS", "RABBITMQ_STOMPS", "NGINX_TLS"].allSatisfy { port($0) != nil }
+
     /// Whether a server that is not there is a failure.
     static let areRequired = ProcessInfo.processInfo.environment["WAYBILL_REQUIRE_SERVERS"] == "1"
 
@@ -22,7 +57,9 @@ enum TestServers {
     static let all = [
         "MOSQUITTO", "MOSQUITTO_WS", "RABBITMQ_STOMP", "RABBITMQ_WS", "ACTIVEMQ_STOMP", "NGINX",
         "WEBSOCKETS", "WEBSOCKETS_PLAIN", "WEBSOCKETS_SMALL_WINDOW",
-        "EVENTSOURCE_AIOHTTP", "EVENTSOURCE_STARLETTE", "EVENTSOURCE_RAW",
+        "MOSQUITTO_TLS", "MOSQUITTO_MUTUAL", "MOSQUITTO_WSS", "MOSQUITTO_MUTUAL_WSS",
+        "MOSQUITTO_BAD", "RABBITMQ_STOMPS", "RABBITMQ_WSS", "NGINX_TLS", "NGINX_MUTUAL",
+        "NGINX_TLS_1_2", "EVENTSOURCE_AIOHTTP", "EVENTSOURCE_STARLETTE", "EVENTSOURCE_RAW",
     ]
 }
 

@@ -19,12 +19,12 @@ struct WebSocketServerTests {
         _ path: String,
         _ change: (inout WebSocket.Configuration) -> Void = { _ in }
     ) async throws -> WebSocket {
-        let port = try #require(TestServers.port(variable))
         var configuration = WebSocket.Configuration()
         configuration.maximumMessageSize = 4 << 20
+        configuration.tls.authorities = TestServers.authorities
         change(&configuration)
         return try await WebSocket.connect(
-            to: "ws://127.0.0.1:\(port)\(path)",
+            to: TestServers.url(variable, "ws") + path,
             configuration: configuration
         )
     }
@@ -131,11 +131,14 @@ struct WebSocketServerTests {
         }
     }
 
-    @Test("nginx with nchan: what one client sends the others hear")
-    func nchan() async throws {
+    @Test(
+        "nginx with nchan: what one client sends the others hear",
+        arguments: TestServers.nginxes
+    )
+    func nchan(server: String) async throws {
         let path = "/ws/channel\(UInt32.random(in: 0 ... .max))"
-        let ada = try await connect("NGINX", path)
-        let bob = try await connect("NGINX", path) { $0.compression = nil }
+        let ada = try await connect(server, path)
+        let bob = try await connect(server, path) { $0.compression = nil }
         #expect(ada.isCompressed && !bob.isCompressed)
         let long = String(repeating: "a long message, ", count: 10_000)
         try await bob.send("hello")

@@ -1,6 +1,9 @@
-# RabbitMQ, the STOMP 1.2 peer over TCP and WebSocket. Sourced by `with`.
+# RabbitMQ, the STOMP 1.2 peer over TCP and WebSocket, with TLS and without. Sourced by `with`.
 # The user is guest with the password guest, the virtual host /, the path of the WebSocket /ws.
-# shellcheck shell=bash disable=SC2034
+#
+# With TLS it shows the certificate whose name begins the name asked for (expired.waybill.test, ...; else that of
+# `server`), and wants a client's certificate when it is asked for mutual.waybill.test.
+# shellcheck shell=bash disable=SC2034,SC2154
 rabbitmq_large=1
 
 # The server's own script: the one on the path would change user and folder, and hide the log.
@@ -20,13 +23,26 @@ rabbitmq_install() {
     apt_install rabbitmq-server
 }
 
+# The listeners with TLS: only this format of the configuration has certificates by the name asked for.
+rabbitmq_tls() {
+    local base=$1 name hosts= own
+    own="{cacertfile,\"$certificates/ca.pem\"},{certfile,\"$certificates/server.pem\"},{keyfile,\"$certificates/server.key\"}"
+    for name in $bad_certificates; do
+        hosts+="{\"$name.waybill.test\",[{certfile,\"$certificates/$name.pem\"},{keyfile,\"$certificates/$name.key\"}]},"
+    done
+    hosts+="{\"mutual.waybill.test\",[{verify,verify_peer},{fail_if_no_peer_cert,true},$own]}"
+    echo "[{rabbit,[{ssl_options,[$own,{sni_hosts,[$hosts]}]}]},"
+    echo " {rabbitmq_stomp,[{ssl_listeners,[{\"127.0.0.1\",$((base + 4))}]}]},"
+    echo " {rabbitmq_web_stomp,[{ssl_config,[{ip,\"127.0.0.1\"},{port,$((base + 5))},$own,{sni_hosts,[$hosts]}]}]}]."
+}
+
 rabbitmq_start() {
     local folder=$1 base script epmd server
     script=$(rabbitmq_script)
     echo '[rabbitmq_stomp,rabbitmq_web_stomp].' > "$folder/enabled_plugins"
     : > "$folder/env.conf"
     # A try takes seconds: three only.
-    for base in $(candidate_ports 4 | head -n 3); do
+    for base in $(candidate_ports 6 | head -n 3); do
         cat > "$folder/rabbitmq.conf" << CONF
 listeners.tcp = none
 log.console = true
@@ -37,6 +53,8 @@ web_stomp.ws_opts.compress = true
 vm_memory_high_watermark.absolute = 512MB
 disk_free_limit.absolute = 50MB
 CONF
+        echo '[].' > "$folder/advanced.config"
+        [ -z "$certificates" ] || rabbitmq_tls "$base" > "$folder/advanced.config"
         # Erlang's port mapper, in the foreground: the server would start one that outlives it.
         ERL_EPMD_ADDRESS=127.0.0.1 epmd -port $((base + 3)) > "$folder/epmd.log" 2>&1 &
         epmd=$!
@@ -44,6 +62,7 @@ CONF
         (
             export HOME=$folder RABBITMQ_NODENAME=waybill@localhost RABBITMQ_DIST_PORT=$((base + 2)) \
                 RABBITMQ_CONF_ENV_FILE=$folder/env.conf RABBITMQ_CONFIG_FILE=$folder/rabbitmq.conf \
+                RABBITMQ_ADVANCED_CONFIG_FILE=$folder/advanced.config \
                 RABBITMQ_ENABLED_PLUGINS_FILE=$folder/enabled_plugins RABBITMQ_MNESIA_BASE=$folder/mnesia \
                 RABBITMQ_LOG_BASE=$folder/log RABBITMQ_LOGS=- RABBITMQ_PID_FILE=$folder/server.id \
                 RABBITMQ_GENERATED_CONFIG_DIR=$folder/generated \
@@ -58,6 +77,10 @@ CONF
             {
                 echo "export WAYBILL_RABBITMQ_STOMP_PORT=$base"
                 echo "export WAYBILL_RABBITMQ_WS_PORT=$((base + 1))"
+                if [ -n "$certificates" ]; then
+                    echo "export WAYBILL_RABBITMQ_STOMPS_PORT=$((base + 4))"
+                    echo "export WAYBILL_RABBITMQ_WSS_PORT=$((base + 5))"
+                fi
             } > "$folder/env"
             return 0
         fi

@@ -3,6 +3,7 @@
     import Testing
     import WaybillLink
     import WireCore
+    import WireTestSupport
 
     @Suite("TCP on the event loop", .timeLimit(.minutes(1))) struct TCPTests {
         /// A listener whose connections echo lines, and who they are.

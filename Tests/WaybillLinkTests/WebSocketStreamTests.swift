@@ -317,7 +317,7 @@ import WireCore
         let sipper = Sipper(stream, sip: 1)
         stream.start(sipper)
         broken.pair.reset()
-        #expect(sipper.ends.withLock { $0 } == [.endOfStream])
+        #expect(sipper.ends.withLock { $0 } == [.reset])
 
         let wrong = Tunnel()
         let other = try await wrong.open()

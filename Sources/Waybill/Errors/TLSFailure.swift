@@ -40,6 +40,8 @@ public struct TLSFailure: Error, Hashable, Sendable {
         public static let noCommonProtocol = Reason(name: "noCommonProtocol")
         /// What answers does not speak TLS.
         public static let notTLS = Reason(name: "notTLS")
+        /// What answers wants TLS, and the URL's scheme does not ask for it.
+        public static let required = Reason(name: "required")
         /// The peer closed the connection before it was secure.
         public static let closed = Reason(name: "closed")
         /// Another alert of the peer, or another fault of the protocol.

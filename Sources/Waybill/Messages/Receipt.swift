@@ -10,6 +10,8 @@ public struct Receipt: Sendable {
     public var grantedQualityOfService: QualityOfService?
     /// Whether the server has resumed an earlier session, after `connect`.
     public var isSessionPresent: Bool
+    /// How the connection is secured, after `connect` and with the answer to a request of HTTP; nil without TLS.
+    public var tls: NegotiatedTLS?
     /// The peer's answer, where the protocol has one.
     public var reply: Message?
 
@@ -20,6 +22,7 @@ public struct Receipt: Sendable {
         headers: Headers = [:],
         grantedQualityOfService: QualityOfService? = nil,
         isSessionPresent: Bool = false,
+        tls: NegotiatedTLS? = nil,
         reply: Message? = nil
     ) {
         self.topic = topic
@@ -27,6 +30,7 @@ public struct Receipt: Sendable {
         self.headers = headers
         self.grantedQualityOfService = grantedQualityOfService
         self.isSessionPresent = isSessionPresent
+        self.tls = tls
         self.reply = reply
     }
 }

@@ -26,6 +26,8 @@ package enum TLSFault: Error, Hashable, Sendable {
     case noCommonProtocol(String)
     /// The peer does not speak TLS.
     case notTLS
+    /// The peer speaks TLS, and this side does not.
+    case required
     /// The peer closed before the stream was secure.
     case closed
     /// Another alert or fault, in the library's words.
@@ -52,6 +54,7 @@ extension TLSFault: CustomStringConvertible {
         case .certificateRefused(let words): "the server refuses the client's certificate: \(words)"
         case .noCommonProtocol(let words): "no TLS in common with the server: \(words)"
         case .notTLS: "the server does not speak TLS"
+        case .required: "the server wants TLS, which the URL's scheme does not ask for"
         case .closed: "the server closed the connection before it was secure"
         case .handshakeFailed(let words): "no secure connection: \(words)"
         case .libraryMissing(let words): words

@@ -70,6 +70,9 @@ package enum WebSocketClosure: Hashable, Sendable {
     /// The peer closed the stream without a Close (RFC 6455, 7.1.5: code 1006).
     case endOfStream
 
+    /// Whether it is only known that the stream has ended, not what has broken it.
+    package var isLoss: Bool { self == .endOfStream || self == .handshakeFailed(.endOfStream) }
+
     /// What was waited for.
     package enum Wait: Sendable {
         case handshake

@@ -1,21 +1,20 @@
 #if os(Linux)
     import Glibc
-    import WaybillLink
 
     /// A listening socket that does only what a test tells it.
-    final class SilentListener: Sendable {
-        struct Failure: Error {
+    package final class SilentListener: Sendable {
+        package struct Failure: Error {
             let call: String
             let number: Int32
         }
 
-        let port: UInt16
+        package let port: UInt16
         private let descriptor: Int32
         private let fillers: [Int32]
 
         /// Listens on 127.0.0.1. With no backlog the kernel's queue is filled at once, so that further
         /// connections are neither accepted nor refused.
-        init(backlog: Int32 = 0) throws {
+        package init(backlog: Int32 = 0) throws {
             let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
@@ -51,7 +50,7 @@
         }
 
         /// Takes a connection and breaks it.
-        func acceptAndReset() throws {
+        package func acceptAndReset() throws {
             let accepted = accept(descriptor, nil, nil)
             guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
             var option = linger(l_onoff: 1, l_linger: 0)
@@ -66,7 +65,7 @@
         }
 
         /// Takes a connection, writes, and finishes its own direction only.
-        func acceptAndWrite(_ text: String, thenFinish: Bool) throws {
+        package func acceptAndWrite(_ text: String, thenFinish: Bool) throws {
             let accepted = accept(descriptor, nil, nil)
             guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
             _ = text.withCString { write(accepted, $0, text.utf8.count) }
@@ -76,7 +75,7 @@
             Glibc.close(accepted)
         }
 
-        func close() {
+        package func close() {
             for filler in fillers { Glibc.close(filler) }
             Glibc.close(descriptor)
         }

@@ -1,0 +1,141 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillSSE
+import WaybillSTOMP
+import WaybillWebSocket
+
+/// A protocol over TLS to a real server.
+enum TLSRoute: String, CaseIterable, Sendable {
+    case mqtts
+    case mqttOverWSS
+    case stomps
+    case stompOverWSS
+    case https
+    case wss
+
+    /// Those whose server shows bad certificates.
+    static let badlyServed = allCases.filter { $0 != .mqttOverWSS }
+
+    /// The bad certificates of `Tests/Servers/certificates`, in the order of Mosquitto's listeners.
+    static let badCertificates = [
+        "wronghost", "untrusted", "expired", "notyet", "selfsigned", "clientonly", "sha1",
+    ]
+
+    var isHTTP: Bool { self == .https || self == .wss }
+
+    private var isRabbitMQ: Bool { self == .stomps || self == .stompOverWSS }
+
+    /// Whether the server ends TLS with OpenSSL, which shows whatever it has been given.
+    var showsAnything: Bool { !isRabbitMQ }
+
+    var url: String {
+        switch self {
+        case .mqtts: TestServers.url("MOSQUITTO_TLS", "mqtt")
+        case .mqttOverWSS: TestServers.url("MOSQUITTO_WSS", "ws")
+        case .stomps: TestServers.url("RABBITMQ_STOMPS", "stomp")
+        case .stompOverWSS: TestServers.url("RABBITMQ_WSS", "ws") + "/ws"
+        case .https: TestServers.url("NGINX_TLS", "http")
+        case .wss: TestServers.url("NGINX_TLS", "ws") + "/ws/secure"
+        }
+    }
+
+    /// The same way to a port that speaks no TLS.
+    var urlOfPlainPort: String {
+        switch self {
+        case .mqtts: "mqtts://127.0.0.1:\(TestServers.port("MOSQUITTO") ?? 0)"
+        case .mqttOverWSS: "wss://127.0.0.1:\(TestServers.port("MOSQUITTO_WS") ?? 0)"
+        case .stomps: "stomps://127.0.0.1:\(TestServers.port("RABBITMQ_STOMP") ?? 0)"
+        case .stompOverWSS: "wss://127.0.0.1:\(TestServers.port("RABBITMQ_WS") ?? 0)/ws"
+        case .https: "https://127.0.0.1:\(TestServers.port("NGINX") ?? 0)"
+        case .wss: "wss://127.0.0.1:\(TestServers.port("NGINX") ?? 0)/ws/secure"
+        }
+    }
+
+    /// The same port without TLS.
+    var urlWithoutTLS: String {
+        let scheme = url.prefix { $0 != ":" }
+        return String(scheme.dropLast() + url.dropFirst(scheme.count))
+    }
+
+    /// Where a bad certificate is shown, and the name to ask for.
+    func bad(_ name: String) -> (url: String, serverName: String?) {
+        guard self == .mqtts else { return (url, "\(name).waybill.test") }
+        let port = TestServers.port("MOSQUITTO_BAD") ?? 0
+        return ("mqtts://127.0.0.1:\(port + (Self.badCertificates.firstIndex(of: name) ?? 0))", nil)
+    }
+
+    /// Where a certificate of the client is wanted, and the name to ask for.
+    var mutual: (url: String, serverName: String?) {
+        switch self {
+        case .mqtts: (TestServers.url("MOSQUITTO_MUTUAL", "mqtt"), nil)
+        case .mqttOverWSS: (TestServers.url("MOSQUITTO_MUTUAL_WSS", "ws"), nil)
+        case .stomps, .stompOverWSS: (url, "mutual.waybill.test")
+        case .https: (TestServers.url("NGINX_MUTUAL", "http"), nil)
+        case .wss: (TestServers.url("NGINX_MUTUAL", "ws") + "/ws/secure", nil)
+        }
+    }
+
+    /// Connects, has the server answer a request of the protocol, and leaves.
+    ///
+    /// - Returns: What was agreed on.
+    /// - Throws: What the transport throws.
+    @discardableResult
+    func visit(
+        _ url: String? = nil,
+        timeout: Duration = .seconds(20),
+        _ change: (inout TLSOptions) -> Void = { _ in }
+    ) async throws -> NegotiatedTLS? {
+        var tls = TLSOptions()
+        tls.authorities = TestServers.authorities
+        change(&tls)
+        let url = url ?? self.url
+        switch self {
+        case .mqtts, .mqttOverWSS:
+            var configuration = MQTTConfiguration()
+            configuration.tls = tls
+            configuration.connectTimeout = timeout
+            let transport = try MQTTTransport(url: url, configuration: configuration)
+            return try await Self.answer(of: transport, to: Request(topic: nil, command: .connect))
+        case .stomps, .stompOverWSS:
+            var configuration = STOMPConfiguration()
+            configuration.host = "/"
+            configuration.login = "guest"
+            configuration.passcode = "guest"
+            configuration.tls = tls
+            configuration.connectTimeout = timeout
+            let transport = try STOMPTransport(url: url, configuration: configuration)
+            return try await Self.answer(of: transport, to: Request(topic: nil, command: .connect))
+        case .https:
+            var configuration = SSEConfiguration()
+            configuration.tls = tls
+            configuration.connectTimeout = timeout
+            let transport = try SSETransport(url: url, configuration: configuration)
+            let request = Request(topic: "/publish/secure", command: .send, body: "hello")
+            return try await Self.answer(of: transport, to: request)
+        case .wss:
+            var configuration = WebSocket.Configuration()
+            configuration.tls = tls
+            configuration.connectTimeout = timeout
+            let socket = try await WebSocket.connect(to: url, configuration: configuration)
+            try await socket.ping()
+            try await socket.close()
+            return socket.tls
+        }
+    }
+
+    private static func answer(
+        of transport: some Transport,
+        to request: Request
+    ) async throws -> NegotiatedTLS? {
+        let answer = await Result { try await transport.perform(request) }
+        await transport.shutdown()
+        return try answer.get().tls
+    }
+}
+
+extension Result where Failure == any Error {
+    fileprivate init(_ body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}
