@@ -5,6 +5,8 @@
 # What modules decide (`canImport(Network)` and its like) is left to the compiler: that is what is checked.
 
 function evaluate(condition) {
+    # One condition at a time: what is joined by `&&` is not taken apart.
+    if (NF > 2) condition = condition " and more"
     if (condition ~ /^canImport\((Combine|Darwin|Network)\)$/) return 1
     if (condition ~ /^(os\(Linux\)|canImport\((FoundationEssentials|Glibc|Musl)\)|WAYBILL_THREAD_SANITIZER)$/) {
         if (condition != "WAYBILL_THREAD_SANITIZER") sub(/(os|canImport)\(.*\)/, "false", line)
