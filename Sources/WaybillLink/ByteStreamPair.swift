@@ -140,7 +140,10 @@ package final class ByteStreamPair: Sendable {
                 }
                 space.copyBytes(from: state.sides[index].inbox.prefix(count))
                 state.sides[index].inbox.removeFirst(count)
-                state.signalReadable(self)
+                // As a socket does: only what is left to find is told again.
+                if !state.sides[index].inbox.isEmpty || state.sides[index].inboxIsComplete {
+                    state.signalReadable(self)
+                }
                 if state.sides[peer].writerIsBlocked {
                     state.sides[peer].writerIsBlocked = false
                     state.signals.append(.writable(End(pair: pair, index: peer)))

@@ -13,17 +13,21 @@ package struct LinkEnvironment: Sendable {
     package var random: @Sendable () -> UInt64
     /// Gives many of them at once, so many words.
     package var randomWords: @Sendable (Int) -> [UInt64]
+    /// Gives what watches the way to the network, and the caller stops; nil where nobody knows.
+    package var makeReachability: (@Sendable () -> any Reachability)?
 
     package init(
         dialer: any Dialer,
         makeTimers: @escaping @Sendable () throws(LinkError) -> any TimerSource,
         random: @escaping @Sendable () -> UInt64,
-        randomWords: (@Sendable (Int) -> [UInt64])? = nil
+        randomWords: (@Sendable (Int) -> [UInt64])? = nil,
+        makeReachability: (@Sendable () -> any Reachability)? = nil
     ) {
         self.dialer = dialer
         self.makeTimers = makeTimers
         self.random = random
         self.randomWords = randomWords ?? { count in (0..<count).map { _ in random() } }
+        self.makeReachability = makeReachability
     }
 
     /// The system's own.
@@ -31,7 +35,8 @@ package struct LinkEnvironment: Sendable {
         dialer: systemDialer,
         makeTimers: systemTimers,
         random: { UInt64.random(in: .min ... .max) },
-        randomWords: SystemRandom.words
+        randomWords: SystemRandom.words,
+        makeReachability: systemReachability
     )
 
     #if os(Linux)
@@ -39,10 +44,14 @@ package struct LinkEnvironment: Sendable {
         private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
             () throws(LinkError) in try SharedTimers()
         }
+        private static let systemReachability: (@Sendable () -> any Reachability)? = nil
     #else
-        private static let systemDialer = UnavailableDialer(what: "TCP")
+        private static let systemDialer = NetworkDialer()
         private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
-            () throws(LinkError) in throw .unsupported("the link")
+            () throws(LinkError) in DispatchTimers()
+        }
+        private static let systemReachability: (@Sendable () -> any Reachability)? = {
+            NetworkPathMonitor()
         }
     #endif
 }

@@ -1,21 +1,27 @@
 import WireCore
 
-#if os(Linux)
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Glibc)
     import CWaybillLinux
-#endif
-#if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
+    import CWaybillLinux
     import Musl
-#elseif canImport(Darwin)
-    import Darwin
 #endif
 
 /// The system's monotonic clock, exact; some 25 ns to read.
 enum SystemTime {
     static var now: WireInstant {
         var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
+        clock_gettime(clock, &time)
         return WireInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
+
+    #if canImport(Darwin)
+        /// The clock that Dispatch counts by; like Linux's it stands still while the machine sleeps.
+        private static var clock: clockid_t { CLOCK_UPTIME_RAW }
+    #else
+        private static var clock: clockid_t { CLOCK_MONOTONIC }
+    #endif
 }

@@ -60,8 +60,13 @@ import Testing
         "WireCore": ["Synchronization", "os", "Glibc"],
         "MQTTWire": [],
         "STOMPWire": [],
-        "WaybillLink": ["Glibc", "Musl", "Darwin"],
-        "Waybill": ["FoundationEssentials", "Foundation"],
+        "WaybillLink": [
+            "Glibc", "Musl", "Darwin",
+            // On Apple platforms.
+            "CommonCrypto", "CoreFoundation", "CryptoKit", "Dispatch", "Network", "Security",
+            "FoundationEssentials", "Foundation",
+        ],
+        "Waybill": ["FoundationEssentials", "Foundation", "Combine"],
         "WaybillSession": ["FoundationEssentials", "Foundation"],
         "WaybillWebSocket": ["FoundationEssentials", "Foundation"],
         "WaybillSTOMP": ["FoundationEssentials", "Foundation"],

@@ -18,6 +18,7 @@ import WireCore
 ///     WaybillBenchmarks stomp
 ///     WaybillBenchmarks event-stream PORT COUNT SIZE CHUNKED
 ///     WaybillBenchmarks event-stream-codec
+///     WaybillBenchmarks tls receive|cycle PORT COUNT AUTHORITY
 @main
 struct WaybillBenchmarks {
     static func main() async throws {
@@ -40,6 +41,23 @@ struct WaybillBenchmarks {
                 isChunked: numbers[3] != 0
             )
         case "event-stream-codec": try EventStreamBenchmarks.codec()
+        #if os(Linux)
+            case "tls" where numbers.count == 2:
+                let (job, authority) = (Array(arguments)[1], Array(arguments)[4])
+                if job == "cycle" {
+                    try await TLSBenchmarks.cycle(
+                        port: numbers[0],
+                        numbers[1],
+                        authority: authority
+                    )
+                } else {
+                    try await TLSBenchmarks.receive(
+                        port: numbers[0],
+                        numbers[1],
+                        authority: authority
+                    )
+                }
+        #endif
         default: print("usage: see Tests/Benchmarks/WaybillBenchmarks.swift")
         }
     }

@@ -1,6 +1,13 @@
 import Testing
 import Waybill
+import WaybillMQTT
 import WireTestSupport
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 @Suite(
     "Servers behind TLS",
@@ -157,6 +164,41 @@ struct TLSServerTests {
             #expect(error?.code == .timedOut, "\(route)")
         }
     }
+
+    #if os(Linux)
+        @Test("500 connections at once on one thread")
+        func many() async throws {
+            try await withThrowingTaskGroup(of: MQTTTransport.self) { group in
+                for number in 0..<500 {
+                    group.addTask {
+                        let transport = try MosquittoServer.transport(.v5, at: .secure) {
+                            $0.connectTimeout = .seconds(60)
+                        }
+                        let entry = WireEntry.send(
+                            Payload("\(number)"),
+                            to: "waybill/many",
+                            .atLeastOnce
+                        )
+                        try await Provider<WireEntry>(transport: transport).request(entry)
+                        return transport
+                    }
+                }
+                var transports: [MQTTTransport] = []
+                for try await transport in group { transports.append(transport) }
+                let names = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
+                    .compactMap {
+                        try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)
+                    }
+                #expect(names.count { $0.hasPrefix("waybill-loop") } == 1)
+                // Each still works while all are there.
+                for transport in transports {
+                    let entry = WireEntry.send("once more", to: "waybill/many", .exactlyOnce)
+                    try await Provider<WireEntry>(transport: transport).request(entry)
+                }
+                for transport in transports { await transport.shutdown() }
+            }
+        }
+    #endif
 
     @Test("Plain text on a port with TLS", arguments: TLSRoute.allCases)
     func securePort(route: TLSRoute) async throws {

@@ -10,17 +10,22 @@
         private let stream = Locked<TLSStream?>(nil)
         private let driver = Locked<Driver<LineCore>?>(nil)
         private let context: TLSContext?
+        /// Whether what is below TLS stays open when the peer ends it.
+        private let staysOpen: Bool
 
         /// - Parameters:
         ///   - name: The certificate that is shown.
         ///   - capacity: How many bytes each direction of the pair holds.
+        ///   - staysOpen: Whether what is below TLS stays open when the peer ends it.
         ///   - change: Changes what else is set.
         init(
             _ name: String = "server",
             capacity: Int = 1 << 20,
+            staysOpen: Bool = false,
             _ change: (inout TLSSettings) -> Void = { _ in }
         ) throws {
             pair = ByteStreamPair(capacity: capacity)
+            self.staysOpen = staysOpen
             var settings = TLSSettings()
             settings.identity = .certificate(
                 .file(Certificates.path("\(name).pem")),
@@ -34,6 +39,7 @@
         /// A peer that says nothing.
         init(silent: Void) {
             pair = ByteStreamPair()
+            staysOpen = false
             context = nil
         }
 
@@ -46,7 +52,8 @@
             timers: any TimerSource
         ) async throws(LinkError) -> any ByteStream {
             guard let context else { return pair.first }
-            let stream = try TLSStream(over: pair.second, context, host: "client")
+            let base = staysOpen ? OpenEndedStream(pair.second) : pair.second
+            let stream = try TLSStream(over: base, context, host: "client")
             let driver = Driver(core: LineCore(echoes: true), stream: stream, timers: self.timers)
             self.stream.withLock { $0 = stream }
             self.driver.withLock { $0 = driver }
@@ -89,5 +96,27 @@
             driver.start(heard.handler)
             return (driver, stream, heard)
         }
+    }
+
+    /// A stream that cannot be ended from this side.
+    private final class OpenEndedStream: ByteStream {
+        private let base: any ByteStream
+
+        init(_ base: any ByteStream) {
+            self.base = base
+        }
+
+        func start(_ receiver: any ByteStreamReceiver) { base.start(receiver) }
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+            try base.write(bytes)
+        }
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            try base.read(into: space)
+        }
+        func scheduleFlush() -> Bool { base.scheduleFlush() }
+        func setReading(_ isReading: Bool) { base.setReading(isReading) }
+        func readAgain() { base.readAgain() }
+        func finishWriting() {}
+        func close() {}
     }
 #endif

@@ -382,6 +382,19 @@
             #expect(third.heard.ends == [.reset])
         }
 
+        @Test("The end that comes at once with the last bytes is told behind them")
+        func endWithLastBytes() async throws {
+            // TCP stays open until both sides have said so.
+            let peer = try TLSPeer(staysOpen: true)
+            let client = try await peer.connect()
+            peer.pair.first.setReading(false)
+            peer.send("last")
+            peer.finish()
+            peer.pair.first.setReading(true)
+            #expect(client.heard.events == [.line("last"), .ended])
+            #expect(client.heard.ends == [.endOfStream])
+        }
+
         @Test("A record that was changed on the way ends the connection")
         func tampered() async throws {
             let peer = try TLSPeer()

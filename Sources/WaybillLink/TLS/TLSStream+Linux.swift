@@ -46,6 +46,8 @@
             var unread = 0..<0
             /// How often the stream below may still be read in this turn.
             var allowance = 0
+            /// Whether the end has been seen behind what was read, and waits to be told.
+            var hasEnd = false
 
             mutating func consume(_ count: Int) {
                 unread = count < unread.count ? unread.dropFirst(count) : 0..<0
@@ -210,7 +212,7 @@
             let isLeft = input.withLock { input in
                 // An idle connection keeps no buffer.
                 if input.unread.isEmpty { input.bytes = [] }
-                return !input.unread.isEmpty
+                return !input.unread.isEmpty || input.hasEnd
             }
             let goesOn = state.withLock { state in
                 state.hasLeftover = isLeft || state.connection.hasMore
@@ -310,9 +312,10 @@
                 switch step.outcome {
                 case .fine: break
                 // What came before is told first; the connection says the same at the next call.
-                case .closed: return filled > 0 ? .bytes(filled) : .endOfStream
-                case .failed(let fault):
+                case .closed, .failed:
+                    input.hasEnd = filled > 0
                     if filled > 0 { return .bytes(filled) }
+                    guard case .failed(let fault) = step.outcome else { return .endOfStream }
                     throw broken(by: .tls(fault))
                 }
                 guard filled < space.count, !isDrained, input.allowance > 0 else { break }
@@ -320,6 +323,7 @@
                 case .bytes(let count): isDrained = count < Self.batchSize
                 case .nothing: return filled > 0 ? .bytes(filled) : .nothing
                 case .endOfStream:
+                    input.hasEnd = filled > 0
                     if filled > 0 { return .bytes(filled) }
                     throw broken(by: cause(of: nil))
                 }
@@ -332,6 +336,7 @@
             -> ReadOutcome
         {
             do throws(LinkError) { return try refill(&input) } catch {
+                input.hasEnd = filled > 0
                 if filled > 0 { return .nothing }
                 throw broken(by: cause(of: error))
             }

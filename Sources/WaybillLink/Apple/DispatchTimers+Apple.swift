@@ -1,0 +1,66 @@
+#if canImport(Network)
+    import Dispatch
+    package import WireCore
+
+    /// The system's clock, with timers on one queue that all links of the process share.
+    package final class DispatchTimers: TimerSource, Sendable {
+        private struct State {
+            var timers = TimerQueue()
+            /// The earliest moment at which ``fire()`` will run for sure.
+            var wakeUp: WireInstant?
+            var isValid = true
+
+            mutating func takeDue(at now: WireInstant) -> (@Sendable () -> Void)? {
+                if let moment = wakeUp, moment <= now { wakeUp = nil }
+                return isValid ? timers.takeDue(at: now) : nil
+            }
+        }
+
+        private static let queue = DispatchQueue(label: "waybill.timers")
+        private let state = Locked(State())
+
+        package init() {}
+
+        package var now: WireInstant { SystemTime.now }
+
+        package func scheduleTimer(
+            at deadline: WireInstant,
+            _ action: @escaping @Sendable () -> Void
+        ) -> UInt64 {
+            let token = state.withLock { $0.timers.add(at: deadline, action) }
+            arm()
+            return token
+        }
+
+        package func cancelTimer(_ token: UInt64) {
+            state.withLock { $0.timers.cancel(token) }
+        }
+
+        package func invalidate() {
+            state.withLock { state in
+                state.isValid = false
+                state.timers = TimerQueue()
+            }
+        }
+
+        /// Sees to it that somebody wakes up for the next timer.
+        private func arm() {
+            let next: WireInstant? = state.withLock { state in
+                guard state.isValid, let next = state.timers.nextDeadline else { return nil }
+                if let wakeUp = state.wakeUp, wakeUp <= next { return nil }
+                state.wakeUp = next
+                return next
+            }
+            guard let next else { return }
+            let delay = max(now.duration(to: next).wireNanoseconds, 0)
+            // A wake-up that an earlier one has made superfluous finds nothing to do.
+            let moment = DispatchTime.now() + .nanoseconds(Int(clamping: delay))
+            Self.queue.asyncAfter(deadline: moment) { [weak self] in self?.fire() }
+        }
+
+        private func fire() {
+            while let action = state.withLock({ $0.takeDue(at: SystemTime.now) }) { action() }
+            arm()
+        }
+    }
+#endif

@@ -1,0 +1,57 @@
+#if canImport(Network)
+    import Darwin
+    import Network
+    import Security
+
+    /// Whom a connection is to.
+    struct NetworkPeer: Sendable {
+        /// The host of the endpoint.
+        let host: String
+        /// Whether it is shown a certificate when it asks for one.
+        let showsIdentity: Bool
+    }
+
+    extension LinkError {
+        /// What Network.framework reports, in the words of the link.
+        ///
+        /// - Parameters:
+        ///   - error: What it reports.
+        ///   - peer: Whom the connection is to.
+        init(_ error: NWError, of peer: NetworkPeer) {
+            switch error {
+            case .posix(let code): self.init(code)
+            case .dns(let code):
+                self = .nameNotResolved(host: peer.host, reason: "DNS error \(code)")
+            case .tls(errSSLClosedNoNotify), .tls(errSSLClosedAbort): self = .truncated
+            case .tls(let status):
+                self = .tls(TLSFault(alert: status, showsIdentity: peer.showsIdentity))
+            @unknown default: self = .system(errorNumber: 0, call: "Network.framework: \(error)")
+            }
+        }
+
+        private init(_ code: POSIXErrorCode) {
+            switch code {
+            case .ECONNREFUSED: self = .refused
+            case .ETIMEDOUT: self = .timedOut
+            case .ECONNRESET, .ECONNABORTED, .EPIPE, .ENOTCONN: self = .reset
+            case .ENETDOWN, .ENETUNREACH, .EHOSTUNREACH:
+                self = .unreachable(errorNumber: code.rawValue)
+            case .ECANCELED: self = .closed
+            default: self = .system(errorNumber: code.rawValue, call: "Network.framework")
+            }
+        }
+    }
+
+    extension NWError {
+        /// Whether waiting for a better network cannot help.
+        var isFinal: Bool {
+            switch self {
+            case .posix(let code): code == .ECONNREFUSED
+            // kDNSServiceErr_NoSuchName and kDNSServiceErr_NoSuchRecord (dns_sd.h).
+            case .dns(let code): code == -65_538 || code == -65_554
+            case .tls: true
+            @unknown default: false
+            }
+        }
+    }
+#endif

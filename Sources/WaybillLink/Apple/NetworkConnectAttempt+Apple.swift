@@ -1,0 +1,106 @@
+#if canImport(Network)
+    import Dispatch
+    import Network
+    import WireCore
+
+    /// One try to connect, TLS included.
+    ///
+    /// The first to decide wins: the connection, a timer or a cancelled task.
+    final class NetworkConnectAttempt: Sendable {
+        typealias Outcome = Result<any ByteStream, LinkError>
+
+        private struct State {
+            var continuation: CheckedContinuation<Void, Never>?
+            var outcome: Outcome?
+            /// Why the connection waits for a better network.
+            var hindrance: LinkError?
+        }
+
+        private let state = Locked(State())
+        private let connection: NWConnection
+        private let peer: NetworkPeer
+        private let trust: ServerTrust?
+        /// Everything about the connection happens here, and later everything about the stream.
+        private let queue = DispatchQueue(label: "waybill.connection")
+
+        /// Takes over a connection that was not started.
+        init(_ connection: NWConnection, to peer: NetworkPeer, trust: ServerTrust?) {
+            self.connection = connection
+            self.peer = peer
+            self.trust = trust
+        }
+
+        /// What came of it, once it is decided.
+        var outcome: Outcome? { state.withLock { $0.outcome } }
+
+        /// Starts, and resumes the continuation once the outcome is decided.
+        func begin(_ continuation: CheckedContinuation<Void, Never>) {
+            let isDecided = state.withLock { state in
+                if state.outcome == nil { state.continuation = continuation }
+                return state.outcome != nil
+            }
+            if isDecided { return continuation.resume() }
+            queue.async { [self] in
+                // On the queue, a connection that was given up is not started afterwards.
+                guard outcome == nil else { return }
+                connection.stateUpdateHandler = { [self] in stateDidChange($0) }
+                connection.start(queue: queue)
+            }
+        }
+
+        /// Gives up, unless the outcome is decided already.
+        func fail(_ error: LinkError) {
+            let (isFirst, continuation) = state.withLock {
+                state -> (Bool, CheckedContinuation<Void, Never>?) in
+                guard state.outcome == nil else { return (false, nil) }
+                // What it was waiting for says more than that it was long.
+                let reason = error == .timedOut ? state.hindrance ?? error : error
+                state.outcome = .failure(reason)
+                return (true, state.continuation.take())
+            }
+            guard isFirst else { return }
+            queue.async { [connection] in
+                // The handler keeps the attempt, which keeps the connection.
+                connection.stateUpdateHandler = nil
+                connection.cancel()
+            }
+            continuation?.resume()
+        }
+
+        private func stateDidChange(_ new: NWConnection.State) {
+            switch new {
+            case .ready: succeed()
+            case .failed(let error): fail(reason(error))
+            case .waiting(let error):
+                // The framework waits for ever, also where waiting cannot help.
+                if error.isFinal { return fail(reason(error)) }
+                state.withLock { $0.hindrance = reason(error) }
+            case .setup, .preparing, .cancelled: break
+            @unknown default: break
+            }
+        }
+
+        private func reason(_ error: NWError) -> LinkError {
+            if case .tls = error, let fault = trust?.fault { return .tls(fault) }
+            let reason = LinkError(error, of: peer)
+            // Before the stream is secure, nothing can be missing.
+            return reason == .truncated ? .tls(.closed) : reason
+        }
+
+        private func succeed() {
+            // Handed over and decided in one step, so that nobody else can decide in between.
+            let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
+                guard state.outcome == nil else { return nil }
+                let stream = NetworkStream(
+                    connection,
+                    to: peer,
+                    tls: TLSAgreement(of: connection),
+                    queue: queue
+                )
+                state.outcome = .success(stream)
+                return state.continuation.take()
+            }
+            continuation?.resume()
+        }
+    }
+#endif

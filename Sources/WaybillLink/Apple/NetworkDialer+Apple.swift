@@ -1,0 +1,60 @@
+#if canImport(Network)
+    import Dispatch
+    import Network
+    import WireCore
+
+    /// Connects with Network.framework, which resolves names, races addresses, and knows proxies and VPNs.
+    package struct NetworkDialer: Dialer {
+        private let settings: TLSSettings?
+
+        package init() {
+            settings = nil
+        }
+
+        private init(settings: TLSSettings) {
+            self.settings = settings
+        }
+
+        package func secured(by settings: TLSSettings) -> any Dialer {
+            NetworkDialer(settings: settings)
+        }
+
+        package func dial(
+            _ endpoint: Endpoint,
+            timeout: Duration,
+            timers: any TimerSource
+        ) async throws(LinkError) -> any ByteStream {
+            let attempt = try makeAttempt(endpoint)
+            let deadline = timers.now.advanced(by: timeout)
+            let timer = timers.scheduleTimer(at: deadline) { attempt.fail(.timedOut) }
+            await Suspension.wait {
+                attempt.begin($0)
+            } onCancel: {
+                attempt.fail(.cancelled)
+            }
+            timers.cancelTimer(timer)
+            guard let outcome = attempt.outcome else { throw .cancelled }
+            return try outcome.get()
+        }
+
+        private func makeAttempt(_ endpoint: Endpoint) throws(LinkError) -> NetworkConnectAttempt {
+            guard let port = NWEndpoint.Port(rawValue: endpoint.port) else {
+                throw .system(errorNumber: 0, call: "NWEndpoint.Port")
+            }
+            let tcp = NWProtocolTCP.Options()
+            tcp.noDelay = true
+            let security: NetworkSecurity? =
+                if let settings { try NetworkSecurity(settings, host: endpoint.host) } else { nil }
+            let connection = NWConnection(
+                host: NWEndpoint.Host(endpoint.host),
+                port: port,
+                using: NWParameters(tls: security?.options, tcp: tcp)
+            )
+            let peer = NetworkPeer(
+                host: endpoint.host,
+                showsIdentity: settings?.identity != nil
+            )
+            return NetworkConnectAttempt(connection, to: peer, trust: security?.trust)
+        }
+    }
+#endif

@@ -1,0 +1,198 @@
+#if canImport(Network)
+    import Dispatch
+    import Network
+    import WireCore
+
+    #if canImport(FoundationEssentials)
+        import FoundationEssentials
+    #else
+        import Foundation
+    #endif
+
+    /// A connection of Network.framework as a byte stream.
+    ///
+    /// The framework pushes and completes; a byte stream is asked whether it is ready. So one receive at a time is
+    /// under way, its bytes wait here until they are read, and the next begins when they are and reading is on: that
+    /// holds the peer back. One chunk at a time is being sent; more is taken when the framework has it.
+    ///
+    /// Everything that is told is told on the connection's queue, one call at a time.
+    final class NetworkStream: ByteStream, Sendable {
+        /// How much one receive may bring: 64 KiB.
+        private static let receiveByteCount = 1 << 16
+        /// How much is handed over in one send: 128 KiB.
+        private static let sendByteCount = 1 << 17
+        /// How long what was written before ``close()`` may take to leave: 5 seconds.
+        private static let lingering = DispatchTimeInterval.seconds(5)
+
+        let tls: TLSAgreement?
+        private let state = Locked(NetworkStreamState<Data>())
+        private let connection: NWConnection
+        private let peer: NetworkPeer
+        private let queue: DispatchQueue
+
+        /// Takes over a connection that is ready; to be called on its queue.
+        ///
+        /// - Parameters:
+        ///   - connection: The connection.
+        ///   - peer: Whom it is to.
+        ///   - tls: What was agreed on to secure it.
+        ///   - queue: Where the framework tells what happens to it.
+        init(
+            _ connection: NWConnection,
+            to peer: NetworkPeer,
+            tls: TLSAgreement?,
+            queue: DispatchQueue
+        ) {
+            self.connection = connection
+            self.peer = peer
+            self.tls = tls
+            self.queue = queue
+            // Weakly, so that a stream that is never started goes when nobody has it.
+            connection.stateUpdateHandler = { [weak self] in self?.stateDidChange($0) }
+        }
+
+        deinit {
+            connection.cancel()
+        }
+
+        func start(_ receiver: any ByteStreamReceiver) {
+            state.withLock { $0.start(receiver) }
+            queue.async { [self] in
+                let (isOver, late) = state.withLock { state in
+                    state.isOver ? (true, state.end().receiver) : (false, nil)
+                }
+                // Closed before it was started.
+                if isOver { return late?.streamDidEnd(nil) ?? () }
+                // From here on the stream is kept until its end, as its receiver is.
+                connection.stateUpdateHandler = { [self] in stateDidChange($0) }
+                pump()
+            }
+        }
+
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+            try state.withLock { state throws(LinkError) in
+                let count = try state.takeForSending(bytes.count, atMost: Self.sendByteCount)
+                guard count > 0 else { return 0 }
+                // The completion comes later, on the queue; with the lock held, the order is that of the calls.
+                connection.send(
+                    content: Data(UnsafeRawBufferPointer(rebasing: bytes.prefix(count))),
+                    contentContext: .defaultMessage,
+                    isComplete: true,
+                    completion: .contentProcessed { [self] in sendDidComplete($0, isChunk: true) }
+                )
+                return count
+            }
+        }
+
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            try state.withLock { state throws(LinkError) in try state.read(into: space) }
+        }
+
+        func scheduleFlush() -> Bool {
+            if state.withLock({ $0.scheduleFlush() }) {
+                queue.async { [self] in state.withLock { $0.beginFlush() }?.streamShouldFlush() }
+            }
+            return true
+        }
+
+        func setReading(_ isReading: Bool) {
+            let resumes = state.withLock { $0.setReading(isReading) }
+            if resumes { queue.async { [self] in pump() } }
+        }
+
+        func readAgain() {
+            queue.async { [self] in
+                if let receiver = state.withLock({ $0.readAgain() }) { tell(receiver) }
+            }
+        }
+
+        func finishWriting() {
+            state.withLock { state in
+                guard state.finish() else { return }
+                // Ends this side's half: TLS's own end if there is TLS, then TCP's.
+                connection.send(
+                    content: nil,
+                    contentContext: .finalMessage,
+                    isComplete: true,
+                    completion: .contentProcessed { [self] in sendDidComplete($0, isChunk: false) }
+                )
+            }
+        }
+
+        func close() {
+            let mustEnd = state.withLock { $0.close() }
+            if mustEnd { queue.async { [self] in end() } }
+        }
+
+        // MARK: On the queue
+
+        private func stateDidChange(_ new: NWConnection.State) {
+            guard case .failed(let error) = new else { return }
+            state.withLock { $0.fail(LinkError(error, of: peer)) }
+            pump()
+        }
+
+        /// Tells the receiver what there is to read, or asks for more.
+        private func pump() {
+            switch state.withLock({ $0.nextStep() }) {
+            case .nothing: break
+            case .receive: receive()
+            case .tell(let receiver): tell(receiver)
+            }
+        }
+
+        private func tell(_ receiver: any ByteStreamReceiver) {
+            receiver.streamIsReadable()
+            // Again and again as long as something is read, but not in a row: others use the queue.
+            if state.withLock({ $0.wasRead }) { queue.async { [self] in pump() } }
+        }
+
+        private func receive() {
+            connection.receive(
+                minimumIncompleteLength: 1,
+                maximumLength: Self.receiveByteCount
+            ) { [self] content, _, isComplete, error in
+                let failure = error.map { LinkError($0, of: peer) }
+                state.withLock { state in
+                    state.noteReceived(content, isComplete: isComplete, failure: failure)
+                }
+                pump()
+            }
+        }
+
+        private func sendDidComplete(_ error: NWError?, isChunk: Bool) {
+            let failure = error.map { LinkError($0, of: peer) }
+            let outcome = state.withLock { state in
+                if let failure { state.fail(failure) }
+                return state.noteSent(isChunk: isChunk)
+            }
+            switch outcome {
+            case .nothing: break
+            case .cancel: return cancel()
+            case .tell(let receiver): receiver.streamIsWritable()
+            }
+            if failure != nil { pump() }
+        }
+
+        private func end() {
+            let (receiver, isIdle) = state.withLock { $0.end() }
+            if isIdle {
+                cancel()
+            } else {
+                // Cancelling would drop what the framework has not taken yet.
+                queue.asyncAfter(deadline: .now() + Self.lingering) { [self] in
+                    connection.stateUpdateHandler = nil
+                    // The peer does not read; once cancelled, this does nothing.
+                    connection.forceCancel()
+                }
+            }
+            receiver?.streamDidEnd(nil)
+        }
+
+        /// Ends the connection in an orderly way.
+        private func cancel() {
+            connection.stateUpdateHandler = nil
+            connection.cancel()
+        }
+    }
+#endif

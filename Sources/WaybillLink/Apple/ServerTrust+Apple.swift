@@ -1,0 +1,91 @@
+#if canImport(Network)
+    import CoreFoundation
+    import CryptoKit
+    import Security
+    import WireCore
+
+    /// Decides whether the peer's chain will do, and keeps why not.
+    final class ServerTrust: Sendable {
+        private let name: String
+        /// Each as DER; empty for those that the system trusts.
+        private let authorities: [[UInt8]]
+        private let pins: Set<[UInt8]>
+        private let acceptsAnyCertificate: Bool
+        private let found = Locked<TLSFault?>(nil)
+
+        /// - Parameters:
+        ///   - settings: What is asked for.
+        ///   - authorities: Those of the settings, each as DER.
+        ///   - name: Whose certificate it must be: a name or an address.
+        init(_ settings: TLSSettings, authorities: [[UInt8]], name: String) {
+            self.name = name
+            self.authorities = authorities
+            pins = Set(settings.pinnedPublicKeys)
+            acceptsAnyCertificate = settings.acceptsAnyCertificate
+        }
+
+        /// Why the peer was refused; nil if it was not, or was not seen yet.
+        var fault: TLSFault? { found.withLock { $0 } }
+
+        /// Whether the chain will do.
+        ///
+        /// Blocks while the system fetches what it lacks, so never on the queue of a connection.
+        func accepts(_ trust: SecTrust) -> Bool {
+            let fault = evaluate(trust)
+            found.withLock { $0 = fault }
+            return fault == nil
+        }
+
+        private func evaluate(_ trust: SecTrust) -> TLSFault? {
+            guard !acceptsAnyCertificate else {
+                // Without a verified chain only the peer's own key is proven to be its own.
+                return isPinned(chain(of: trust).prefix(1)) ? nil : .pinMismatch
+            }
+            // An address is looked for among the certificate's addresses (RFC 9525, 6.5).
+            let host = CoreFoundationValues.string(name)
+            SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, host))
+            if !authorities.isEmpty {
+                guard let anchors = anchors() else {
+                    return .invalidSettings("an authority is not a certificate")
+                }
+                SecTrustSetAnchorCertificates(trust, anchors)
+                SecTrustSetAnchorCertificatesOnly(trust, true)
+            }
+            var error: CFError?
+            guard SecTrustEvaluateWithError(trust, &error) else {
+                let own = chain(of: trust).first.flatMap(CertificateFields.init)
+                return TLSFault(error, host: name, isSelfSigned: own?.isSelfIssued == true)
+            }
+            return isPinned(chain(of: trust)[...]) ? nil : .pinMismatch
+        }
+
+        private func anchors() -> CFArray? {
+            let certificates = authorities.compactMap(CoreFoundationValues.certificate)
+            guard certificates.count == authorities.count else { return nil }
+            return CoreFoundationValues.array(certificates)
+        }
+
+        /// The certificates from the peer's own to its authority's, each as DER.
+        private func chain(of trust: SecTrust) -> [[UInt8]] {
+            guard let chain = SecTrustCopyCertificateChain(trust) else { return [] }
+            return CoreFoundationValues.elements(of: chain, as: SecCertificate.self).map {
+                CoreFoundationValues.bytes(SecCertificateCopyData($0))
+            }
+        }
+
+        private func isPinned(_ chain: ArraySlice<[UInt8]>) -> Bool {
+            pins.isEmpty
+                || chain.contains { certificate in
+                    CertificateFields(certificate).map { fields in
+                        pins.contains(Self.sha256(fields.subjectPublicKeyInfo))
+                    } == true
+                }
+        }
+
+        private static func sha256(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+            var hash = SHA256()
+            bytes.withUnsafeBytes { hash.update(bufferPointer: $0) }
+            return Array(hash.finalize())
+        }
+    }
+#endif

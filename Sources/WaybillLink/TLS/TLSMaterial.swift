@@ -1,0 +1,38 @@
+extension TLSSettings {
+    /// Whether something is read from a file, which may have been replaced since.
+    var readsFiles: Bool {
+        var all = authorities
+        switch identity {
+        case .certificate(let certificate, let key, _): all += [certificate, key]
+        case .pkcs12(let file, _): all.append(file)
+        case nil: break
+        }
+        return all.contains { material in
+            guard case .file = material else { return false }
+            return true
+        }
+    }
+}
+
+extension TLSSettings.Material: CustomStringConvertible {
+    /// Where it is, never what.
+    package var description: String {
+        switch self {
+        case .file(let path): path
+        case .bytes: "what was given"
+        }
+    }
+
+    /// The bytes, read from the file if need be.
+    /// - Throws: `invalidSettings` for a file that cannot be read.
+    func bytes() throws(LinkError) -> [UInt8] {
+        switch self {
+        case .bytes(let bytes): return bytes
+        case .file(let path):
+            guard let bytes = SystemFile.contents(of: path) else {
+                throw .tls(.invalidSettings("\(path) cannot be read"))
+            }
+            return bytes
+        }
+    }
+}
