@@ -8,7 +8,9 @@
 /// plain and secure connections alike.
 ///
 /// TLS runs within the tunnel, so that the proxy sees nothing of it but the host's name, which the proxy
-/// resolves. Between this side and the proxy there is none.
+/// resolves. Between this side and the proxy there is none. Apple's platforms know the proxies of the system's
+/// settings by themselves; there, one of these serves connections without TLS only, and with TLS a connect fails
+/// with `unsupported`.
 ///
 /// A proxy that refuses fails the connect with an ``HTTPRefusal`` as `underlying` that says so
 /// (``HTTPRefusal/isFromProxy``): `unauthorized` for its 407 (and 401 and 403), `connectionRefused` for 408, 425,

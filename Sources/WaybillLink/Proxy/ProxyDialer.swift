@@ -16,6 +16,15 @@ package struct ProxyDialer: Dialer {
         self.settings = settings
     }
 
+    package func secured(by settings: TLSSettings) -> any Dialer {
+        #if os(Linux)
+            TLSDialer(base: self, settings: settings)
+        #else
+            // There the streams below bring their TLS along, which would be with the proxy.
+            UnavailableDialer(what: "TLS through a proxy that is configured")
+        #endif
+    }
+
     package func dial(
         _ endpoint: Endpoint,
         timeout: Duration,
