@@ -84,6 +84,13 @@ import WireTestSupport
         harness.receive("HTTP/1.1 200 OK\r\n\r\nabc")
         harness.core.receiveEndOfStream(at: .zero)
         #expect(harness.events().suffix(2) == [Self.end(false), .closed(.closed)])
+        var broken = Harness()
+        try broken.send()
+        broken.receive("HTTP/1.1 200 OK\r\n\r\nabc")
+        broken.core.receiveLoss(at: .zero)
+        let events = broken.events()
+        #expect(events.last == .closed(.endOfStream))
+        #expect(!events.contains(Self.end(false)))
     }
 
     @Test("Responses that nobody asked for, that break the rules or break off end the connection")

@@ -136,6 +136,11 @@ struct NchanTests {
         }
         #expect(try await client.texts("/302/headers") == ["authorization Bearer t"])
         #expect(try await client.texts("/elsewhere") == ["authorization "])
+        // From one scheme to the other, which is another origin, too.
+        let other = server == "NGINX" ? "/secured" : "/exposed"
+        if TestServers.areSecure {
+            #expect(try await client.texts(other) == ["authorization "])
+        }
         await client.transport.shutdown()
     }
 

@@ -59,6 +59,14 @@ struct SendTests {
             try await provider.request(.post(.text("once")))
         }
         #expect(error?.code == .connectionLost)
+        // What came before a reset may not be all, and no length says so.
+        let cut = HTTPServer([.reset(Array("HTTP/1.1 200 OK\r\n\r\nhalf".utf8))])
+        let half = try cut.transport()
+        let loss = await #expect(throws: WaybillError.self) {
+            try await Provider<StreamEntry>(transport: half).request(.post(.text("x")))
+        }
+        #expect(loss?.code == .connectionLost)
+        await half.shutdown()
         options.method = "P T"
         let bad = StreamEntry.command(.send(options), topic: "t")
         let refused = await #expect(throws: WaybillError.self) { try await provider.request(bad) }

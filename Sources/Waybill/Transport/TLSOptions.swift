@@ -15,8 +15,8 @@ public struct TLSOptions: Sendable {
     public enum Identity: Sendable {
         /// The client's certificate, then those between it and an authority, and its private key.
         ///
-        /// The password is that of an encrypted PEM key; it is never logged. On Apple platforms only
-        /// ``pkcs12(_:password:)`` is taken.
+        /// The password is that of an encrypted PEM key; it is never logged. On Apple platforms Ed25519 keys and
+        /// OpenSSL's old encryption of keys are not taken.
         case certificate(Material, key: Material, password: String? = nil)
         /// Certificate and key in one (RFC 7292).
         case pkcs12(Material, password: String)
