@@ -183,7 +183,7 @@ let package = Package(
         ),
         tests(
             "WaybillSessionTests",
-            ["Waybill", "WaybillSession", "WaybillLink", "WaybillTesting", "WireCore"]
+            ["Waybill", "WaybillSession", "WaybillLink", "WaybillTesting", "HTTPWire", "WireCore"]
         ),
         tests(
             "WaybillMQTTTests",

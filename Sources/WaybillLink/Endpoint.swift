@@ -36,6 +36,12 @@ package protocol Dialer: Sendable {
     /// - Parameter settings: How; the host of each endpoint is the name, unless they have another.
     /// - Returns: A dialer whose streams are secure, and the peer verified, once they are there.
     func secured(by settings: TLSSettings) -> any Dialer
+
+    /// The same dialer through a proxy, which is connected to instead of each endpoint.
+    ///
+    /// - Parameter settings: The proxy.
+    /// - Returns: A dialer whose streams are tunnels; to be secured afterwards, not before.
+    func proxied(by settings: ProxySettings) -> any Dialer
 }
 
 extension Dialer {
@@ -45,6 +51,10 @@ extension Dialer {
         #else
             UnavailableDialer(what: "TLS")
         #endif
+    }
+
+    package func proxied(by settings: ProxySettings) -> any Dialer {
+        ProxyDialer(base: self, settings: settings)
     }
 }
 

@@ -5,7 +5,7 @@ package import WebSocketWire
 package enum LinkError: Error, Hashable, Sendable {
     /// The name has no address; the text is the resolver's own.
     case nameNotResolved(host: String, reason: String)
-    /// Every address of the host refused the connection.
+    /// Every address of the host refused the connection, or the last one to fail did.
     case refused
     /// No address of the host could be reached; the system's error number of the last.
     case unreachable(errorNumber: Int32)
@@ -39,6 +39,14 @@ package enum LinkError: Error, Hashable, Sendable {
     case tlsTimedOut
     /// The connection ended without TLS's own end: something may be missing (RFC 8446, 6.1).
     case truncated
+    /// No connection to the proxy, or the proxy ended it before the tunnel was there.
+    indirect case proxy(LinkError)
+    /// The proxy opened no tunnel: its answer, and up to 64 KiB of the body.
+    case proxyRefused(HTTPResponseHead, body: [UInt8])
+    /// The proxy's answer breaks HTTP/1.1.
+    case proxyViolation(HTTPViolation)
+    /// The request for a tunnel cannot be sent.
+    case proxyInvalid(HTTPEncodingError)
     /// There is no such link on this platform.
     case unsupported(String)
 }
@@ -65,6 +73,10 @@ extension LinkError: CustomStringConvertible {
         case .tls(let fault): fault.description
         case .tlsTimedOut: "the TLS handshake was not done within the time allowed"
         case .truncated: "connection closed by the peer without an end of TLS"
+        case .proxy(let error): "the proxy: \(error)"
+        case .proxyRefused(let head, _): "the proxy answered with \(head.status)"
+        case .proxyViolation(let violation): "the proxy broke HTTP: \(violation)"
+        case .proxyInvalid(let fault): "a tunnel cannot be asked for: \(fault)"
         case .unsupported(let what): "\(what) is not available on this platform"
         }
     }

@@ -7,12 +7,6 @@
         import Musl
     #endif
 
-    /// One socket address of a host.
-    struct SocketAddress: Sendable {
-        let family: Int32
-        let bytes: [UInt8]
-    }
-
     /// Turns host names into addresses without holding up the event loop.
     enum NameResolver {
         /// Resolves on a thread of its own, since the system's resolver blocks; a literal address is

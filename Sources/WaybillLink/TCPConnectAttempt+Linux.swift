@@ -8,31 +8,51 @@
         import Musl
     #endif
 
-    /// One try to connect: resolve, then one address after another until one accepts.
+    /// One try to connect: resolve, then a race of the addresses, each with a socket of its own.
     ///
-    /// The first to decide wins: the loop, a timer or a cancelled task.
-    final class TCPConnectAttempt: EventLoop.Handler, Sendable {
+    /// The first to decide wins: a socket that has connected, the last one that fails, a timer or a cancelled
+    /// task. Whoever decides also closes the sockets that are left, in the same step.
+    final class TCPConnectAttempt: Sendable {
         typealias Outcome = Result<any ByteStream, LinkError>
+
+        /// Hears of one socket.
+        private final class Runner: EventLoop.Handler {
+            let index: Int
+            let attempt: TCPConnectAttempt
+
+            init(_ index: Int, of attempt: TCPConnectAttempt) {
+                self.index = index
+                self.attempt = attempt
+            }
+
+            func descriptorIsReady(_ events: UInt32) {
+                attempt.socketIsReady(index)
+            }
+        }
+
+        private struct Contender {
+            var descriptor: Int32
+            var registration: UInt64 = 0
+        }
 
         private struct State {
             var continuation: CheckedContinuation<Void, Never>?
             var outcome: Outcome?
-            var addresses: ArraySlice<SocketAddress> = []
-            var descriptor: Int32 = -1
-            var registration: UInt64 = 0
-            var refusals = 0
-            var lastError: Int32 = 0
-            var tried = 0
+            var race = AddressRace<SocketAddress>([], family: \.family)
+            /// The sockets that are connecting, by their addresses' places.
+            var contenders: [Int: Contender] = [:]
+            /// Calls when the next address is due; zero for none.
+            var timer: UInt64 = 0
         }
 
         private let state = Locked(State())
-        private let endpoint: Endpoint
         private let loop: EventLoop
+        private let timers: any TimerSource
 
         /// Takes over one use of the loop.
-        init(_ endpoint: Endpoint, loop: EventLoop) {
-            self.endpoint = endpoint
+        init(loop: EventLoop, timers: any TimerSource) {
             self.loop = loop
+            self.timers = timers
         }
 
         /// What came of it, once it is decided.
@@ -41,41 +61,27 @@
         var outcome: Outcome? { state.withLock { $0.outcome } }
 
         /// Starts, and resumes the continuation once the outcome is decided.
-        func begin(_ continuation: CheckedContinuation<Void, Never>) {
+        ///
+        /// - Parameters:
+        ///   - continuation: Resumed once.
+        ///   - resolve: Finds the addresses and passes them on, once.
+        func begin(
+            _ continuation: CheckedContinuation<Void, Never>,
+            resolve: (@escaping @Sendable (Result<[SocketAddress], LinkError>) -> Void) -> Void
+        ) {
             let isDecided = state.withLock { state in
                 if state.outcome == nil { state.continuation = continuation }
                 return state.outcome != nil
             }
             if isDecided { return continuation.resume() }
-            NameResolver.resolve(endpoint) { [self] result in
+            resolve { [self] result in
                 switch result {
                 case .failure(let error): fail(error)
                 case .success(let addresses):
-                    let isOver = state.withLock { state in
-                        state.addresses = addresses[...]
-                        return state.outcome != nil
-                    }
-                    // Later the loop may be gone; as long as nothing is decided it is held.
-                    if !isOver { tryNext() }
+                    state.withLock { $0.race = AddressRace(addresses, family: \.family) }
+                    runRace(at: timers.now)
                 }
             }
-        }
-
-        func descriptorIsReady(_ events: UInt32) {
-            let descriptor = state.withLock { $0.descriptor }
-            guard descriptor >= 0 else { return }
-            let error = Socket.pendingError(descriptor)
-            guard error == 0 else { return failed(error) }
-            // Handed over and decided in one step, so that nobody else can decide in between.
-            let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
-                guard state.outcome == nil, state.descriptor >= 0 else { return nil }
-                loop.remove(state.registration, descriptor: state.descriptor)
-                let stream = TCPStream(descriptor: state.descriptor, loop: loop)
-                state.descriptor = -1
-                state.outcome = .success(stream)
-                return state.continuation.take()
-            }
-            continuation?.resume()
         }
 
         /// Gives up, unless the outcome is decided already.
@@ -83,8 +89,7 @@
             let (isFirst, continuation) = state.withLock {
                 state -> (Bool, CheckedContinuation<Void, Never>?) in
                 guard state.outcome == nil else { return (false, nil) }
-                state.outcome = .failure(error)
-                closeSocket(&state)
+                decide(.failure(error), &state)
                 return (true, state.continuation.take())
             }
             guard isFirst else { return }
@@ -92,68 +97,114 @@
             continuation?.resume()
         }
 
-        private func tryNext() {
+        // MARK: The race
+
+        /// Starts what is due, and waits for what is due later.
+        private func runRace(at now: WireInstant) {
             let error: LinkError? = state.withLock { state in
-                while state.outcome == nil {
-                    guard let address = state.addresses.popFirst() else {
-                        return failure(state)
-                    }
-                    state.tried += 1
-                    if connect(to: address, &state) { return nil }
+                // As long as nothing is decided the loop is held; later it may be gone.
+                guard state.outcome == nil else { return nil }
+                while let (index, address) = state.race.takeDue(at: now) {
+                    let failure = connect(index, to: address, &state)
+                    if let failure { state.race.noteFailure(failure) }
                 }
-                return nil
+                rearm(&state)
+                return state.race.failure.map { Self.error($0) }
             }
             if let error { fail(error) }
         }
 
-        private func failure(_ state: State) -> LinkError {
-            if state.tried > 0, state.refusals == state.tried { return .refused }
-            if state.lastError == ETIMEDOUT { return .timedOut }
-            return .unreachable(errorNumber: state.lastError)
+        private func rearm(_ state: inout State) {
+            if state.timer != 0 { timers.cancelTimer(state.timer) }
+            state.timer = 0
+            guard let deadline = state.race.deadline else { return }
+            state.timer = timers.scheduleTimer(at: deadline) { [self] in
+                // The coarse clock may lag behind the deadline that has just passed.
+                runRace(at: max(timers.now, deadline))
+            }
         }
 
-        /// Whether a connection to the address is on its way.
-        private func connect(to address: SocketAddress, _ state: inout State) -> Bool {
+        /// - Returns: How it failed at once; nil when a connection is on its way.
+        private func connect(
+            _ index: Int,
+            to address: SocketAddress,
+            _ state: inout State
+        ) -> AddressRace<SocketAddress>.Failure? {
+            var contender: Contender?
             do {
                 let descriptor = try Socket.open(family: address.family)
+                contender = Contender(descriptor: descriptor)
                 Socket.disableDelay(descriptor)
-                state.descriptor = descriptor
                 let result = Socket.connect(descriptor, to: address)
                 guard result == 0 || result == EINPROGRESS else {
-                    note(result, &state)
-                    return false
+                    Socket.close(descriptor)
+                    return Self.failure(result)
                 }
-                state.registration = try loop.add(
-                    self,
+                let registration = try loop.add(
+                    Runner(index, of: self),
                     descriptor: descriptor,
                     interest: EPOLLOUT.rawValue
                 )
-                return true
+                state.contenders[index] = Contender(
+                    descriptor: descriptor,
+                    registration: registration
+                )
+                return nil
             } catch {
-                if case .system(let number, _) = error { note(number, &state) }
-                return false
+                if let contender { Socket.close(contender.descriptor) }
+                guard case .system(let number, _) = error else { return .unreachable(0) }
+                return Self.failure(number)
             }
         }
 
-        private func failed(_ error: Int32) {
-            state.withLock { note(error, &$0) }
-            tryNext()
-        }
-
-        private func note(_ error: Int32, _ state: inout State) {
-            state.lastError = error
-            if error == ECONNREFUSED { state.refusals += 1 }
-            closeSocket(&state)
-        }
-
-        private func closeSocket(_ state: inout State) {
-            guard state.descriptor >= 0 else { return }
-            if state.registration != 0 {
-                loop.remove(state.registration, descriptor: state.descriptor)
+        private func socketIsReady(_ index: Int) {
+            let (hasLost, continuation) = state.withLock {
+                state -> (Bool, CheckedContinuation<Void, Never>?) in
+                guard state.outcome == nil, let contender = state.contenders[index] else {
+                    return (false, nil)
+                }
+                state.contenders[index] = nil
+                loop.remove(contender.registration, descriptor: contender.descriptor)
+                let error = Socket.pendingError(contender.descriptor)
+                guard error == 0 else {
+                    Socket.close(contender.descriptor)
+                    state.race.noteFailure(Self.failure(error))
+                    return (true, nil)
+                }
+                // Handed over and decided in one step, so that nobody else can decide in between.
+                decide(.success(TCPStream(descriptor: contender.descriptor, loop: loop)), &state)
+                return (false, state.continuation.take())
             }
-            Socket.close(state.descriptor)
-            state.descriptor = -1
-            state.registration = 0
+            if hasLost { runRace(at: timers.now) }
+            continuation?.resume()
+        }
+
+        /// Ends the race: the losers are closed and no address is tried any more.
+        private func decide(_ outcome: Outcome, _ state: inout State) {
+            state.outcome = outcome
+            if state.timer != 0 { timers.cancelTimer(state.timer) }
+            state.timer = 0
+            for contender in state.contenders.values {
+                loop.remove(contender.registration, descriptor: contender.descriptor)
+                Socket.close(contender.descriptor)
+            }
+            state.contenders = [:]
+        }
+
+        private static func failure(_ number: Int32) -> AddressRace<SocketAddress>.Failure {
+            switch number {
+            case ECONNREFUSED: .refused
+            case ETIMEDOUT: .timedOut
+            default: .unreachable(number)
+            }
+        }
+
+        private static func error(_ failure: AddressRace<SocketAddress>.Failure) -> LinkError {
+            switch failure {
+            case .refused: .refused
+            case .timedOut: .timedOut
+            case .unreachable(let number): .unreachable(errorNumber: number)
+            }
         }
     }
 #endif

@@ -32,7 +32,7 @@ public struct MQTTConfiguration: Sendable {
     /// A server's own value wins (MQTT 5).
     public var keepAlive = Duration.seconds(60)
 
-    /// How long connecting may take, from the name to the CONNACK; 10 seconds by default.
+    /// How long connecting to a host may take, from the name to the CONNACK; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
     /// How long any other acknowledgement may take; 30 seconds by default.
     public var acknowledgementTimeout = Duration.seconds(30)
@@ -63,6 +63,10 @@ public struct MQTTConfiguration: Sendable {
     public var buffering = BufferPolicy(.dropOldest)
     /// How the connection is secured, where the URL says `mqtts` or `wss`.
     public var tls = TLSOptions()
+    /// The proxy through which connections are made; nil, the default, for none.
+    public var proxy: ProxyOptions?
+    /// Which other hosts may be connected to; none by default.
+    public var failover = FailoverOptions()
     /// How a WebSocket is asked for, where the URL says `ws` or `wss`.
     public var webSocket = WebSocketOptions()
     /// Is shown every packet, without secrets.

@@ -13,18 +13,21 @@ final class MQTTEngine: Sendable {
     private let version: MQTTVersion
     private let lifecycle: ConnectionLifecycle<MQTTSession>
 
-    init(endpoint: Endpoint, configuration: MQTTConfiguration, environment: LinkEnvironment) {
+    init(
+        failover: Failover,
+        configuration: MQTTConfiguration,
+        random: () -> UInt64
+    ) {
         self.configuration = configuration
         version = configuration.version == .v5 ? .v5 : .v3_1_1
-        clientIdentifier =
-            configuration.clientIdentifier ?? Self.makeIdentifier(environment.random)
+        clientIdentifier = configuration.clientIdentifier ?? Self.makeIdentifier(random)
         let settings = ConnectionLifecycle<MQTTSession>.Settings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout
         )
-        lifecycle = ConnectionLifecycle(settings) { timeout in
-            let link = try await environment.open(endpoint, within: timeout)
+        lifecycle = ConnectionLifecycle(settings, failover) { route, timeout in
+            let link = try await route.open(within: timeout)
             return MQTTSession(link: link, configuration: configuration)
         }
     }

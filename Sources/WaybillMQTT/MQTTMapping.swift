@@ -184,6 +184,9 @@ enum MQTTMapping {
             case .badUserNameOrPassword, .notAuthorized, .badAuthenticationMethod, .banned:
                 .unauthorized
             case .packetTooLarge: .limitExceeded
+            // Later, or elsewhere, it may go well.
+            case .serverUnavailable, .serverBusy, .useAnotherServer, .connectionRateExceeded:
+                .connectionRefused
             default: .rejected
             }
         return WaybillError(

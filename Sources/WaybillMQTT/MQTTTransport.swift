@@ -66,8 +66,12 @@ public final class MQTTTransport: Transport {
         let address = try ServiceAddress(url, for: "MQTT", schemes: Self.schemes)
         configuration.userName = configuration.userName ?? address.userName
         configuration.password = configuration.password ?? address.password
-        var environment = try environment.secured(for: address.scheme, by: configuration.tls)
-        if address.scheme.hasPath {
+        let failover = try Failover(address, configuration.failover, in: environment) {
+            address throws(WaybillError) in
+            var environment =
+                try environment.proxied(by: configuration.proxy)
+                .secured(for: address.scheme, by: configuration.tls)
+            guard address.scheme.hasPath else { return environment }
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,
                 options: configuration.webSocket,
@@ -77,11 +81,12 @@ public final class MQTTTransport: Transport {
                 maximumUnitSize: configuration.maximumPacketSize,
                 environment: environment
             )
+            return environment
         }
         engine = MQTTEngine(
-            endpoint: address.endpoint,
+            failover: failover,
             configuration: configuration,
-            environment: environment
+            random: environment.random
         )
     }
 

@@ -91,7 +91,7 @@ public final class EventSource: Sendable {
     ) throws(WaybillError) {
         self.url = url
         base = try HTTPTarget(url)
-        links = try HTTPLinks(environment, configuration)
+        links = try HTTPLinks(environment, configuration, base: base)
         var configuration = configuration
         configuration.userName = configuration.userName ?? base.address.userName
         configuration.password = configuration.password ?? base.address.password

@@ -7,19 +7,46 @@ struct HTTPLinks: Sendable {
     /// Without TLS.
     let plain: LinkEnvironment
     private let secure: LinkEnvironment
+    /// The hosts that do as well as that of the base URL.
+    private let failover: Failover
 
-    /// - Throws: `invalidEntry` for TLS options that cannot be.
+    /// - Throws: `invalidEntry` for options of TLS, of the proxy or for other hosts that cannot be.
     init(
         _ environment: LinkEnvironment,
-        _ configuration: SSEConfiguration
+        _ configuration: SSEConfiguration,
+        base: HTTPTarget
     ) throws(WaybillError) {
-        plain = environment
-        secure = try environment.secured(for: HTTPTarget.secureScheme, by: configuration.tls)
+        let plain = try environment.proxied(by: configuration.proxy)
+        let secure = try plain.secured(for: HTTPTarget.secureScheme, by: configuration.tls)
+        failover = try Failover(base.address, configuration.failover, in: environment) { address in
+            address.scheme.isSecure ? secure : plain
+        }
+        self.plain = plain
+        self.secure = secure
     }
 
     /// Connects to the origin of a target; see `LinkEnvironment.open(_:within:)`.
     func open(_ target: HTTPTarget, within timeout: Duration) async throws -> OpenedLink {
         let environment = target.address.scheme.isSecure ? secure : plain
         return try await environment.open(target.address.endpoint, within: timeout)
+    }
+
+    /// Tries the hosts that a request may be made to, one after another; see `Failover.first(_:)`.
+    func first<Result: Sendable>(
+        for plan: HTTPRequestPlan,
+        _ body: (HTTPRequestPlan) async throws -> Result
+    ) async throws -> Result {
+        guard plan.isForAnyHost else { return try await body(plan) }
+        return try await failover.first { route in
+            var plan = plan
+            plan.target.address = route.address
+            return try await body(plan)
+        }
+    }
+
+    /// Whether a request may be made over a connection to the origin of a target.
+    func canTake(_ plan: HTTPRequestPlan, to target: HTTPTarget) -> Bool {
+        guard plan.isForAnyHost else { return target.hasSameOrigin(as: plan.target) }
+        return failover.routes.contains { target.hasOrigin($0.address) }
     }
 }

@@ -42,7 +42,11 @@ final class HTTPPool: Sendable {
         for _ in 0...max(configuration.maximumRedirects, 0) {
             let response: Response
             do {
-                response = try await exchange(plan, timeout ?? configuration.responseTimeout)
+                // A redirect counts from the host that has answered.
+                (response, plan.target) = try await exchange(
+                    plan,
+                    timeout ?? configuration.responseTimeout
+                )
             } catch let error as WaybillError {
                 throw error.about(request)
             }
@@ -59,8 +63,12 @@ final class HTTPPool: Sendable {
     /// Methods that do no harm when they are repeated (RFC 9110, 9.2.2).
     private static let idempotent: Set = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]
 
-    private func exchange(_ plan: HTTPRequestPlan, _ timeout: Duration) async throws -> Response {
-        if let kept = takeIdle(for: plan.target) {
+    /// - Returns: The response, and where it has come from.
+    private func exchange(
+        _ plan: HTTPRequestPlan,
+        _ timeout: Duration
+    ) async throws -> (Response, HTTPTarget) {
+        if let kept = takeIdle(for: plan) {
             do {
                 return try await use(kept, plan, timeout)
             } catch let error as WaybillError
@@ -70,8 +78,10 @@ final class HTTPPool: Sendable {
                 // The server had closed what was kept; a fresh connection knows nothing of that.
             }
         }
-        let link = try await links.open(plan.target, within: configuration.connectTimeout)
-        let made = HTTPExchange(link, target: plan.target, configuration: configuration)
+        let made = try await links.first(for: plan) { plan in
+            let link = try await links.open(plan.target, within: configuration.connectTimeout)
+            return HTTPExchange(link, target: plan.target, configuration: configuration)
+        }
         return try await use(made, plan, timeout)
     }
 
@@ -79,20 +89,22 @@ final class HTTPPool: Sendable {
         _ exchange: HTTPExchange,
         _ plan: HTTPRequestPlan,
         _ timeout: Duration
-    ) async throws -> Response {
+    ) async throws -> (Response, HTTPTarget) {
+        var plan = plan
+        plan.target.address = exchange.target.address
         let isShutDown = state.withLock { state in
             state.busy[ObjectIdentifier(exchange)] = exchange
             return state.isShutDown
         }
         defer { release(exchange) }
         guard !isShutDown else { throw WaybillError.shutDown }
-        return try await exchange.response(to: plan, timeout)
+        return (try await exchange.response(to: plan, timeout), plan.target)
     }
 
-    private func takeIdle(for target: HTTPTarget) -> HTTPExchange? {
+    private func takeIdle(for plan: HTTPRequestPlan) -> HTTPExchange? {
         state.withLock { state in
             state.idle.removeAll { !$0.isUsable }
-            let index = state.idle.lastIndex { $0.target.hasSameOrigin(as: target) }
+            let index = state.idle.lastIndex { links.canTake(plan, to: $0.target) }
             return index.map { state.idle.remove(at: $0) }
         }
     }

@@ -8,6 +8,8 @@ struct HTTPRequestPlan: Sendable {
     var target: HTTPTarget
     var headers: HTTPHeaders
     var body: Payload
+    /// Whether any host of the service will do: not after a redirect, which has named one.
+    var isForAnyHost = true
 
     /// What does not follow a redirect to another origin.
     private static let credentials = ["authorization", "cookie", "proxy-authorization"]
@@ -61,6 +63,7 @@ struct HTTPRequestPlan: Sendable {
         }
         var plan = self
         plan.target = try target.redirected(to: location)
+        plan.isForAnyHost = false
         if !plan.target.hasSameOrigin(as: target) {
             plan.headers = HTTPHeaders(
                 headers.filter { field in

@@ -59,10 +59,13 @@ struct HTTPTarget: Hashable, Sendable {
     }
 
     /// Whether both have the same scheme, host and port (RFC 6454, 5).
-    func hasSameOrigin(as other: HTTPTarget) -> Bool {
-        address.scheme == other.address.scheme
-            && HTTPSyntax.areSameName(address.endpoint.host, other.address.endpoint.host)
-            && address.endpoint.port == other.address.endpoint.port
+    func hasSameOrigin(as other: HTTPTarget) -> Bool { hasOrigin(other.address) }
+
+    /// Whether an address has the same scheme, host and port.
+    func hasOrigin(_ other: ServiceAddress) -> Bool {
+        address.scheme == other.scheme
+            && HTTPSyntax.areSameName(address.endpoint.host, other.endpoint.host)
+            && address.endpoint.port == other.endpoint.port
     }
 
     /// Where a `Location` leads (RFC 9110, 10.2.2), which may be relative to this target.

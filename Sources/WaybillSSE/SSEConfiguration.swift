@@ -24,7 +24,7 @@ public struct SSEConfiguration: Sendable {
     /// The longest wait between two attempts, unless the server asks for more; 60 seconds by default.
     public var maximumReconnectionTime = Duration.seconds(60)
 
-    /// How long connecting may take, from the name to the head of the answer; 10 seconds by default.
+    /// How long connecting to a host may take, from the name to the head of the answer; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
     /// How long the answer to a `send` may take; 30 seconds by default.
     public var responseTimeout = Duration.seconds(30)
@@ -44,6 +44,10 @@ public struct SSEConfiguration: Sendable {
 
     /// How connections are secured, where the URL or a redirect says `https`.
     public var tls = TLSOptions()
+    /// The proxy through which connections are made; nil, the default, for none.
+    public var proxy: ProxyOptions?
+    /// Which other hosts may be connected to; none by default.
+    public var failover = FailoverOptions()
 
     /// What happens when events come faster than they are taken, unless the entry says otherwise: the server
     /// is held back, as every stream has a connection of its own.

@@ -249,8 +249,31 @@ final class SSEStream: Sendable {
         return (try? await awake.value()) != nil
     }
 
-    /// One attempt, redirects included, until its stream is over.
+    /// One attempt: host after host until a stream opens, and until that is over.
     private func attempt(_ source: MessageSource) async -> Outcome {
+        var last = Outcome(error: nil, isFinal: true)
+        var isFinal = true
+        var retryAfter: Duration?
+        do {
+            return try await links.first(for: plan) { plan in
+                last = await attempt(plan, source)
+                isFinal = isFinal && last.isFinal
+                if let time = last.retryAfter { retryAfter = max(time, retryAfter ?? time) }
+                if !last.wasOpen, let error = last.error, error.mayBeOneHostsOwn { throw error }
+                return last
+            }
+        } catch let error as WaybillError {
+            last.error = error
+            last.isFinal = isFinal
+            last.retryAfter = retryAfter
+            return last
+        } catch {
+            return Outcome(error: nil, isFinal: true)
+        }
+    }
+
+    /// One attempt at a host, redirects included, until its stream is over.
+    private func attempt(_ plan: HTTPRequestPlan, _ source: MessageSource) async -> Outcome {
         var plan = plan
         for _ in 0...max(configuration.maximumRedirects, 0) {
             do {
@@ -263,7 +286,8 @@ final class SSEStream: Sendable {
                 }
                 plan = try plan.redirected(by: head)
             } catch let error as WaybillError {
-                let status = (error.underlying as? HTTPRefusal)?.status
+                let refusal = error.underlying as? HTTPRefusal
+                let status = refusal?.isFromProxy == false ? refusal?.status : nil
                 return Outcome(status: status, error: error, isFinal: !error.isRetryable)
             } catch {
                 return Outcome(error: nil, isFinal: true)

@@ -56,7 +56,7 @@ public final class SSETransport: Transport {
         var configuration = configuration
         configuration.userName = configuration.userName ?? base.address.userName
         configuration.password = configuration.password ?? base.address.password
-        let links = try HTTPLinks(environment, configuration)
+        let links = try HTTPLinks(environment, configuration, base: base)
         engine = SSEEngine(base: base, configuration: configuration, links: links)
     }
 

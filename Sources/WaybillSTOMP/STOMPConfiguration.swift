@@ -15,7 +15,7 @@ public struct STOMPConfiguration: Sendable {
 
     /// The versions to offer; all by default, and the server takes the best that it has.
     public var versions = Version.allCases
-    /// The virtual host; nil takes the URL's host.
+    /// The virtual host; nil takes the host that is connected to.
     ///
     /// RabbitMQ wants the name of a virtual host of its own, such as `/`.
     public var host: String?
@@ -41,7 +41,7 @@ public struct STOMPConfiguration: Sendable {
     /// end of the connection. DISCONNECT asks for one in any case.
     public var asksForReceipts = true
 
-    /// How long connecting may take, from the name to CONNECTED; 10 seconds by default.
+    /// How long connecting to a host may take, from the name to CONNECTED; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
     /// How long a receipt may take; 15 seconds by default.
     public var receiptTimeout = Duration.seconds(15)
@@ -67,6 +67,10 @@ public struct STOMPConfiguration: Sendable {
     public var buffering = BufferPolicy(.fail)
     /// How the connection is secured, where the URL says `stomps` or `wss`.
     public var tls = TLSOptions()
+    /// The proxy through which connections are made; nil, the default, for none.
+    public var proxy: ProxyOptions?
+    /// Which other hosts may be connected to; none by default.
+    public var failover = FailoverOptions()
     /// How a WebSocket is asked for, where the URL says `ws` or `wss`.
     public var webSocket = WebSocketOptions()
     /// Is shown every frame, without secrets.

@@ -11,15 +11,15 @@ final class STOMPEngine: Sendable {
     private let configuration: STOMPConfiguration
     private let lifecycle: ConnectionLifecycle<STOMPSession>
 
-    init(endpoint: Endpoint, configuration: STOMPConfiguration, environment: LinkEnvironment) {
+    init(failover: Failover, configuration: STOMPConfiguration) {
         self.configuration = configuration
         let settings = ConnectionLifecycle<STOMPSession>.Settings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout
         )
-        lifecycle = ConnectionLifecycle(settings) { timeout in
-            let link = try await environment.open(endpoint, within: timeout)
+        lifecycle = ConnectionLifecycle(settings, failover) { route, timeout in
+            let link = try await route.open(within: timeout)
             return STOMPSession(link: link, configuration: configuration)
         }
     }

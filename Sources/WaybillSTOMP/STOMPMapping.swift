@@ -55,7 +55,10 @@ enum STOMPMapping {
             ),
             headers: wire(headers)
         )
-        do { try connect.check() } catch { throw Self.error(error, request) }
+        // Without a host it is that of the connection, which is not known before that is made.
+        var complete = connect
+        complete.host = connect.host ?? "host"
+        do { try complete.check() } catch { throw Self.error(error, request) }
         return connect
     }
 

@@ -95,6 +95,8 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     let state = Locked(State())
     let configuration: STOMPConfiguration
     private let timers: any TimerSource
+    /// The host that the connection leads to.
+    private let host: String
     let driver: Driver<STOMPClientConnection>
     /// Stops reading while at least one subscription wants it.
     let pressure: ReadingPressure
@@ -109,6 +111,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
     init(link: OpenedLink, configuration: STOMPConfiguration) {
         self.configuration = configuration
         timers = link.timers
+        host = link.endpoint.host
         tls = link.tls
         var core = STOMPClientConnection.Configuration()
         core.limits = configuration.limits
@@ -127,7 +130,7 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
         }
     }
 
-    /// Sends CONNECT and waits for CONNECTED.
+    /// Sends CONNECT, to the host of the connection unless another is named, and waits for CONNECTED.
     func begin(
         _ connect: STOMPConnect,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
@@ -146,8 +149,10 @@ final class STOMPSession: ConnectionSession, DeliverySettler {
                 }
             )
         )
+        var connect = connect
+        connect.host = connect.host ?? host
         do {
-            try driver.withCore(.immediate) { (core, now) throws(STOMPSendError) in
+            try driver.withCore(.immediate) { [connect] (core, now) throws(STOMPSendError) in
                 try core.connect(connect, at: now)
             }
         } catch {

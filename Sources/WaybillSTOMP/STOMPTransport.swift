@@ -64,9 +64,12 @@ public final class STOMPTransport: Transport {
         let address = try ServiceAddress(url, for: "STOMP", schemes: Self.schemes)
         configuration.login = configuration.login ?? address.userName
         configuration.passcode = configuration.passcode ?? address.password
-        configuration.host = configuration.host ?? address.endpoint.host
-        var environment = try environment.secured(for: address.scheme, by: configuration.tls)
-        if address.scheme.hasPath {
+        let failover = try Failover(address, configuration.failover, in: environment) {
+            address throws(WaybillError) in
+            var environment =
+                try environment.proxied(by: configuration.proxy)
+                .secured(for: address.scheme, by: configuration.tls)
+            guard address.scheme.hasPath else { return environment }
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,
                 options: configuration.webSocket,
@@ -76,12 +79,9 @@ public final class STOMPTransport: Transport {
                 maximumUnitSize: configuration.maximumBodySize,
                 environment: environment
             )
+            return environment
         }
-        engine = STOMPEngine(
-            endpoint: address.endpoint,
-            configuration: configuration,
-            environment: environment
-        )
+        engine = STOMPEngine(failover: failover, configuration: configuration)
     }
 
     deinit {

@@ -29,7 +29,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     package struct Settings: Sendable {
         /// Whether a request connects first when there is no connection.
         package var connectsOnDemand: Bool
-        /// How long connecting may take, up to the peer's acceptance.
+        /// How long connecting to a host may take, up to the peer's acceptance.
         package var connectTimeout: Duration
         /// How long closing may take.
         package var closeTimeout: Duration
@@ -45,20 +45,22 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         }
     }
 
-    /// Makes a session over a new stream, not begun yet, within a time.
+    /// Makes a session over a new stream to a host, not begun yet, within a time.
     ///
     /// Throws `WaybillError`, or `CancellationError` when the task was cancelled.
-    package typealias Opening = @Sendable (Duration) async throws -> Session
+    package typealias Opening = @Sendable (Failover.Route, Duration) async throws -> Session
 
     @usableFromInline let phase = Locked(Phase.idle)
     private let settings: Settings
+    private let failover: Failover
     private let open: Opening
 
     /// Hears of every change once.
     package let states = ConnectionStateSource()
 
-    package init(_ settings: Settings, open: @escaping Opening) {
+    package init(_ settings: Settings, _ failover: Failover, open: @escaping Opening) {
         self.settings = settings
+        self.failover = failover
         self.open = open
     }
 
@@ -160,7 +162,9 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         if case .new(let attempt) = joined {
             attempt.start { [self] in
                 do {
-                    let made = try await make(greeting, within: timeout, for: attempt)
+                    let made = try await failover.first { route in
+                        try await make(greeting, route, within: timeout, for: attempt)
+                    }
                     attempt.outcome.resolve(.success(made))
                 } catch {
                     fail(attempt, error)
@@ -172,10 +176,13 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     private func make(
         _ greeting: Session.Greeting,
+        _ route: Failover.Route,
         within timeout: Duration,
         for attempt: ConnectionAttempt<Session>
     ) async throws -> ConnectionAttempt<Session>.Made {
-        let session = try await open(timeout)
+        let session = try await open(route, timeout)
+        // The end of the session with the host before has been heard.
+        attempt.earlyEnd = nil
         do {
             let receipt = try await session.begin(greeting) {
                 [weak self, weak session, weak attempt] cause in

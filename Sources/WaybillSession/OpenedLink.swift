@@ -10,6 +10,8 @@ package struct OpenedLink: Sendable {
     package let timers: any TimerSource
     /// What is left of the time that was given, never less than zero.
     package let timeLeft: Duration
+    /// Where it leads to.
+    package let endpoint: Endpoint
 
     /// How the stream is secured; nil when it is not.
     package var tls: NegotiatedTLS? {
@@ -61,7 +63,12 @@ extension LinkEnvironment {
         do throws(LinkError) {
             let stream = try await dialer.dial(endpoint, timeout: timeout, timers: timers)
             let timeLeft = max(timeout - begin.duration(to: timers.now), .zero)
-            return OpenedLink(stream: stream, timers: timers, timeLeft: timeLeft)
+            return OpenedLink(
+                stream: stream,
+                timers: timers,
+                timeLeft: timeLeft,
+                endpoint: endpoint
+            )
         } catch {
             timers.invalidate()
             if case .cancelled = error { throw CancellationError() }

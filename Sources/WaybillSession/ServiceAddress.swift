@@ -34,7 +34,7 @@ package struct ServiceAddress: Hashable, Sendable {
     /// The scheme, one of those given.
     package let scheme: Scheme
     /// Where to connect.
-    package let endpoint: Endpoint
+    package private(set) var endpoint: Endpoint
     /// The user's name, without percent encoding.
     package let userName: String?
     /// The password, without percent encoding.
@@ -77,18 +77,56 @@ package struct ServiceAddress: Hashable, Sendable {
         of url: URL,
         default defaultPort: UInt16
     ) throws(WaybillError) -> Endpoint {
-        guard var host = url.host(percentEncoded: false), !host.isEmpty else {
+        guard let text = url.host(percentEncoded: false), !text.isEmpty else {
             throw WaybillError(.invalidEntry, "the URL names no host")
         }
-        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-        // What no name and no address may hold (URL Standard, 3.1).
-        guard
-            host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && !"\"#/<>?@[\\]^|".utf8.contains($0) })
-        else { throw WaybillError(.invalidEntry, "the URL names no possible host") }
+        guard let host = host(text) else {
+            throw WaybillError(.invalidEntry, "the URL names no possible host")
+        }
         guard let port = UInt16(exactly: url.port ?? Int(defaultPort)), port > 0 else {
             throw WaybillError(.invalidEntry, "the port of the URL is not between 1 and 65535")
         }
         return Endpoint(host: host, port: port)
+    }
+
+    /// A name or an address, without brackets.
+    /// - Returns: Nil for what can be neither (URL Standard, 3.1).
+    package static func host(_ text: String) -> String? {
+        var host = text
+        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        guard !host.isEmpty,
+            host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && !"\"#/<>?@[\\]^|".utf8.contains($0) })
+        else { return nil }
+        return host
+    }
+
+    /// The same at another host.
+    ///
+    /// - Parameter host: `name` or `name:port`, an IPv6 address in brackets; the port stays unless it is named.
+    /// - Returns: The address.
+    /// - Throws: `invalidEntry` for what is no such host; it is not repeated, for it may be a URL with credentials.
+    package func moved(to host: String) throws(WaybillError) -> ServiceAddress {
+        let refusal = WaybillError(
+            .invalidEntry,
+            "another host is not written as name or name:port"
+        )
+        let end = host.lastIndex(of: "]").map { host.index(after: $0) } ?? host.startIndex
+        let colon = host[end...].firstIndex(of: ":") ?? host.endIndex
+        var copy = self
+        if colon < host.endIndex {
+            let digits = host[host.index(after: colon)...]
+            guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits),
+                port > 0
+            else { throw refusal }
+            copy.endpoint.port = port
+        }
+        let name = String(host[..<colon])
+        // An address with colons but without brackets could be read in two ways.
+        guard let name = Self.host(name), name.contains(":") == (end > host.startIndex) else {
+            throw refusal
+        }
+        copy.endpoint.host = name
+        return copy
     }
 
     private static func path(of url: URL, _ scheme: Scheme) throws(WaybillError) -> String {

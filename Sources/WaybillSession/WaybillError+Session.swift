@@ -6,28 +6,16 @@ import WebSocketWire
 extension WaybillError {
     /// What went wrong below the protocols, in the words of users.
     package init(_ error: LinkError) {
-        let code: WaybillError.Code =
-            switch error {
-            case .timedOut, .tlsTimedOut: .timedOut
-            case .reset, .endOfStream, .truncated, .closed, .silent, .webSocketClosed:
-                .connectionLost
-            case .tls: .tls
-            case .unsupported: .unsupported
-            case .nameNotResolved, .refused, .unreachable, .cancelled, .system: .connectionRefused
-            case .upgradeRefused(let head, _): Self.code(ofRefusal: head.status)
-            case .upgradeInvalid: .invalidEntry
-            case .webSocketViolation(.messageTooBig): .limitExceeded
-            case .upgradeFailed, .webSocketViolation: .protocolViolation
-            }
-        self.init(code, error.description, underlying: error)
+        self.init(Self.code(of: error), error.description, underlying: error)
         switch error {
-        case .upgradeRefused(let head, let body):
-            let refusal = HTTPRefusal(
+        case .upgradeRefused(let head, let body), .proxyRefused(let head, let body):
+            var refusal = HTTPRefusal(
                 status: head.status,
                 reason: head.reason,
                 headers: Headers(head.headers),
                 body: Payload(body)
             )
+            if case .proxyRefused = error { refusal.isFromProxy = true }
             peerReason = refusal.description
             underlying = refusal
         case .webSocketClosed(let code, let reason):
@@ -37,8 +25,25 @@ extension WaybillError {
         }
     }
 
-    /// What a status that refuses an upgrade means: credentials that count for nothing, a server that may
-    /// do better later (RFC 9110, 15.5 and 15.6), or a no.
+    private static func code(of error: LinkError) -> WaybillError.Code {
+        switch error {
+        case .timedOut, .tlsTimedOut: .timedOut
+        case .reset, .endOfStream, .truncated, .closed, .silent, .webSocketClosed:
+            .connectionLost
+        case .tls: .tls
+        case .unsupported: .unsupported
+        case .nameNotResolved, .refused, .unreachable, .cancelled, .system: .connectionRefused
+        case .upgradeRefused(let head, _), .proxyRefused(let head, _):
+            code(ofRefusal: head.status)
+        case .upgradeInvalid, .proxyInvalid: .invalidEntry
+        case .webSocketViolation(.messageTooBig): .limitExceeded
+        case .upgradeFailed, .webSocketViolation, .proxyViolation: .protocolViolation
+        case .proxy(let error): code(of: error)
+        }
+    }
+
+    /// What a status that refuses an upgrade or a tunnel means: credentials that count for nothing, a server
+    /// that may do better later (RFC 9110, 15.5 and 15.6), or a no.
     private static func code(ofRefusal status: Int) -> WaybillError.Code {
         switch status {
         case 401, 403, 407: .unauthorized

@@ -18,6 +18,10 @@ extension WebSocket {
         public var compressionThreshold = 64
         /// How the connection is secured, where the URL says `wss`.
         public var tls = TLSOptions()
+        /// The proxy through which connections are made; nil, the default, for none.
+        public var proxy: ProxyOptions?
+        /// Which other hosts may be connected to; none by default.
+        public var failover = FailoverOptions()
         /// The longest message to accept, in bytes, inflated; 1 MiB by default.
         ///
         /// A longer one ends the connection with code 1009.
@@ -25,7 +29,7 @@ extension WebSocket {
         /// How many bytes of messages may wait for the reader before the peer is held back; 1 MiB by
         /// default.
         public var maximumWaitingSize = 1 << 20
-        /// How long connecting may take, from the name to the answer; 10 seconds by default.
+        /// How long connecting to a host may take, from the name to the answer; 10 seconds by default.
         public var connectTimeout = Duration.seconds(10)
         /// How long the peer may take to answer a Close, and again to close the stream; 5 seconds by default.
         public var closeTimeout = Duration.seconds(5)

@@ -53,20 +53,30 @@ final class WebSocketSession: Sendable {
             for: "WebSocket",
             schemes: [.http("ws", port: 80), .http("wss", port: 443, isSecure: true)]
         )
-        let environment = try environment.secured(for: address.scheme, by: configuration.tls)
+        let failover = try Failover(address, configuration.failover, in: environment) {
+            address throws(WaybillError) in
+            try environment.proxied(by: configuration.proxy)
+                .secured(for: address.scheme, by: configuration.tls)
+        }
+        return try await failover.first { route in
+            try await open(route, configuration)
+        }
+    }
+
+    private static func open(
+        _ route: Failover.Route,
+        _ configuration: WebSocket.Configuration
+    ) async throws -> (WebSocketSession, Opening) {
         let request = WebSocketClientHandshake.Request(
-            host: address.hostField,
-            target: address.path,
+            host: route.address.hostField,
+            target: route.address.path,
             subprotocols: configuration.subprotocols,
             requiresSubprotocol: configuration.requiresSubprotocol,
             headers: .init(configuration.headers)
         )
         do { try request.check() } catch { throw WaybillError(.upgradeInvalid(error)) }
-        let link = try await environment.open(
-            address.endpoint,
-            within: configuration.connectTimeout
-        )
-        var wire = configuration.wire(environment.randomWords)
+        let link = try await route.open(within: configuration.connectTimeout)
+        var wire = configuration.wire(route.environment.randomWords)
         wire.handshakeTimeout = link.timeLeft
         let session: WebSocketSession
         do throws(WebSocketClientHandshake.RequestError) {

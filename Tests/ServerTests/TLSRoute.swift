@@ -84,16 +84,21 @@ enum TLSRoute: String, CaseIterable, Sendable {
     func visit(
         _ url: String? = nil,
         timeout: Duration = .seconds(20),
+        through proxy: ProxyOptions? = nil,
+        orAt hosts: [String] = [],
         _ change: (inout TLSOptions) -> Void = { _ in }
     ) async throws -> NegotiatedTLS? {
         var tls = TLSOptions()
         tls.authorities = TestServers.authorities
         change(&tls)
         let url = url ?? self.url
+        let failover = FailoverOptions(hosts: hosts)
         switch self {
         case .mqtts, .mqttOverWSS:
             var configuration = MQTTConfiguration()
             configuration.tls = tls
+            configuration.proxy = proxy
+            configuration.failover = failover
             configuration.connectTimeout = timeout
             let transport = try MQTTTransport(url: url, configuration: configuration)
             return try await Self.answer(of: transport, to: Request(topic: nil, command: .connect))
@@ -103,12 +108,16 @@ enum TLSRoute: String, CaseIterable, Sendable {
             configuration.login = "guest"
             configuration.passcode = "guest"
             configuration.tls = tls
+            configuration.proxy = proxy
+            configuration.failover = failover
             configuration.connectTimeout = timeout
             let transport = try STOMPTransport(url: url, configuration: configuration)
             return try await Self.answer(of: transport, to: Request(topic: nil, command: .connect))
         case .https:
             var configuration = SSEConfiguration()
             configuration.tls = tls
+            configuration.proxy = proxy
+            configuration.failover = failover
             configuration.connectTimeout = timeout
             let transport = try SSETransport(url: url, configuration: configuration)
             let request = Request(topic: "/publish/secure", command: .send, body: "hello")
@@ -116,6 +125,8 @@ enum TLSRoute: String, CaseIterable, Sendable {
         case .wss:
             var configuration = WebSocket.Configuration()
             configuration.tls = tls
+            configuration.proxy = proxy
+            configuration.failover = failover
             configuration.connectTimeout = timeout
             let socket = try await WebSocket.connect(to: url, configuration: configuration)
             try await socket.ping()

@@ -171,7 +171,7 @@ struct TransportTests {
 
         for (refusal, code) in [
             (LoopbackFaults.Refusal.badUserNameOrPassword, WaybillError.Code.unauthorized),
-            (.notAuthorized, .unauthorized), (.serverUnavailable, .rejected),
+            (.notAuthorized, .unauthorized), (.serverUnavailable, .connectionRefused),
             (.clientIdentifierNotValid, .rejected),
         ] {
             fixture.broker.faults.refusesConnections = refusal

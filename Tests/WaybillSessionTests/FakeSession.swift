@@ -1,4 +1,5 @@
 import Waybill
+import WaybillLink
 import WaybillSession
 import WireCore
 
@@ -65,15 +66,27 @@ struct LifecycleFixture {
     let lifecycle: ConnectionLifecycle<FakeSession>
     private var observer: ConnectionStates.AsyncIterator
 
-    init(_ sessions: FakeSession..., connectsOnDemand: Bool = true) {
+    /// - Parameters:
+    ///   - sessions: One for each try.
+    ///   - hosts: The other hosts.
+    ///   - connectsOnDemand: Whether a request connects.
+    ///   - onOpen: Is told the host and the time for it before each try.
+    init(
+        _ sessions: FakeSession...,
+        hosts: [String] = [],
+        connectsOnDemand: Bool = true,
+        onOpen: @escaping @Sendable (String, Duration) throws -> Void = { _, _ in }
+    ) {
         let rest = Locked(sessions)
         lifecycle = ConnectionLifecycle(
             .init(
                 connectsOnDemand: connectsOnDemand,
                 connectTimeout: .seconds(10),
                 closeTimeout: .seconds(5)
-            )
-        ) { _ in
+            ),
+            Failover.fixture(FailoverOptions(hosts: hosts))
+        ) { route, timeout in
+            try onOpen(route.address.endpoint.description, timeout)
             guard let session = rest.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
                 throw WaybillError(.connectionRefused, "no session is left")
             }
@@ -92,5 +105,39 @@ struct LifecycleFixture {
             found.append("\(state)")
         }
         return found
+    }
+}
+
+extension Failover {
+    /// Hosts that cannot be connected to, the first being `a`.
+    static func fixture(
+        _ options: FailoverOptions,
+        random: @escaping @Sendable () -> UInt64 = { 0 }
+    ) -> Failover {
+        let environment = LinkEnvironment(
+            dialer: NoDialer(),
+            makeTimers: { () throws(LinkError) in throw .unsupported("a clock") },
+            random: random
+        )
+        do {
+            let address = try ServiceAddress(
+                ServiceAddress.url("mqtt://a"),
+                for: "MQTT",
+                schemes: [.tcp("mqtt", port: 1_883)]
+            )
+            return try Failover(address, options, in: environment) { _ in environment }
+        } catch {
+            fatalError("\(error)")
+        }
+    }
+
+    private struct NoDialer: Dialer {
+        func dial(
+            _ endpoint: Endpoint,
+            timeout: Duration,
+            timers: any TimerSource
+        ) async throws(LinkError) -> any ByteStream {
+            throw .unsupported("dialing")
+        }
     }
 }

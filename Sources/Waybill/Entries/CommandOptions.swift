@@ -12,7 +12,7 @@ public struct ConnectOptions: Sendable {
     public var cleanStart: Bool?
     /// How long the connection may be silent, in whole seconds up to 65,535; zero turns it off.
     public var keepAlive: Duration?
-    /// How long connecting may take.
+    /// How long connecting may take, for each host where there are several.
     public var timeout: Duration?
 
     /// Collects options.

@@ -11,13 +11,22 @@ public struct HTTPRefusal: Error, Sendable {
     public var headers: Headers
     /// The body, up to its first 64 KiB.
     public var body: Payload
+    /// Whether the proxy has answered so, and not the server.
+    public var isFromProxy: Bool
 
     /// Describes an answer.
-    public init(status: Int, reason: String, headers: Headers, body: Payload) {
+    public init(
+        status: Int,
+        reason: String,
+        headers: Headers,
+        body: Payload,
+        isFromProxy: Bool = false
+    ) {
         self.status = status
         self.reason = reason
         self.headers = headers
         self.body = body
+        self.isFromProxy = isFromProxy
     }
 }
 

@@ -1,10 +1,11 @@
-/// Base 64 (RFC 4648, 4), as the two keys of the handshake need it.
-enum Base64 {
+/// Base 64 (RFC 4648, 4), as credentials and the keys of WebSocket's handshake need it.
+package enum Base64 {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
     )
 
-    static func encode(_ bytes: [UInt8]) -> String {
+    /// The text for some bytes, padded.
+    package static func encode(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
         for start in stride(from: 0, to: bytes.count, by: 3) {
             let group = bytes[start..<min(start + 3, bytes.count)]
@@ -21,7 +22,7 @@ enum Base64 {
     }
 
     /// Whether a text encodes just so many bytes, in the one way that there is.
-    static func isEncoding(_ text: String, ofByteCount count: Int) -> Bool {
+    package static func isEncoding(_ text: String, ofByteCount count: Int) -> Bool {
         let digits = Array(text.utf8.prefix { $0 != UInt8(ascii: "=") })
         let padding = text.utf8.count - digits.count
         guard text.utf8.count == (count + 2) / 3 * 4, padding == (3 - count % 3) % 3,

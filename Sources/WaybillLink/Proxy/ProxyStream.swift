@@ -1,0 +1,276 @@
+import HTTPWire
+import WireCore
+
+/// A stream through a proxy: first the handshake runs on it, then everything passes through.
+///
+/// What the proxy sent behind its answer is read first. As other streams it keeps itself from ``open()`` to
+/// its end.
+final class ProxyStream: ByteStream, ByteStreamReceiver {
+    private struct State: Sendable {
+        var handshake: HTTPTunnelHandshake
+        /// Whether the request is being written, and whether the stream below can take more of it.
+        var isWriting = false
+        var canWrite = true
+        var writeFailure: LinkError?
+        var opening: Result<Void, LinkError>?
+        var opener: CheckedContinuation<Void, Never>?
+        var receiver: (any ByteStreamReceiver)?
+        var isReading = true
+        /// Whether something is left of what came behind the answer.
+        var hasLeftover = false
+        /// How the stream ended, once it did.
+        var end: LinkError??
+    }
+
+    private let state: Locked<State>
+    /// The answer, and then what came behind it.
+    ///
+    /// Touched only by the calls of the stream below, which come one at a time.
+    private let received = Locked(ReceiveBuffer(capacity: 4_096))
+    private let base: any ByteStream
+
+    init(_ base: any ByteStream, _ handshake: HTTPTunnelHandshake) {
+        self.base = base
+        state = Locked(State(handshake: handshake))
+    }
+
+    // MARK: Opening
+
+    /// Asks for the tunnel and waits until it is there.
+    /// - Throws: `LinkError`; the stream is closed then.
+    func open() async throws(LinkError) {
+        base.start(self)
+        writeRequest()
+        await Suspension.wait { continuation in
+            let mustWait = state.withLock { state in
+                guard state.opening == nil, !Task.isCancelled else { return false }
+                state.opener = continuation
+                return true
+            }
+            if !mustWait { continuation.resume() }
+        } onCancel: {
+            fail(.cancelled)
+        }
+        // Read with the lock, so that whoever is resumed sees all that was written before.
+        guard let opening = state.withLock({ $0.opening }) else {
+            fail(.cancelled)
+            throw .cancelled
+        }
+        try opening.get()
+    }
+
+    /// Gives up waiting, unless it is decided.
+    func timeIsUp() {
+        let outcome = state.withLock { state in
+            state.handshake.giveUp()
+            return state.handshake.outcome
+        }
+        if case .open? = outcome { return }
+        fail(outcome.flatMap(Self.error) ?? .timedOut)
+    }
+
+    /// Decides the opening, unless it is: the answer, the end, a timer and a cancelled task may come at once.
+    /// - Returns: Whether this was the first.
+    private func decide(_ opening: Result<Void, LinkError>) -> Bool {
+        let (isFirst, opener) = state.withLock { state in
+            let isFirst = state.opening == nil
+            if isFirst { state.opening = opening }
+            return (isFirst, state.opener.take())
+        }
+        opener?.resume()
+        return isFirst
+    }
+
+    private func fail(_ error: LinkError) {
+        if decide(.failure(error)) { base.close() }
+    }
+
+    private static func error(_ outcome: HTTPTunnelHandshake.Outcome) -> LinkError? {
+        switch outcome {
+        case .open: nil
+        case .refused(let head, let body): .proxyRefused(head, body: body)
+        case .violation(let violation): .proxyViolation(violation)
+        case .endOfStream: .endOfStream
+        }
+    }
+
+    /// Writes what is left of the request, one caller at a time and with no lock held: a stream in memory
+    /// answers before `write` returns.
+    private func writeRequest() {
+        while true {
+            let bytes: ByteWriter? = state.withLock { state in
+                guard state.canWrite, !state.isWriting, !state.handshake.outbound.isEmpty else {
+                    return nil
+                }
+                state.isWriting = true
+                state.canWrite = false
+                return state.handshake.outbound
+            }
+            guard let bytes else { return }
+            do throws(LinkError) {
+                let written = try bytes.withUnsafeBytes { all throws(LinkError) in
+                    try base.write(all)
+                }
+                state.withLock { state in
+                    state.handshake.outbound.consume(written)
+                    // Whoever heard meanwhile that there is room again has left it to this one.
+                    state.isWriting = false
+                }
+            } catch {
+                // A proxy that hangs up mostly has said why; only a call of the stream below may read it.
+                state.withLock { $0.writeFailure = error }
+                return base.readAgain()
+            }
+        }
+    }
+
+    /// Reads as much of the answer as there is, and not more than belongs to it or came in one piece with it.
+    private func readAnswer() {
+        while state.withLock({ $0.opening == nil }) {
+            let (found, outcome, writeFailure) = received.withLock { buffer in
+                let found = fill(&buffer)
+                let (outcome, writeFailure) = state.withLock { state in
+                    switch found {
+                    case .success(.bytes): state.handshake.receive(&buffer)
+                    case .success(.endOfStream): state.handshake.receiveEndOfStream()
+                    default: break
+                    }
+                    state.hasLeftover = buffer.count > 0
+                    return (state.handshake.outcome, state.writeFailure)
+                }
+                if case .open? = outcome, buffer.count == 0 { buffer = ReceiveBuffer(capacity: 16) }
+                return (found, outcome, writeFailure)
+            }
+            switch (outcome, found) {
+            case (.open?, _):
+                // What follows waits in the stream below for the reader.
+                base.setReading(false)
+                _ = decide(.success(()))
+            case (let outcome?, _): fail(Self.error(outcome) ?? .endOfStream)
+            case (nil, .failure(let error)): fail(writeFailure ?? error)
+            case (nil, .success(.bytes)): break
+            case (nil, .success):
+                if let writeFailure { fail(writeFailure) }
+                return
+            }
+        }
+    }
+
+    private func fill(_ buffer: inout ReceiveBuffer) -> Result<ReadOutcome, LinkError> {
+        var outcome = Result<ReadOutcome, LinkError>.success(.nothing)
+        _ = buffer.fill { space in
+            do throws(LinkError) {
+                let found = try base.read(into: space)
+                outcome = .success(found)
+                guard case .bytes(let count) = found else { return nil }
+                return count
+            } catch {
+                outcome = .failure(error)
+                return nil
+            }
+        }
+        return outcome
+    }
+
+    // MARK: ByteStreamReceiver
+
+    func streamIsReadable() {
+        let (isOpen, receiver) = state.withLock { state in
+            (state.opening != nil, state.isReading ? state.receiver : nil)
+        }
+        guard isOpen else { return readAnswer() }
+        guard let receiver else { return }
+        let waiting = received.withLock { $0.count }
+        receiver.streamIsReadable()
+        // The reader thinks that this was all, and the stream below that it was not wanted.
+        let hasRead = waiting > received.withLock { $0.count }
+        if hasRead, state.withLock({ $0.isReading }) { base.readAgain() }
+    }
+
+    func streamIsWritable() {
+        let (isOpen, receiver) = state.withLock { state in
+            state.canWrite = true
+            return (state.opening != nil, state.receiver)
+        }
+        if isOpen { receiver?.streamIsWritable() } else { writeRequest() }
+    }
+
+    func streamShouldFlush() {
+        state.withLock { $0.receiver }?.streamShouldFlush()
+    }
+
+    func streamDidEnd(_ error: LinkError?) {
+        _ = decide(.failure(error ?? .closed))
+        let receiver = state.withLock { state in
+            state.end = .some(error)
+            return state.receiver.take()
+        }
+        receiver?.streamDidEnd(error)
+    }
+
+    // MARK: ByteStream
+
+    var tls: TLSAgreement? { base.tls }
+
+    func start(_ receiver: any ByteStreamReceiver) {
+        let (end, isReading) = state.withLock { state in
+            if state.end == nil { state.receiver = receiver }
+            return (state.end, state.isReading)
+        }
+        if case .some(let end) = end { return receiver.streamDidEnd(end) }
+        guard isReading else { return }
+        base.setReading(true)
+        base.readAgain()
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+        try base.write(bytes)
+    }
+
+    func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+        if state.withLock({ $0.hasLeftover }) {
+            let count = received.withLock { takeLeftover(&$0, into: space) }
+            if count > 0 { return .bytes(count) }
+        }
+        return try base.read(into: space)
+    }
+
+    private func takeLeftover(
+        _ buffer: inout ReceiveBuffer,
+        into space: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        let count = min(buffer.count, space.count)
+        buffer.withUnsafeBytes { bytes in
+            space.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        }
+        buffer.consume(count)
+        guard buffer.count == 0 else { return count }
+        state.withLock { $0.hasLeftover = false }
+        // An idle connection keeps no buffer.
+        buffer = ReceiveBuffer(capacity: 16)
+        return count
+    }
+
+    func scheduleFlush() -> Bool { base.scheduleFlush() }
+
+    func setReading(_ isReading: Bool) {
+        let hasLeftover = state.withLock { state in
+            state.isReading = isReading
+            return state.hasLeftover
+        }
+        base.setReading(isReading)
+        if isReading, hasLeftover { base.readAgain() }
+    }
+
+    func readAgain() {
+        base.readAgain()
+    }
+
+    func finishWriting() {
+        base.finishWriting()
+    }
+
+    func close() {
+        base.close()
+    }
+}

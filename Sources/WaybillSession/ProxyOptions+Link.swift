@@ -1,0 +1,81 @@
+import HTTPWire
+package import Waybill
+package import WaybillLink
+
+extension ProxySettings {
+    /// What this side writes itself.
+    private static let reserved = [
+        "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect",
+    ]
+
+    /// What the app has asked for, in the words of the link.
+    ///
+    /// - Parameter options: What the app has asked for.
+    /// - Throws: `invalidEntry` for a host or a port that cannot be, for fields that cannot be sent, and for a
+    ///   user's name with a colon.
+    package init(_ options: ProxyOptions) throws(WaybillError) {
+        guard let port = UInt16(exactly: options.port), port > 0 else {
+            throw WaybillError(.invalidEntry, "the proxy's port is not between 1 and 65535")
+        }
+        guard let host = ServiceAddress.host(options.host) else {
+            throw WaybillError(.invalidEntry, "the proxy has no possible host")
+        }
+        self.init(
+            endpoint: Endpoint(host: host, port: port),
+            headers: HTTPHeaders(options.headers),
+            exemptHosts: try Self.exemptHosts(options)
+        )
+        for field in headers
+        where Self.reserved.contains(where: { HTTPSyntax.areSameName($0, field.name) }) {
+            throw WaybillError(.invalidEntry, "the proxy's header \(field.name) is not to be set")
+        }
+        try addCredentials(options)
+        do { try headers.check() } catch {
+            throw WaybillError(.invalidEntry, "this cannot be sent to the proxy: \(error)")
+        }
+    }
+
+    private static func exemptHosts(_ options: ProxyOptions) throws(WaybillError) -> [String] {
+        var hosts: [String] = []
+        for exempt in options.exemptHosts {
+            guard let host = ServiceAddress.host(exempt), host != "." else {
+                throw WaybillError(.invalidEntry, "no host can be called as one exempt is")
+            }
+            hosts.append(host)
+        }
+        return hosts
+    }
+
+    private mutating func addCredentials(_ options: ProxyOptions) throws(WaybillError) {
+        guard options.userName != nil || options.password != nil,
+            headers.first("proxy-authorization") == nil
+        else { return }
+        let userName = options.userName ?? ""
+        let password = options.password ?? ""
+        // Neither can hold control characters, and the first colon ends the name (RFC 7617, 2).
+        guard !userName.contains(":"),
+            (userName + password).unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }
+            )
+        else {
+            throw WaybillError(.invalidEntry, "such credentials cannot be sent to the proxy")
+        }
+        headers.append(
+            name: "Proxy-Authorization",
+            value: Self.basicCredentials(userName: userName, password: password)
+        )
+    }
+}
+
+extension LinkEnvironment {
+    /// The same environment through a proxy, if there is one; TLS comes after it, around it.
+    ///
+    /// - Parameter options: The proxy.
+    /// - Returns: The environment.
+    /// - Throws: `invalidEntry` for options that cannot be.
+    package func proxied(by options: ProxyOptions?) throws(WaybillError) -> LinkEnvironment {
+        guard let options else { return self }
+        var copy = self
+        copy.dialer = dialer.proxied(by: try ProxySettings(options))
+        return copy
+    }
+}
