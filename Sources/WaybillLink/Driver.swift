@@ -142,8 +142,13 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     ///
     /// Whoever calls it from several threads keeps the calls in order, as ``ReadingHold`` does.
     package func setReading(_ isReading: Bool) {
-        state.withLock { $0.isReading = isReading }
+        let unwritable = state.withLock { state in
+            state.isReading = isReading
+            return isReading ? nil : state.unwritable
+        }
         stream.setReading(isReading)
+        // Nobody hears the peer out any more.
+        if let unwritable { end(unwritable) }
     }
 
     /// Closes the stream at once, whatever the core still wanted to send.
@@ -161,12 +166,23 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             switch outcome {
             case .success(.bytes):
                 // What the events have led to may be that the peer is held back.
-                guard wasFilled, state.withLock({ $0.isReading }) else { return }
-            case .success(.nothing): return
-            case .success(.endOfStream): return end(.endOfStream)
-            case .failure(let error): return end(error)
+                if wasFilled, state.withLock({ $0.isReading }) { continue }
+            case .success(.nothing): break
+            case .success(.endOfStream): return end(lastWord(.endOfStream))
+            case .failure(let error): return end(lastWord(error))
             }
+            // Heard out.
+            if let error = state.withLock({ $0.unwritable }) { end(error) }
+            return
         }
+        if state.withLock({ $0.unwritable }) != nil { stream.readAgain() }
+    }
+
+    /// What a read that fails says of the end: an alert of TLS more than the write that failed before it, all else
+    /// less.
+    private func lastWord(_ error: LinkError) -> LinkError {
+        if case .tls = error { return error }
+        return state.withLock { $0.unwritable } ?? error
     }
 
     private func read(
@@ -257,7 +273,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
                 for waiter in waiters { waiter.resume() }
                 drained?()
             case .failure(let error):
-                return end(hearLastWords() ?? error)
+                return endUnwritable(error)
             }
         }
         if state.withLock({ $0.takeClosing() }) {
@@ -266,23 +282,12 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         }
     }
 
-    /// Reads what the peer said before it closed: that a write fails shows that it did, and mostly it said why.
-    /// - Returns: What it said beneath the protocol, in an alert of TLS.
-    private func hearLastWords() -> LinkError? {
-        // A mebibyte at the most: more is not the last.
-        for _ in 0..<16 {
-            guard state.withLock({ $0.isReading }) else { return nil }
-            let (outcome, next, _) = received.withLock { received in read(&received) }
-            carryOut(next)
-            switch outcome {
-            case .success(.bytes): continue
-            case .failure(let error):
-                guard case .tls = error else { return nil }
-                return error
-            case .success: return nil
-            }
-        }
-        return nil
+    /// Ends the connection, but first hears what the peer said before it closed.
+    ///
+    /// That a write fails shows that it has closed, and mostly it said why. Reading is the stream's to call for, on
+    /// its own thread.
+    private func endUnwritable(_ error: LinkError) {
+        if state.withLock({ $0.noteUnwritable(error) }) { stream.readAgain() } else { end(error) }
     }
 
     /// Hands out events until none is left, then the end; one caller at a time.

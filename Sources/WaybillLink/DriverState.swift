@@ -42,6 +42,8 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     /// Whether the peer is not held back.
     var isReading = true
     private var pendingEnd: LinkError??
+    /// Why nothing can be written any more, while the peer is heard out.
+    private(set) var unwritable: LinkError?
 
     /// When the stream is closed even though bytes are left, once the core is done.
     private var cutDeadline: WireInstant?
@@ -96,7 +98,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     /// Makes the caller the flusher and gives it what to write; nil when there is nothing or
     /// somebody else writes, or the socket is full.
     mutating func takeBytesToWrite(at now: WireInstant) -> ByteWriter? {
-        guard !isFlushing, !isBlocked, !isOver else { return nil }
+        guard !isFlushing, !isBlocked, !isOver, unwritable == nil else { return nil }
         isGathering = false
         if writing.isEmpty {
             guard !core.outbound.isEmpty else { return nil }
@@ -107,6 +109,16 @@ struct DriverState<Core: ProtocolCore>: Sendable {
         isFlushing = true
         hasDrained = false
         return writing
+    }
+
+    /// Notes that nothing can be written any more.
+    /// - Returns: Whether the peer is to be heard out, which needs one who reads.
+    mutating func noteUnwritable(_ error: LinkError) -> Bool {
+        guard isReading, !isOver else { return false }
+        unwritable = unwritable ?? error
+        // No other flusher has a try.
+        isBlocked = true
+        return true
     }
 
     /// Notes that a write that was cut short can go on.

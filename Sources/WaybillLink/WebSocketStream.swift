@@ -21,6 +21,8 @@ package final class WebSocketStream: ByteStream {
         var isPumping = false
         /// Whether there is news for the receiver: more to read, or reading that got somewhere.
         var hasNews = false
+        /// Whether the receiver wants to be told even if there is none.
+        var isAsked = false
         /// Whether this side ends it, and whether it has been closed: nobody reads any more then.
         var isClosing = false
         var hasBegunToClose = false
@@ -194,9 +196,10 @@ package final class WebSocketStream: ByteStream {
         while true {
             let step: Step? = state.withLock { state in
                 guard !state.isPumping, let receiver = state.receiver else { return nil }
-                if !state.inbox.isEmpty {
+                if !state.inbox.isEmpty || (state.isAsked && state.isReading) {
                     guard state.isReading, state.hasNews else { return nil }
                     state.hasNews = false
+                    state.isAsked = false
                     state.isPumping = true
                     return .readable(receiver)
                 }
@@ -289,7 +292,10 @@ package final class WebSocketStream: ByteStream {
     }
 
     package func readAgain() {
-        state.withLock { $0.hasNews = true }
+        state.withLock { state in
+            state.hasNews = true
+            state.isAsked = true
+        }
         pump()
     }
 

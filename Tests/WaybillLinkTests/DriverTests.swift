@@ -146,8 +146,11 @@ import WireCore
     /// A stream whose peer has spoken and gone: there is something to read, and nothing can be written.
     private final class GoneStream: ByteStream {
         private let unread = Locked(Array("why\n".utf8))
+        private let receiver = Locked<(any ByteStreamReceiver)?>(nil)
 
-        func start(_ receiver: any ByteStreamReceiver) {}
+        func start(_ receiver: any ByteStreamReceiver) {
+            self.receiver.withLock { $0 = receiver }
+        }
 
         func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int { throw .reset }
 
@@ -163,7 +166,7 @@ import WireCore
 
         func scheduleFlush() -> Bool { false }
         func setReading(_ isReading: Bool) {}
-        func readAgain() {}
+        func readAgain() { receiver.withLock { $0 }?.streamIsReadable() }
         func finishWriting() {}
         func close() {}
     }
