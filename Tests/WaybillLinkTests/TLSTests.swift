@@ -198,6 +198,10 @@
         @Test("What cannot be used to secure a connection is refused before anything is sent")
         func settings() async throws {
             let certificate = TLSSettings.Material.file(Certificates.path("client.pem"))
+            let ca = String(decoding: try Certificates.bytes("ca.pem"), as: UTF8.self)
+            let damaged = ca.replacing("\nMII", with: "\n!II")
+            let der = try Certificates.bytes("server.der")
+            let pipe = try Certificates.pipe()
             let changes: [(inout TLSSettings) -> Void] = [
                 { $0.authorities = [.file("/nowhere/ca.pem")] },
                 { $0.authorities = [.bytes(Array("no certificate".utf8))] },
@@ -222,6 +226,15 @@
                     $0.identity = .pkcs12(.file(Certificates.path("client.p12")), password: "wrong")
                 },
                 { $0.serverName = "" }, { $0.serverName = "a b" },
+                // To OpenSSL, each is a name that the server's certificate has: *.waybill.test.
+                { $0.serverName = ".test" }, { $0.serverName = ".waybill.test" },
+                { $0.serverName = "*.waybill.test" },
+                // One certificate of several, or what follows it, cannot be read.
+                { $0.authorities = [.bytes(Array((ca + damaged).utf8))] },
+                { $0.authorities = [.bytes(Array((ca + ca.dropLast(100)).utf8))] },
+                { $0.authorities = [.bytes(der + [0])] },
+                // A pipe without a writer, which is not waited for.
+                { $0.authorities = [.file(pipe)] },
             ]
             for change in changes {
                 let peer = try TLSPeer()
