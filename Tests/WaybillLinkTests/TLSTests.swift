@@ -408,6 +408,43 @@
             #expect(client.heard.ends == [.endOfStream])
         }
 
+        @Test("A connection that breaks is told to a reader that has stopped, too")
+        func brokenWhileHeldBack() async throws {
+            let peer = try TLSPeer(tellsAlways: true)
+            let client = try await peer.connect()
+            client.driver.setReading(false)
+            peer.pair.reset()
+            #expect(client.heard.ends == [.reset])
+        }
+
+        @Test("What the peer asks for is answered, though nothing is written")
+        func answersKeyUpdates() async throws {
+            let server = try RawTLSServer()
+            let client = try await server.connect()
+            let heard = server.receivedByteCount
+            // OpenSSL answers with what it has to say next: to the first when the second has come.
+            for _ in 0..<2 { server.updateKeys() }
+            #expect(server.receivedByteCount > heard)
+            #expect(client.heard.ends.isEmpty)
+        }
+
+        @Test("A peer that asks on and on and reads no answer is given up")
+        func floodOfKeyUpdates() async throws {
+            let server = try RawTLSServer()
+            let client = try await server.connect()
+            server.isReading = false
+            var count = 0
+            while client.heard.ends.isEmpty, count < 100_000 {
+                server.updateKeys()
+                count += 1
+            }
+            guard case .tls(.handshakeFailed(let words)) = client.heard.ends.first else {
+                Issue.record("\(client.heard.ends)")
+                return
+            }
+            #expect(words.contains("answers"))
+        }
+
         @Test("A record that was changed on the way ends the connection")
         func tampered() async throws {
             let peer = try TLSPeer()
