@@ -47,9 +47,7 @@ package struct PrivateKeyFields: Equatable, Sendable {
         return block.bytes
     }
 
-    /// - Parameters:
-    ///   - bytes: One key, in whatever form.
-    ///   - isInner: Whether it is the one inside PKCS #8, which holds no further one.
+    /// The key in any form; inside PKCS #8 it is bare, and holds no further one.
     private static func key(
         in bytes: ArraySlice<UInt8>,
         isInner: Bool = false
