@@ -11,7 +11,7 @@ BIO_METHOD *waybill_bio_method;
 
 // What waits is what a write has made, which has a limit of its own, and what the peer asks for: answers to
 // KeyUpdate (RFC 8446, 4.6.3) and to HelloRequest. One that asks on and on and reads no answer is given up.
-enum { WAITING_LIMIT = 1 << 20 };
+enum { WAITING_LIMIT = 1 << 18 };
 
 static int give(BIO *bio, char *target, int space) {
     waybill_connection *connection = waybill_BIO_get_data(bio);
