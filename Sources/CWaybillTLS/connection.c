@@ -9,6 +9,10 @@
 
 BIO_METHOD *waybill_bio_method;
 
+// What waits is what a write has made, which has a limit of its own, and what the peer asks for: answers to
+// KeyUpdate (RFC 8446, 4.6.3) and to HelloRequest. One that asks on and on and reads no answer is given up.
+enum { WAITING_LIMIT = 1 << 18 };
+
 static int give(BIO *bio, char *target, int space) {
     waybill_connection *connection = waybill_BIO_get_data(bio);
     waybill_BIO_clear_flags(bio, BIO_RWS_AND_RETRY);
@@ -46,6 +50,10 @@ static int take(BIO *bio, const char *bytes, int count) {
     waybill_connection *connection = waybill_BIO_get_data(bio);
     waybill_BIO_clear_flags(bio, BIO_RWS_AND_RETRY);
     if (count <= 0) return 0;
+    if (connection->waiting.end - connection->waiting.begin > WAITING_LIMIT) {
+        connection->is_flooded = 1;
+        return -1;
+    }
     if (append(&connection->waiting, bytes, (size_t)count)) return count;
     connection->is_out_of_memory = 1;
     return -1;
@@ -73,8 +81,9 @@ size_t waybill_tls_outbound(void *opaque, const uint8_t **bytes) {
         connection->waiting = empty;
         connection->waiting.begin = connection->waiting.end = 0;
     }
-    *bytes = connection->sending.bytes + connection->sending.begin;
-    return connection->sending.end - connection->sending.begin;
+    size_t count = connection->sending.end - connection->sending.begin;
+    *bytes = count == 0 ? NULL : connection->sending.bytes + connection->sending.begin;
+    return count;
 }
 
 // What an idle connection keeps of a buffer that has emptied: nothing.
@@ -87,7 +96,9 @@ static void release(waybill_bytes *buffer) {
 void waybill_tls_sent(void *opaque, size_t count) {
     waybill_connection *connection = opaque;
     connection->sending.begin += count;
-    if (connection->waiting.begin == connection->waiting.end) release(&connection->sending);
+    if (connection->waiting.begin < connection->waiting.end) return;
+    release(&connection->sending);
+    release(&connection->waiting);
 }
 
 // MARK: Life
@@ -154,17 +165,17 @@ void waybill_tls_destroy(void *opaque) {
 
 static int fail(waybill_connection *connection) {
     unsigned long error = waybill_ERR_peek_error();
-    // 3 keeps the reason in 23 bits, 1.1.1 in 12; all that are asked for are below 4096.
-    int reason = (int)(error & 0xFFF);
     waybill_tls_failure_t *failure = &connection->failure;
-    failure->reason = reason;
-    if (reason > REASON_ALERT && reason < REASON_ALERT + 256) failure->alert = reason - REASON_ALERT;
+    failure->reason = reason(error);
+    if (failure->reason > REASON_ALERT && failure->reason < REASON_ALERT + 256)
+        failure->alert = failure->reason - REASON_ALERT;
     failure->verification = (int)waybill_SSL_get_verify_result(connection->ssl);
     failure->lacked_certificate = connection->lacked_certificate;
     const char *words = error == 0 ? NULL : waybill_ERR_reason_error_string(error);
     if (failure->verification != 0)
         words = waybill_X509_verify_cert_error_string(failure->verification);
     if (connection->is_out_of_memory) words = "out of memory";
+    if (connection->is_flooded) words = "the peer reads none of the answers that it asks for";
     // These texts are constants of the library, which is never closed.
     failure->words = words == NULL ? "unknown" : words;
     connection->has_failed = 1;

@@ -21,7 +21,7 @@ typedef struct {
     size_t input_count;
     // What is being sent, and what has come since.
     waybill_bytes sending, waiting;
-    int is_out_of_memory;
+    int is_out_of_memory, is_flooded;
     int lacked_certificate;
     // The first failure, which all calls after it repeat.
     int has_failed;

@@ -217,7 +217,8 @@ static int each_certificate(const uint8_t *bytes, size_t count,
         const unsigned char *next = bytes;
         X509 *certificate = waybill_d2i_X509(NULL, &next, (long)count);
         if (certificate == NULL) return 0;
-        found = take(context, certificate, 0) ? 1 : -1;
+        // Nothing may follow: it would be left out without a word.
+        found = next == bytes + count && take(context, certificate, 0) ? 1 : -1;
         waybill_X509_free(certificate);
         return found;
     }
@@ -230,8 +231,10 @@ static int each_certificate(const uint8_t *bytes, size_t count,
         waybill_X509_free(certificate);
     }
     waybill_BIO_free(source);
-    // The end of the file counts as an error with OpenSSL.
-    if (found > 0) waybill_ERR_clear_error();
+    if (found <= 0) return found;
+    // The end of the file counts as an error with OpenSSL; any other is of a certificate that cannot be read.
+    if (reason(waybill_ERR_peek_last_error()) != REASON_NO_START_LINE) return -1;
+    waybill_ERR_clear_error();
     return found;
 }
 

@@ -50,7 +50,6 @@ typedef int password_callback(char *, int, int, void *);
     F(long, SSL_ctrl, (SSL *, int, long, void *)) \
     F(int, SSL_set_ex_data, (SSL *, int, void *)) \
     F(void *, SSL_get_ex_data, (const SSL *, int)) \
-    F(int, SSL_get_ex_data_X509_STORE_CTX_idx, (void)) \
     F(void, SSL_set_bio, (SSL *, BIO *, BIO *)) \
     F(void, SSL_set_connect_state, (SSL *)) \
     F(void, SSL_set_accept_state, (SSL *)) \
@@ -96,7 +95,6 @@ typedef int password_callback(char *, int, int, void *);
     F(int, X509_STORE_add_cert, (X509_STORE *, X509 *)) \
     F(int, X509_STORE_set_flags, (X509_STORE *, unsigned long)) \
     F(int, X509_STORE_set_default_paths, (X509_STORE *)) \
-    F(void *, X509_STORE_CTX_get_ex_data, (const X509_STORE_CTX *, int)) \
     F(STACK *, X509_STORE_CTX_get0_chain, (const X509_STORE_CTX *)) \
     F(X509 *, X509_STORE_CTX_get0_cert, (const X509_STORE_CTX *)) \
     F(void, X509_STORE_CTX_set_error, (X509_STORE_CTX *, int)) \
@@ -111,6 +109,7 @@ typedef int password_callback(char *, int, int, void *);
     F(const EVP_MD *, EVP_sha256, (void)) \
     F(int, EVP_Digest, (const void *, size_t, unsigned char *, unsigned int *, const EVP_MD *, void *)) \
     F(unsigned long, ERR_peek_error, (void)) \
+    F(unsigned long, ERR_peek_last_error, (void)) \
     F(const char *, ERR_reason_error_string, (unsigned long)) \
     F(void, ERR_clear_error, (void))
 
@@ -145,9 +144,14 @@ enum {
     BIO_RWS_AND_RETRY = 0x0F,
     BIO_RETRY = 0x08,
     BIO_FLUSH = 11,
+    // Of PEM: there is no further one.
+    REASON_NO_START_LINE = 108,
     // An alert that the peer sent is its number and this.
     REASON_ALERT = 1000,
 };
+
+// 3 keeps the reason in 23 bits, 1.1.1 in 12; all that are asked for are below 4096.
+static inline int reason(unsigned long error) { return (int)(error & 0xFFF); }
 
 #define F(result, name, arguments) extern result(*waybill_##name) arguments;
 WAYBILL_OPENSSL_FUNCTIONS(F)

@@ -1,8 +1,8 @@
 /// An ordered, lossless stream of bytes to one peer: the boundary below which platforms differ.
 ///
 /// TCP on Linux, Network.framework on Apple platforms, a pair in memory and a script in tests all
-/// look like this. All methods may be called from any thread; ``read(into:)`` only from within
-/// ``ByteStreamReceiver/streamIsReadable()``.
+/// look like this. All methods may be called from any thread, ``read(into:)`` by one at a time: from within
+/// ``ByteStreamReceiver/streamIsReadable()``, or to hear what the peer said before a write failed.
 package protocol ByteStream: AnyObject, Sendable {
     /// Begins to tell the receiver what happens. To be called once.
     ///

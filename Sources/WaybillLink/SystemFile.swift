@@ -13,7 +13,8 @@ enum SystemFile {
 
     /// All that is in a file; nil when it cannot be read or is larger than the limit.
     static func contents(of path: String) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        // A pipe that nobody writes to would keep its reader waiting.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         var contents: [UInt8] = []

@@ -36,6 +36,13 @@
             Array(try Data(contentsOf: URL(fileURLWithPath: path(name))))
         }
 
+        /// A pipe that nobody writes to.
+        static func pipe() throws -> String {
+            let name = path("pipe-\(UUID().uuidString)")
+            guard mkfifo(name, 0o600) == 0 else { throw POSIXError(.EIO) }
+            return name
+        }
+
         /// The hash of the key of `server`.
         static func pin() throws -> [UInt8] {
             let digits = Array(String(decoding: try bytes("server.pin"), as: UTF8.self))

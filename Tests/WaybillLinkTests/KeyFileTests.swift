@@ -149,6 +149,27 @@ import WaybillLink
         #expect(throws: fault) { try PrivateKeyFields(file: der) }
     }
 
+    @Test("A key within a key within a key is none, however deep")
+    func nested() {
+        let integer: [UInt8] = [2, 1, 0]
+        let algorithm: [UInt8] = [
+            0x30, 0x0D, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0,
+        ]
+        // From the innermost to the outermost, back to front: so that each costs its own bytes only.
+        var reversed: [UInt8] = []
+        func wrap(_ tag: UInt8, _ before: [UInt8]) {
+            reversed += before.reversed()
+            let length = UInt32(reversed.count)
+            reversed += (0..<4).map { UInt8(length >> (8 * $0) & 0xFF) } + [0x84, tag]
+        }
+        for _ in 0..<30_000 {
+            wrap(0x04, [])
+            wrap(0x30, integer + algorithm)
+        }
+        let file = Array(reversed.reversed())
+        #expect(throws: PrivateKeyFields.Fault.unreadable) { try PrivateKeyFields(file: file) }
+    }
+
     @Test("An encrypted key says how it is encrypted (RFC 8018, A.4 and B.2.5)")
     func encrypted() throws {
         let fields = try #require(EncryptedKeyFields(file: KeyFiles.keyEncrypted))

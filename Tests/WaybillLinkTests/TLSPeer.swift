@@ -12,20 +12,25 @@
         private let context: TLSContext?
         /// Whether what is below TLS stays open when the peer ends it.
         private let staysOpen: Bool
+        /// Whether what happens is told to a client that has stopped reading, as a socket tells of its end.
+        private let tellsAlways: Bool
 
         /// - Parameters:
         ///   - name: The certificate that is shown.
         ///   - capacity: How many bytes each direction of the pair holds.
         ///   - staysOpen: Whether what is below TLS stays open when the peer ends it.
+        ///   - tellsAlways: Whether what happens is told to a client that has stopped reading.
         ///   - change: Changes what else is set.
         init(
             _ name: String = "server",
             capacity: Int = 1 << 20,
             staysOpen: Bool = false,
+            tellsAlways: Bool = false,
             _ change: (inout TLSSettings) -> Void = { _ in }
         ) throws {
             pair = ByteStreamPair(capacity: capacity)
             self.staysOpen = staysOpen
+            self.tellsAlways = tellsAlways
             var settings = TLSSettings()
             settings.identity = .certificate(
                 .file(Certificates.path("\(name).pem")),
@@ -40,6 +45,7 @@
         init(silent: Void) {
             pair = ByteStreamPair()
             staysOpen = false
+            tellsAlways = false
             context = nil
         }
 
@@ -52,14 +58,14 @@
             timers: any TimerSource
         ) async throws(LinkError) -> any ByteStream {
             guard let context else { return pair.first }
-            let base = staysOpen ? OpenEndedStream(pair.second) : pair.second
+            let base = staysOpen ? AlteredStream(pair.second, endsBelow: false) : pair.second
             let stream = try TLSStream(over: base, context, host: "client")
             let driver = Driver(core: LineCore(echoes: true), stream: stream, timers: self.timers)
             self.stream.withLock { $0 = stream }
             self.driver.withLock { $0 = driver }
             stream.open()
             driver.start(heard.handler)
-            return pair.first
+            return tellsAlways ? AlteredStream(pair.first, holdsBack: false) : pair.first
         }
 
         /// Stops or resumes reading.
@@ -98,12 +104,16 @@
         }
     }
 
-    /// A stream that cannot be ended from this side.
-    private final class OpenEndedStream: ByteStream {
+    /// A stream that cannot be ended from this side, or goes on telling what happens.
+    private final class AlteredStream: ByteStream {
         private let base: any ByteStream
+        private let endsBelow: Bool
+        private let holdsBack: Bool
 
-        init(_ base: any ByteStream) {
+        init(_ base: any ByteStream, endsBelow: Bool = true, holdsBack: Bool = true) {
             self.base = base
+            self.endsBelow = endsBelow
+            self.holdsBack = holdsBack
         }
 
         func start(_ receiver: any ByteStreamReceiver) { base.start(receiver) }
@@ -114,9 +124,9 @@
             try base.read(into: space)
         }
         func scheduleFlush() -> Bool { base.scheduleFlush() }
-        func setReading(_ isReading: Bool) { base.setReading(isReading) }
+        func setReading(_ isReading: Bool) { if holdsBack { base.setReading(isReading) } }
         func readAgain() { base.readAgain() }
-        func finishWriting() {}
-        func close() {}
+        func finishWriting() { if endsBelow { base.finishWriting() } }
+        func close() { if endsBelow { base.close() } }
     }
 #endif

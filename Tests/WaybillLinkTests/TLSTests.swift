@@ -198,6 +198,10 @@
         @Test("What cannot be used to secure a connection is refused before anything is sent")
         func settings() async throws {
             let certificate = TLSSettings.Material.file(Certificates.path("client.pem"))
+            let ca = String(decoding: try Certificates.bytes("ca.pem"), as: UTF8.self)
+            let damaged = ca.replacing("\nMII", with: "\n!II")
+            let der = try Certificates.bytes("server.der")
+            let pipe = try Certificates.pipe()
             let changes: [(inout TLSSettings) -> Void] = [
                 { $0.authorities = [.file("/nowhere/ca.pem")] },
                 { $0.authorities = [.bytes(Array("no certificate".utf8))] },
@@ -222,6 +226,15 @@
                     $0.identity = .pkcs12(.file(Certificates.path("client.p12")), password: "wrong")
                 },
                 { $0.serverName = "" }, { $0.serverName = "a b" },
+                // To OpenSSL, each is a name that the server's certificate has: *.waybill.test.
+                { $0.serverName = ".test" }, { $0.serverName = ".waybill.test" },
+                { $0.serverName = "*.waybill.test" },
+                // One certificate of several, or what follows it, cannot be read.
+                { $0.authorities = [.bytes(Array((ca + damaged).utf8))] },
+                { $0.authorities = [.bytes(Array((ca + ca.dropLast(100)).utf8))] },
+                { $0.authorities = [.bytes(der + [0])] },
+                // A pipe without a writer, which is not waited for.
+                { $0.authorities = [.file(pipe)] },
             ]
             for change in changes {
                 let peer = try TLSPeer()
@@ -393,6 +406,43 @@
             peer.pair.first.setReading(true)
             #expect(client.heard.events == [.line("last"), .ended])
             #expect(client.heard.ends == [.endOfStream])
+        }
+
+        @Test("A connection that breaks is told to a reader that has stopped, too")
+        func brokenWhileHeldBack() async throws {
+            let peer = try TLSPeer(tellsAlways: true)
+            let client = try await peer.connect()
+            client.driver.setReading(false)
+            peer.pair.reset()
+            #expect(client.heard.ends == [.reset])
+        }
+
+        @Test("What the peer asks for is answered, though nothing is written")
+        func answersKeyUpdates() async throws {
+            let server = try RawTLSServer()
+            let client = try await server.connect()
+            let heard = server.receivedByteCount
+            // OpenSSL answers with what it has to say next: to the first when the second has come.
+            for _ in 0..<2 { server.updateKeys() }
+            #expect(server.receivedByteCount > heard)
+            #expect(client.heard.ends.isEmpty)
+        }
+
+        @Test("A peer that asks on and on and reads no answer is given up")
+        func floodOfKeyUpdates() async throws {
+            let server = try RawTLSServer()
+            let client = try await server.connect()
+            server.isReading = false
+            var count = 0
+            while client.heard.ends.isEmpty, count < 100_000 {
+                server.updateKeys()
+                count += 1
+            }
+            guard case .tls(.handshakeFailed(let words)) = client.heard.ends.first else {
+                Issue.record("\(client.heard.ends)")
+                return
+            }
+            #expect(words.contains("answers"))
         }
 
         @Test("A record that was changed on the way ends the connection")

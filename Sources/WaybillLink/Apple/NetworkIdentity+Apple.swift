@@ -31,10 +31,19 @@
                 throw invalid("\(certificate) is no certificate")
             }
             let secret = try read(key, password: password, certified: fields.publicKey)
-            guard let identity = SecIdentityCreate(nil, own, secret),
+            // Security joins whatever it is given.
+            guard isPair(secret, fields), let identity = SecIdentityCreate(nil, own, secret),
                 let result = with(Array(certificates.dropFirst()), identity)
             else { throw invalid("\(key) is not the key of \(certificate)") }
             return result
+        }
+
+        /// Whether the key belongs to the certificate: both have the same public key, in the same form.
+        private static func isPair(_ key: SecKey, _ certificate: CertificateFields) -> Bool {
+            guard let publicKey = SecKeyCopyPublicKey(key),
+                let bytes = SecKeyCopyExternalRepresentation(publicKey, nil)
+            else { return false }
+            return CoreFoundationValues.bytes(bytes).elementsEqual(certificate.publicKey)
         }
 
         private static func read(

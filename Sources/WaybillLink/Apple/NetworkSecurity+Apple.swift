@@ -24,15 +24,8 @@
                 }
                 authorities += found
             }
-            // An absolute name is asked for without its dot (RFC 6066, 3), an address without its zone.
-            var name = settings.serverName ?? host
-            if name.hasSuffix(".") { name.removeLast() }
-            let isAddress = name.contains(":") || IPv4Address(name) != nil
-            if isAddress, let zone = name.firstIndex(of: "%") { name = String(name[..<zone]) }
-            guard !name.isEmpty, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                throw .tls(.invalidSettings("\(name) is no name for a server"))
-            }
-            trust = ServerTrust(settings, authorities: authorities, name: name)
+            let name = try ServerName(settings.serverName ?? host)
+            trust = ServerTrust(settings, authorities: authorities, name: name.text)
             options = NWProtocolTLS.Options()
             let security = options.securityProtocolOptions
             sec_protocol_options_set_min_tls_protocol_version(
@@ -43,7 +36,9 @@
             // somebody who trusts other authorities, or anybody.
             sec_protocol_options_set_tls_resumption_enabled(security, false)
             // An address is not to be asked for (RFC 6066, 3).
-            if !isAddress { sec_protocol_options_set_tls_server_name(security, name) }
+            if !name.isAddress {
+                sec_protocol_options_set_tls_server_name(security, name.text)
+            }
             for name in settings.applicationProtocols {
                 sec_protocol_options_add_tls_application_protocol(security, name)
             }

@@ -47,7 +47,11 @@ package struct PrivateKeyFields: Equatable, Sendable {
         return block.bytes
     }
 
-    private static func key(in bytes: ArraySlice<UInt8>) throws(Fault) -> Key {
+    /// The key in any form; inside PKCS #8 it is bare, and holds no further one.
+    private static func key(
+        in bytes: ArraySlice<UInt8>,
+        isInner: Bool = false
+    ) throws(Fault) -> Key {
         var file = DERReader(bytes)
         guard let whole = file.next(.sequence), file.isAtEnd else { throw .unreadable }
         var fields = DERReader(whole.content)
@@ -57,7 +61,7 @@ package struct PrivateKeyFields: Equatable, Sendable {
             throw isEncrypted ? .encrypted : .unreadable
         }
         if let algorithm = fields.next(.sequence) {
-            guard let inner = fields.next(.octetString) else { throw .unreadable }
+            guard !isInner, let inner = fields.next(.octetString) else { throw .unreadable }
             return try key(in: inner.content, algorithm: algorithm.content)
         }
         if let number = fields.next(.octetString) {
@@ -77,7 +81,7 @@ package struct PrivateKeyFields: Equatable, Sendable {
             throw .unreadable
         }
         guard name == rsaEncryption || name == ellipticCurve else { throw .unknownAlgorithm }
-        let found = try key(in: inner)
+        let found = try key(in: inner, isInner: true)
         switch found {
         case .rsa where name == rsaEncryption: return found
         case .ellipticCurve where name == ellipticCurve: return found

@@ -1,12 +1,6 @@
 #if os(Linux)
     import CWaybillTLS
 
-    #if canImport(Glibc)
-        import Glibc
-    #elseif canImport(Musl)
-        import Musl
-    #endif
-
     /// OpenSSL's side of one connection: ciphertext in and out, and what is behind it.
     ///
     /// `@unchecked Sendable`, because: the stream that owns it calls it with its lock held, except for the bytes
@@ -39,26 +33,21 @@
         ///   - host: Whom a client asks for: a name, or an address.
         /// - Throws: `LinkError.tls` with `invalidSettings` for a name that cannot be one.
         init(_ context: TLSContext, host: String) throws(LinkError) {
-            // An absolute name is asked for without its dot (RFC 6066, 3), an address without its zone.
-            var name = host.hasSuffix(".") ? String(host.dropLast()) : host
-            let isAddress = Self.isAddress(name)
-            if isAddress, let zone = name.firstIndex(of: "%") { name = String(name[..<zone]) }
-            self.host = name
+            let name = try ServerName(host)
+            self.host = name.text
             showsIdentity = context.settings.identity != nil
-            guard !name.isEmpty, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
-                let pointer = waybill_tls_create(context.pointer, name, isAddress ? 1 : 0)
-            else { throw .tls(.invalidSettings("\(name) is no name for a server")) }
+            guard
+                let pointer = waybill_tls_create(
+                    context.pointer,
+                    name.text,
+                    name.isAddress ? 1 : 0
+                )
+            else { throw .tls(.invalidSettings("\(name.text) is no name for a server")) }
             self.pointer = pointer
         }
 
         deinit {
             waybill_tls_destroy(pointer)
-        }
-
-        private static func isAddress(_ host: String) -> Bool {
-            if host.contains(":") { return true }
-            var address = in_addr()
-            return inet_pton(AF_INET, host, &address) == 1
         }
 
         // MARK: Steps

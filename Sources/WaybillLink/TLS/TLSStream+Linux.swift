@@ -40,7 +40,7 @@
 
         /// Ciphertext that has been read and not decrypted.
         ///
-        /// Touched only by the calls of the stream below, which come one at a time.
+        /// Touched by the calls of the stream below and by whoever reads.
         private struct Input: Sendable {
             var bytes: [UInt8] = []
             var unread = 0..<0
@@ -202,9 +202,8 @@
         // MARK: ByteStreamReceiver
 
         package func streamIsReadable() {
-            let (isOpen, receiver) = state.withLock { state in
-                (state.opening != nil, state.isReading ? state.receiver : nil)
-            }
+            // Told also to a receiver that holds back: from below comes what cannot wait then, a broken connection.
+            let (isOpen, receiver) = state.withLock { ($0.opening != nil, $0.receiver) }
             guard isOpen else { return advance() }
             guard let receiver else { return }
             input.withLock { $0.allowance = Self.readsInTurn }
@@ -220,6 +219,8 @@
                 return state.hasLeftover && state.isReading && state.hasRead
             }
             if goesOn { base.readAgain() }
+            // What reading has made: answers that the peer asked for.
+            flush()
         }
 
         package func streamIsWritable() {
@@ -343,19 +344,22 @@
         }
 
         /// Notes what has broken the stream, and tells the peer what there is to tell: an alert.
+        ///
+        /// A writer that waits hears of it by the end.
         private func broken(by error: LinkError) -> LinkError {
             let first = state.withLock { state in
                 if state.failure == nil { state.failure = error }
                 return state.failure ?? error
             }
-            flush()
+            send()
             return first
         }
 
         package func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
-            let isOpen = state.withLock { $0.opening != nil }
+            guard let opening = state.withLock({ $0.opening }) else { return 0 }
+            try opening.get()
             var taken = 0
-            while taken < bytes.count, isOpen {
+            while taken < bytes.count {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[taken...])
                 let offered = try state.withLock { state throws(LinkError) in
                     try encrypt(rest, &state)
@@ -397,8 +401,23 @@
             }
         }
 
-        /// Hands over to the stream below what waits to leave; one caller at a time.
+        /// Hands over what waits to leave, and tells the writer above once all has left that it waits for.
+        ///
+        /// Never with the lock of the input held, under which no call leads upwards.
         private func flush() {
+            send()
+            let writer = state.withLock { state -> (any ByteStreamReceiver)? in
+                guard state.wantsToWrite, !state.isFlushing,
+                    state.connection.outbound().bytes.isEmpty
+                else { return nil }
+                state.wantsToWrite = false
+                return state.receiver
+            }
+            writer?.streamIsWritable()
+        }
+
+        /// Hands over to the stream below what waits to leave; one caller at a time.
+        private func send() {
             while true {
                 let outbound: TLSConnection.Outbound? = state.withLock { state in
                     guard !state.isFlushing, !state.isBlocked else { return nil }
@@ -424,14 +443,6 @@
                     }
                 }
             }
-            let writer = state.withLock { state -> (any ByteStreamReceiver)? in
-                guard state.wantsToWrite, !state.isFlushing,
-                    state.connection.outbound().bytes.isEmpty
-                else { return nil }
-                state.wantsToWrite = false
-                return state.receiver
-            }
-            writer?.streamIsWritable()
         }
 
         package func scheduleFlush() -> Bool { base.scheduleFlush() }

@@ -61,6 +61,9 @@ public var O_RDONLY: Int32 { 0 }
 public var O_CLOEXEC: Int32 { 0x100_0000 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var O_NONBLOCK: Int32 { 0x4 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public func open(_ path: UnsafePointer<CChar>, _ oflag: Int32) -> Int32 { -1 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)

@@ -147,6 +147,15 @@ public func SecIdentityCreate(
 }
 
 @available(macOS 10.12, iOS 10.0, tvOS 10.0, watchOS 3.0, visionOS 1.0, *)
+public func SecKeyCopyPublicKey(_ key: SecKey) -> SecKey? { nil }
+
+@available(macOS 10.12, iOS 10.0, tvOS 10.0, watchOS 3.0, visionOS 1.0, *)
+public func SecKeyCopyExternalRepresentation(
+    _ key: SecKey,
+    _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
+) -> CFData? { nil }
+
+@available(macOS 10.12, iOS 10.0, tvOS 10.0, watchOS 3.0, visionOS 1.0, *)
 public func SecKeyCreateWithData(
     _ keyData: CFData,
     _ attributes: CFDictionary,

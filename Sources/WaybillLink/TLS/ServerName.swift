@@ -1,0 +1,39 @@
+/// Whom a client asks for, and must find in the certificate: a name or an address.
+package struct ServerName: Hashable, Sendable {
+    /// The name without the dot of an absolute one (RFC 6066, 3), or the address without its zone.
+    package let text: String
+    /// Whether it is an address, which no server is asked for and no name in a certificate stands for.
+    package let isAddress: Bool
+
+    /// Reads the name of a host or its address.
+    ///
+    /// - Parameter host: As the endpoint has it, without brackets.
+    /// - Throws: `LinkError.tls` with `invalidSettings` for what cannot be one: above all for a name that the
+    ///   libraries would take for more than one host, as a dot or an asterisk in front makes it.
+    package init(_ host: String) throws(LinkError) {
+        if host.contains(":") || Self.isIPv4(host) {
+            text = host.firstIndex(of: "%").map { String(host[..<$0]) } ?? host
+            isAddress = true
+        } else {
+            text = host.hasSuffix(".") ? String(host.dropLast()) : host
+            isAddress = false
+        }
+        let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard labels.allSatisfy({ !$0.isEmpty }),
+            text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "*") })
+        else { throw .tls(.invalidSettings("\(text) is no name for a server")) }
+    }
+
+    /// Whether it is four decimal numbers (RFC 3986, 3.2.2); whatever else a resolver takes for an address is a
+    /// name, which no certificate has.
+    private static func isIPv4(_ host: String) -> Bool {
+        let parts = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return parts.count == 4
+            && parts.allSatisfy { part in
+                guard part.allSatisfy({ (0x30...0x39).contains($0) }),
+                    part.count == 1 || part.first != 0x30
+                else { return false }
+                return UInt8(String(decoding: part, as: UTF8.self)) != nil
+            }
+    }
+}
