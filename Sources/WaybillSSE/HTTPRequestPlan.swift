@@ -52,7 +52,8 @@ struct HTTPRequestPlan: Sendable {
 
     /// The request to make after a redirect.
     ///
-    /// - Throws: `rejected` without a place to go, `unsupported` for another scheme.
+    /// - Throws: `rejected` without a place to go, and for one where nothing is secure any longer; `unsupported` for
+    ///   another scheme.
     func redirected(by head: HTTPResponseHead) throws(WaybillError) -> HTTPRequestPlan {
         guard let location = head.headers.first("location") else {
             throw WaybillError(
@@ -63,6 +64,15 @@ struct HTTPRequestPlan: Sendable {
         }
         var plan = self
         plan.target = try target.redirected(to: location)
+        // Fields and bodies that were meant for one server would be anybody's to read, and the answer anybody's to
+        // make up.
+        guard plan.target.address.scheme.isSecure || !target.address.scheme.isSecure else {
+            throw WaybillError(
+                .rejected,
+                "the server redirects from https to http",
+                peerReason: "\(head.status)"
+            )
+        }
         plan.isForAnyHost = false
         if !plan.target.hasSameOrigin(as: target) {
             plan.headers = HTTPHeaders(

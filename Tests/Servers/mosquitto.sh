@@ -1,4 +1,7 @@
 # Mosquitto, the MQTT 3.1.1 and 5 peer, over TCP and WebSocket, with TLS and without. Sourced by `with`.
+#
+# Several processes: 2.0.11 leaves what OpenSSL found wrong with one connection for the next to fall over, above all
+# behind a WebSocket, so that each refused handshake could cut off an innocent client of the same process.
 # shellcheck shell=bash disable=SC2154
 
 mosquitto_install() {
@@ -6,41 +9,58 @@ mosquitto_install() {
     apt_install mosquitto
 }
 
-# A listener with TLS that shows a certificate: mosquitto_secure PORT NAME.
+# A listener with TLS that shows a certificate: mosquitto_secure PORT NAME [LINE ...]
 mosquitto_secure() {
-    printf 'listener %s 127.0.0.1\nallow_anonymous true\ncertfile %s.pem\nkeyfile %s.key\n' \
-        "$1" "$certificates/$2" "$certificates/$2"
+    printf '%s\n' "listener $1 127.0.0.1" 'allow_anonymous true' "certfile $certificates/$2.pem" \
+        "keyfile $certificates/$2.key" "${@:3}"
 }
 
-mosquitto_listeners_with_tls() {
-    local base=$1 name port
-    [ -n "$certificates" ] || return 0
-    mosquitto_secure $((base + 4)) server
-    mosquitto_secure $((base + 5)) server
-    # The certificate's common name is the user.
-    printf '%s\n' "cafile $certificates/ca.pem" 'require_certificate true' 'use_identity_as_username true'
-    mosquitto_secure $((base + 6)) server
-    printf '%s\n' 'protocol websockets' 'socket_domain ipv4'
-    mosquitto_secure $((base + 7)) server
-    printf '%s\n' 'protocol websockets' 'socket_domain ipv4' "cafile $certificates/ca.pem" 'require_certificate true'
-    port=$((base + 8))
-    for name in $bad_certificates; do
-        mosquitto_secure $port "$name"
-        port=$((port + 1))
-    done
+# One process with the listeners of standard input: mosquitto_run FOLDER NAME.
+mosquitto_run() {
+    {
+        printf '%s\n' 'per_listener_settings true' 'user root' 'log_dest stdout' 'set_tcp_nodelay true' \
+            'max_queued_messages 0' 'max_inflight_messages 1000'
+        cat
+    } > "$1/$2.conf"
+    (
+        export_weak_openssl "$1"
+        exec mosquitto -c "$1/$2.conf"
+    ) > "$1/$2.log" 2>&1 &
+    echo $! >> "$1/mosquitto.pid"
+}
+
+mosquitto_run_with_tls() {
+    local folder=$1 base=$2 name port websocket='protocol websockets' asks
+    # Without the socket domain it would listen on every interface.
+    websocket+=$'\nsocket_domain ipv4'
+    asks="cafile $certificates/ca.pem"$'\nrequire_certificate true'
+    # A process must have another listener, too.
+    {
+        echo "listener 0 $folder/wss.socket"
+        mosquitto_secure $((base + 6)) server "$websocket"
+    } | mosquitto_run "$folder" wss
+    {
+        echo "listener 0 $folder/mutual-wss.socket"
+        mosquitto_secure $((base + 7)) server "$websocket" "$asks"
+    } | mosquitto_run "$folder" mutual-wss
+    {
+        # The certificate's common name is the user.
+        mosquitto_secure $((base + 5)) server "$asks" 'use_identity_as_username true'
+        port=$((base + 8))
+        for name in $bad_certificates; do
+            mosquitto_secure $port "$name"
+            port=$((port + 1))
+        done
+    } | mosquitto_run "$folder" refusing
 }
 
 mosquitto_start() {
-    local folder=$1 base name port
+    local folder=$1 base main port ready
     mosquitto_passwd -b -c "$folder/passwd" alice secret
     for base in $(candidate_ports 15); do
-        cat > "$folder/mosquitto.conf" << CONF
-per_listener_settings true
-user root
-log_dest stdout
-set_tcp_nodelay true
-max_queued_messages 0
-max_inflight_messages 1000
+        rm -f "$folder/mosquitto.pid"
+        {
+            cat << CONF
 # open to all
 listener $base 127.0.0.1
 allow_anonymous true
@@ -53,19 +73,25 @@ listener $((base + 2)) 127.0.0.1
 allow_anonymous true
 max_qos 1
 max_topic_alias 5
-# over WebSocket, at any path; without the socket domain it would listen on every interface
+# over WebSocket, at any path
 listener $((base + 3)) 127.0.0.1
 protocol websockets
 socket_domain ipv4
 allow_anonymous true
-$(mosquitto_listeners_with_tls "$base")
 CONF
-        (
-            export_weak_openssl "$folder"
-            exec mosquitto -c "$folder/mosquitto.conf"
-        ) > "$folder/mosquitto.log" 2>&1 &
-        echo $! > "$folder/mosquitto.pid"
-        if answers_in 10 $! mqtt_round_trip "$base" && answers_in 10 $! upgrade_round_trip $((base + 3)) / 101; then
+            [ -z "$certificates" ] || mosquitto_secure $((base + 4)) server
+        } | mosquitto_run "$folder" mosquitto
+        main=$(head -n 1 "$folder/mosquitto.pid")
+        [ -z "$certificates" ] || mosquitto_run_with_tls "$folder" "$base"
+        ready=1
+        answers_in 10 "$main" mqtt_round_trip "$base" &&
+            answers_in 10 "$main" upgrade_round_trip $((base + 3)) / 101 || ready=0
+        if [ -n "$certificates" ]; then
+            for port in $((base + 6)) $((base + 7)) $((base + 14)); do
+                answers_in 10 "$main" accepts "$port" || ready=0
+            done
+        fi
+        if [ $ready = 1 ]; then
             {
                 echo "export WAYBILL_MOSQUITTO_PORT=$base"
                 echo "export WAYBILL_MOSQUITTO_AUTH_PORT=$((base + 1))"

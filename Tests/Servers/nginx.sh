@@ -19,7 +19,7 @@
 # With TLS the same, at three listeners: one that shows the certificate whose name begins the name asked for
 # (expired.waybill.test, ...; else that of `server`), one that wants a client's certificate, one of TLS 1.2 only.
 #
-#   /secured           302 from the plain to the first of them, /headers; /exposed back again
+#   /secured           302 from the plain to the first of them, /headers; /exposed back, which is refused
 # shellcheck shell=bash disable=SC2154
 
 nginx_module() {

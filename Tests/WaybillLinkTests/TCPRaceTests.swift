@@ -41,13 +41,6 @@
             }
         }
 
-        /// A port where nobody listens.
-        private static func closedPort() throws -> UInt16 {
-            let listener = try TCPListener { $0.close() }
-            listener.close()
-            return listener.port
-        }
-
         @Test("A dead first address costs 250 ms: then the second is tried, and wins")
         func deadFirst() async throws {
             let dead = try SilentListener()
@@ -78,10 +71,12 @@
         func refusingFirst() async throws {
             let live = LiveListener()
             let listener = try live.listen()
-            let port = try Self.closedPort()
+            let closed = try SilentListener(backlog: nil)
+            defer { closed.close() }
             // Where the system has no IPv6 that fails at once, too.
             for first in [
-                SocketAddress.ipv6Loopback(port: port), .ipv4(Self.localhost, port: port),
+                SocketAddress.ipv6Loopback(port: closed.port),
+                .ipv4(Self.localhost, port: closed.port),
             ] {
                 let timers = ManualTimers()
                 let dialer = Self.dialer(first, .ipv4(Self.localhost, port: listener.port))
@@ -94,9 +89,10 @@
 
         @Test("All refuse: refused, without waiting")
         func allRefuse() async throws {
-            let port = try Self.closedPort()
+            let closed = try SilentListener(backlog: nil)
+            defer { closed.close() }
             let timers = ManualTimers()
-            let address = SocketAddress.ipv4(Self.localhost, port: port)
+            let address = SocketAddress.ipv4(Self.localhost, port: closed.port)
             let dialer = Self.dialer(address, address, address)
             #expect(await Self.dial(dialer, timers).value == .refused)
             #expect(timers.count == 0)
@@ -157,10 +153,11 @@
             // In a process of its own, where no other test has connections open.
             await #expect(processExitsWith: .success) {
                 let dead = try SilentListener()
-                let refusing = try Self.closedPort()
+                let refusing = try SilentListener(backlog: nil)
+                defer { refusing.close() }
                 // Held, so that the loop lives all the time.
                 let listener = try TCPListener { $0.close() }
-                let addresses = [dead.port, refusing, dead.port, listener.port].map {
+                let addresses = [dead.port, refusing.port, dead.port, listener.port].map {
                     SocketAddress.ipv4(Self.localhost, port: $0)
                 }
                 let before = openSockets()

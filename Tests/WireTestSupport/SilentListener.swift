@@ -13,8 +13,8 @@
         private let fillers: [Int32]
 
         /// Listens on 127.0.0.1. With no backlog the kernel's queue is filled at once, so that further
-        /// connections are neither accepted nor refused.
-        package init(backlog: Int32 = 0) throws {
+        /// connections are neither accepted nor refused; with nil the port is taken and refuses.
+        package init(backlog: Int32? = 0) throws {
             let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
@@ -25,7 +25,8 @@
                     guard bind(listener, $0, size) == 0 else {
                         throw Failure(call: "bind", number: errno)
                     }
-                    guard listen(listener, backlog) == 0, getsockname(listener, $0, &size) == 0
+                    guard backlog.map({ listen(listener, $0) == 0 }) ?? true,
+                        getsockname(listener, $0, &size) == 0
                     else {
                         throw Failure(call: "listen", number: errno)
                     }

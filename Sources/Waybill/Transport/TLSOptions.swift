@@ -59,3 +59,23 @@ public struct TLSOptions: Sendable {
     /// The defaults.
     public init() {}
 }
+
+extension TLSOptions.Material: CustomStringConvertible {
+    /// Where it is, never what.
+    public var description: String {
+        switch self {
+        case .file(let path): path
+        case .bytes(let bytes): "\(bytes.count) bytes"
+        }
+    }
+}
+
+extension TLSOptions.Identity: CustomStringConvertible {
+    /// Where it comes from, never the password.
+    public var description: String {
+        switch self {
+        case .certificate(let certificate, let key, _): "\(certificate) with the key \(key)"
+        case .pkcs12(let file, _): "\(file)"
+        }
+    }
+}

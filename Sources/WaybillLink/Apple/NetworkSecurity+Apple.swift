@@ -35,6 +35,7 @@
             // A session that is resumed is one whose peer is not looked at again: and it may have been begun by
             // somebody who trusts other authorities, or anybody.
             sec_protocol_options_set_tls_resumption_enabled(security, false)
+            sec_protocol_options_set_tls_renegotiation_enabled(security, false)
             // An address is not to be asked for (RFC 6066, 3).
             if !name.isAddress {
                 sec_protocol_options_set_tls_server_name(security, name.text)

@@ -67,6 +67,12 @@ public func sec_protocol_options_set_tls_resumption_enabled(
 ) {}
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
+public func sec_protocol_options_set_tls_renegotiation_enabled(
+    _ options: sec_protocol_options_t,
+    _ renegotiation_enabled: Bool
+) {}
+
+@available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
 public func sec_protocol_options_set_local_identity(
     _ options: sec_protocol_options_t,
     _ identity: sec_identity_t
