@@ -5,15 +5,32 @@ import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// One enum, three protocols: a chat over real MQTT frames, over real STOMP frames through a WebSocket, and
 /// over server-sent events with POST, against a broker inside this process; or against a real one with `--url`.
 @main
 struct Quickstart {
-    static func main() async throws {
+    static func main() async {
         guard let options = Options(CommandLine.arguments.dropFirst()) else {
             print(Options.usage)
             return
         }
+        do {
+            try await run(options)
+        } catch {
+            print("Quickstart: \(error)")
+            exit(1)
+        }
+    }
+
+    private static func run(_ options: Options) async throws {
         if let url = options.url {
             try await chat(over: url, options)
         } else {
@@ -81,12 +98,14 @@ struct Quickstart {
         switch options.wire {
         case .mqtt:
             var configuration = MQTTConfiguration(version: options.version)
+            configuration.tls.authorities = options.authorities
             configuration.wireLogger = logger
             let mqtt = try MQTTTransport(url: url, configuration: configuration)
             provider = options.withToken(Provider(transport: mqtt), of: name)
             transport = mqtt
         case .stomp:
             var configuration = STOMPConfiguration()
+            configuration.tls.authorities = options.authorities
             configuration.wireLogger = logger
             configuration.host = options.host
             configuration.login = options.login
@@ -97,6 +116,7 @@ struct Quickstart {
             transport = stomp
         case .eventStream:
             var configuration = SSEConfiguration()
+            configuration.tls.authorities = options.authorities
             configuration.wireLogger = logger
             configuration.userName = options.login
             configuration.password = options.passcode
@@ -143,6 +163,8 @@ private struct Options {
                Quickstart --url stomp://HOST:PORT | ws://HOST:PORT/PATH
                           [--host VIRTUAL-HOST] [--login LOGIN --passcode PASSCODE]
                Quickstart --url http://HOST:PORT/PATH [--token TOKEN | --login LOGIN --passcode PASSCODE]
+
+        mqtts, wss, stomps and https go over TLS; --ca FILE names who has signed the server's certificate.
         """
 
     /// What is spoken.
@@ -161,6 +183,8 @@ private struct Options {
     var host: String?
     var login: String?
     var passcode: String?
+    /// Who may sign the server's certificate; none for those that the system trusts.
+    var authorities: [TLSOptions.Material] = []
 
     init?(_ arguments: ArraySlice<String>) {
         var rest = arguments
@@ -178,6 +202,7 @@ private struct Options {
             case "--host": host = value
             case "--login": login = value
             case "--passcode": passcode = value
+            case "--ca": authorities = [.file(value)]
             default: return nil
             }
         }
