@@ -13,6 +13,10 @@ struct HTTPRequestPlan: Sendable {
 
     /// What does not follow a redirect to another origin.
     private static let credentials = ["authorization", "cookie", "proxy-authorization"]
+    /// What goes with a body that goes (Fetch Standard, "request-body-header name").
+    private static let describingBody = [
+        "content-encoding", "content-language", "content-location", "content-type",
+    ]
     /// What this side writes itself.
     private static let reserved = [
         "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect",
@@ -32,6 +36,10 @@ struct HTTPRequestPlan: Sendable {
     static func check(_ request: Request, _ method: String) throws(WaybillError) {
         guard HTTPSyntax.isToken(method) else {
             throw WaybillError(.invalidEntry, "the method is not a token").about(request)
+        }
+        // Behind its answer nothing is HTTP any more (RFC 9110, 9.3.6).
+        guard method != "CONNECT" else {
+            throw WaybillError(.unsupported, "CONNECT makes a tunnel, not a request").about(request)
         }
         do { try check(request.headers) } catch { throw error.about(request) }
     }
@@ -89,7 +97,9 @@ struct HTTPRequestPlan: Sendable {
             plan.method = "GET"
             plan.body = Payload()
             plan.headers = HTTPHeaders(
-                plan.headers.filter { !HTTPSyntax.areSameName($0.name, "content-type") }
+                plan.headers.filter { field in
+                    !Self.describingBody.contains { HTTPSyntax.areSameName($0, field.name) }
+                }
             )
         }
         return plan

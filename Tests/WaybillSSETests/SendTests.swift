@@ -67,6 +67,12 @@ struct SendTests {
         }
         #expect(loss?.code == .connectionLost)
         await half.shutdown()
+        options.method = "CONNECT"
+        let tunnel = StreamEntry.command(.send(options), topic: "t")
+        let unsupported = await #expect(throws: WaybillError.self) {
+            try await provider.request(tunnel)
+        }
+        #expect(unsupported?.code == .unsupported)
         options.method = "P T"
         let bad = StreamEntry.command(.send(options), topic: "t")
         let refused = await #expect(throws: WaybillError.self) { try await provider.request(bad) }

@@ -1,0 +1,56 @@
+/// A date in one of HTTP's three forms (RFC 9110, 5.6.7).
+package struct HTTPDate: Hashable, Sendable {
+    /// Seconds since the beginning of 1970, without leap seconds.
+    package let seconds: Int
+
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    /// Reads a field value, nil for what is no date; the name of the day is not looked at.
+    ///
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`, and the old `Sunday, 06-Nov-94 08:49:37 GMT` and
+    /// `Sun Nov  6 08:49:37 1994`. Two digits of a year are of the century that is at most 50 years ahead.
+    ///
+    /// - Parameters:
+    ///   - text: The field value.
+    ///   - currentYear: This year, for two digits.
+    package init?(_ text: String, currentYear: Int = 2_000) {
+        let parts = text.split { $0 == " " || $0 == "-" || $0 == "," }.dropFirst().map(String.init)
+        guard parts.count == 4 || parts.count == 5 else { return nil }
+        let isAscTime = parts.count == 4 && Self.months.contains(parts[0])
+        let (day, month, year, time) =
+            isAscTime
+            ? (parts[1], parts[0], parts[3], parts[2]) : (parts[0], parts[1], parts[2], parts[3])
+        guard isAscTime || (parts.count == 5 && parts[4] == "GMT"),
+            let dayNumber = HTTPSyntax.number(day),
+            let monthIndex = Self.months.firstIndex(of: month),
+            let writtenYear = HTTPSyntax.number(year), year.utf8.count == 4 || year.utf8.count == 2,
+            let secondsOfDay = Self.secondsOfDay(time)
+        else { return nil }
+        let fullYear =
+            year.utf8.count == 4 ? writtenYear : Self.full(writtenYear, near: currentYear)
+        let isLeap = fullYear % 4 == 0 && (fullYear % 100 != 0 || fullYear % 400 == 0)
+        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        guard (1...lengths[monthIndex]).contains(dayNumber), fullYear >= 1 else { return nil }
+        let before = fullYear - 1
+        let leapDays = before / 4 - before / 100 + before / 400
+        let days =
+            before * 365 + leapDays + lengths[..<monthIndex].reduce(0, +) + dayNumber - 1 - 719_162
+        seconds = days * 86_400 + secondsOfDay
+    }
+
+    private static func secondsOfDay(_ text: String) -> Int? {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts.allSatisfy({ $0.utf8.count == 2 }),
+            let hour = HTTPSyntax.number(parts[0]), let minute = HTTPSyntax.number(parts[1]),
+            let second = HTTPSyntax.number(parts[2]), hour < 24, minute < 60, second <= 60
+        else { return nil }
+        return hour * 3_600 + minute * 60 + second
+    }
+
+    private static func full(_ digits: Int, near year: Int) -> Int {
+        let candidate = year / 100 * 100 + digits
+        return candidate > year + 50 ? candidate - 100 : candidate
+    }
+}
