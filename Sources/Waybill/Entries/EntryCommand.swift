@@ -84,22 +84,6 @@ extension EntryCommand {
         )
     }
 
-    /// The command's name, for logs and errors.
-    public var name: String {
-        switch self {
-        case .connect: "connect"
-        case .send: "send"
-        case .subscribe: "subscribe"
-        case .unsubscribe: "unsubscribe"
-        case .ack: "ack"
-        case .nack: "nack"
-        case .begin: "begin"
-        case .commit: "commit"
-        case .abort: "abort"
-        case .disconnect: "disconnect"
-        }
-    }
-
     /// Whether the command means nothing without a topic.
     var needsTopic: Bool {
         switch self {

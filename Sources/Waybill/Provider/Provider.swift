@@ -219,7 +219,9 @@ public struct Provider<Entry: EntryType>: Sendable {
         var context = original.context()
         while true {
             do {
-                return try await body(try await chain.execute(original, context: context))
+                let result = try await body(try await chain.execute(original, context: context))
+                context.memory.noteSuccess()
+                return result
             } catch var error as WaybillError {
                 error.attempt = context.attempt
                 error.topic = error.topic ?? original.topic
