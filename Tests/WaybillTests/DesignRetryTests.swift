@@ -44,7 +44,9 @@ import WaybillTesting
     ]
 
     private func perform(_ provider: Provider<PlainEntry>, _ entry: PlainEntry) async throws {
-        if case .subscribe = entry.command { _ = try await provider.messages(entry) } else {
+        if case .subscribe = entry.command {
+            _ = try await provider.messages(entry)
+        } else {
             try await provider.request(entry)
         }
     }
@@ -68,7 +70,9 @@ import WaybillTesting
             Marking(name: "b", log: log, decision: .retry(count: 1, delay: .zero)),
             Marking(name: "c", log: log, decision: .doNotRetry)
         ).request(.send)
-        #expect(log.all.filter { $0.hasPrefix("retry") } == ["a", "b"].map { "retry? \($0)1 unmarked" })
+        #expect(
+            log.all.filter { $0.hasPrefix("retry") } == ["a", "b"].map { "retry? \($0)1 unmarked" }
+        )
     }
 
     @Test("A retry starts from the entry's original request and runs the whole chain again")
@@ -81,7 +85,10 @@ import WaybillTesting
         )
         _ = try await provider.messages(.subscribe)
         #expect(mock.requests.map { $0.headers["marks"] } == ["ab", "ab", "ab"])
-        #expect(log.all.filter { $0.hasPrefix("out") } == (1...3).flatMap { ["out a\($0)", "out b\($0)"] })
+        #expect(
+            log.all.filter { $0.hasPrefix("out") }
+                == (1...3).flatMap { ["out a\($0)", "out b\($0)"] }
+        )
     }
 
     @Test("The retry count is enforced for every command", arguments: every.indices)

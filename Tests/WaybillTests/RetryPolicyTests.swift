@@ -77,7 +77,9 @@ import WaybillTesting
 
     @Test("Delays: constant, doubled up to a cap, with full jitter from injected dice")
     func delays() {
-        func all(_ delay: RetryDelay) -> [Duration] { (1...8).map { delay.duration(beforeRetry: $0) } }
+        func all(_ delay: RetryDelay) -> [Duration] {
+            (1...8).map { delay.duration(beforeRetry: $0) }
+        }
         let seconds = [1, 2, 4, 8, 16, 32, 60, 60].map { Duration.seconds($0) }
         #expect(all(.constant(.seconds(3))) == Array(repeating: .seconds(3), count: 8))
         #expect(all(.none) == Array(repeating: .zero, count: 8))
@@ -92,7 +94,11 @@ import WaybillTesting
 
     @Test("Delays never overflow, whatever is asked for")
     func extremeDelays() {
-        let far = RetryDelay.exponential(from: .seconds(1), upTo: .seconds(Int64.max), isJittered: false)
+        let far = RetryDelay.exponential(
+            from: .seconds(1),
+            upTo: .seconds(Int64.max),
+            isJittered: false
+        )
         for retry in [0, -5, 1, 62, 63, 64, 1_000, Int.max] {
             #expect(far.duration(beforeRetry: retry) >= .seconds(1))
         }

@@ -97,7 +97,9 @@ import WaybillTesting
         #expect(mock.tokens == tokens)
     }
 
-    @Test("A late refusal after the refresh has failed shares that failure; a later request may try")
+    @Test(
+        "A late refusal after the refresh has failed shares that failure; a later request may try"
+    )
     func lateRefusalOfTheIrreplaceable() async throws {
         let mock = MockTransport(clock: clock).expect(
             .send,

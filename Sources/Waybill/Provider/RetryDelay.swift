@@ -27,6 +27,7 @@ public struct RetryDelay: Sendable {
     ///   - cap: The longest delay at all.
     ///   - isJittered: Whether dice are thrown; otherwise each delay is the longest.
     ///   - random: The dice.
+    /// - Returns: The delay.
     public static func exponential(
         from first: Duration = .seconds(1),
         upTo cap: Duration = .seconds(60),

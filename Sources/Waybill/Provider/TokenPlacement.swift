@@ -38,6 +38,7 @@ public struct TokenPlacement: Sendable {
     ///   - name: The name of the header.
     ///   - commands: The commands whose requests need it.
     ///   - format: Makes the value from the token.
+    /// - Returns: The placement.
     public static func header(
         _ name: String,
         on commands: Set<EntryCommand.Kind>,
@@ -49,6 +50,7 @@ public struct TokenPlacement: Sendable {
     /// As the password of `connect`.
     ///
     /// - Parameter userName: The user's name; nil leaves what the entry says.
+    /// - Returns: The placement.
     public static func password(userName: String? = nil) -> TokenPlacement {
         .connectOptions { token, options in
             options.password = token
@@ -59,6 +61,7 @@ public struct TokenPlacement: Sendable {
     /// As the user's name of `connect`, as some services want it.
     ///
     /// - Parameter password: The password; nil leaves what the entry says.
+    /// - Returns: The placement.
     public static func userName(password: String? = nil) -> TokenPlacement {
         .connectOptions { token, options in
             options.userName = token
@@ -69,6 +72,7 @@ public struct TokenPlacement: Sendable {
     /// Anywhere in the options of `connect`.
     ///
     /// - Parameter body: Puts the token into the options.
+    /// - Returns: The placement.
     public static func connectOptions(
         _ body: @escaping @Sendable (_ token: String, _ options: inout ConnectOptions) -> Void
     ) -> TokenPlacement {

@@ -16,6 +16,7 @@ public protocol TokenSource: Sendable {
     /// A new token in the place of one that the server has refused.
     ///
     /// - Parameter refused: The one that was refused.
+    /// - Returns: The new one.
     /// - Throws: Anything. The requests that wait fail with `unauthorized` and this as `underlying`.
     func refresh(_ refused: String) async throws -> String
 }
