@@ -83,6 +83,39 @@ import WaybillTesting
         #expect(mock.tokens == [1, 1, 1, 2].map { "Bearer token \($0)" })
     }
 
+    @Test(
+        "The interceptor behind sees the token, at a retry the new one alone; the entry stays as it was"
+    )
+    func seenBehind() async throws {
+        struct Seeing: Interceptor {
+            let log: Log
+
+            func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+                await Task.yield()
+                log.append(request.headers.all("Authorization").joined(separator: "+"))
+                return request
+            }
+
+            func retry(
+                _ request: Request,
+                after error: WaybillError,
+                context: InterceptorContext
+            ) async -> RetryDecision {
+                log.append("original \(request.headers)")
+                return .noOpinion
+            }
+        }
+        let log = Log()
+        let mock = MockTransport().expect(.send, .failure(expired))
+        let tokens = TokenInterceptor(source: NumberedTokens())
+        _ = await expectError(.unauthorized) {
+            try await Provider<PlainEntry>(transport: mock)
+                .intercepted(Seeing(log: log), tokens, Seeing(log: log)).request(.send)
+        }
+        let turn: (Int) -> [String] = { ["", "Bearer token \($0)", "original []"] }
+        #expect(log.all == turn(1) + turn(2))
+    }
+
     @Test("Two providers with one interceptor share the token and its refresh")
     func shared() async throws {
         let mock = MockTransport().expect(.send, .failure(expired), .success)

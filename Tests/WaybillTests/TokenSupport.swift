@@ -58,6 +58,28 @@ final class Gate: Sendable {
     }
 }
 
+/// Counts who comes by, on the way out and after a failure.
+///
+/// On the main actor, where nothing runs in between: whoever was counted and stands before the token's
+/// interceptor waits there by the time that another task can look.
+struct Counting: Interceptor {
+    let count: LockedBox<Int>
+
+    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        count.change { $0 += 1 }
+        return request
+    }
+
+    func retry(
+        _ request: Request,
+        after error: WaybillError,
+        context: InterceptorContext
+    ) async -> RetryDecision {
+        count.change { $0 += 1_000 }
+        return .noOpinion
+    }
+}
+
 extension MockTransport {
     /// The tokens that requests have carried, in order; a dash for none.
     var tokens: [String] {

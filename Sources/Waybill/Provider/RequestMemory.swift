@@ -12,6 +12,31 @@ final class RequestMemory: Sendable {
     }
 
     private let state = Locked(State())
+    private let disconnects: DisconnectSignal
+    private let disconnectCount: Int
+
+    /// - Parameter disconnects: Who tells that somebody disconnects.
+    init(_ disconnects: DisconnectSignal) {
+        self.disconnects = disconnects
+        disconnectCount = disconnects.count
+    }
+
+    /// Whether somebody has disconnected since the request was made.
+    var isDisconnected: Bool { disconnects.count != disconnectCount }
+
+    /// Has a wait ended when somebody disconnects.
+    ///
+    /// - Parameters:
+    ///   - end: Ends the wait; called perhaps before it, but not if it is disconnected already.
+    ///   - wait: The wait.
+    func endingAtDisconnect(
+        _ end: @escaping @Sendable () -> Void,
+        _ wait: () async -> Void
+    ) async {
+        let handler = disconnects.add(since: disconnectCount, end)
+        await wait()
+        disconnects.remove(handler)
+    }
 
     /// The token that an interceptor has put on the request.
     func tokenUse(by owner: TokenInterceptor) -> TokenUse? {

@@ -73,23 +73,35 @@ final class TokenFlight: Sendable {
     }
 
     /// Waits for the result, for a request that was let in.
+    /// - Parameter memory: The request's; should somebody disconnect, it waits no longer.
+    /// - Returns: The result.
     /// - Throws: `WaybillError`, or `CancellationError`.
-    func value() async throws -> TokenKeeper.Credential {
+    func value(for memory: RequestMemory) async throws -> TokenKeeper.Credential {
         let identifier = state.withLock { state in
             state.lastWaiter += 1
             return state.lastWaiter
         }
-        await Suspension.wait { continuation in
-            let mustWait = state.withLock { state in
-                guard state.result == nil, !Task.isCancelled else { return false }
-                state.waiters[identifier] = continuation
-                return true
-            }
-            if !mustWait { continuation.resume() }
-        } onCancel: {
+        let end: @Sendable () -> Void = { [self] in
             state.withLock { $0.waiters.removeValue(forKey: identifier) }?.resume()
         }
-        guard let result = leave() else { throw CancellationError() }
+        await memory.endingAtDisconnect(end) {
+            await Suspension.wait { continuation in
+                let mustWait = state.withLock { state in
+                    // Asked with the lock, so that `end` finds whoever waits all the same.
+                    let isOver = Task.isCancelled || memory.isDisconnected
+                    guard state.result == nil, !isOver else { return false }
+                    state.waiters[identifier] = continuation
+                    return true
+                }
+                if !mustWait { continuation.resume() }
+            } onCancel: {
+                end()
+            }
+        }
+        guard let result = leave() else {
+            guard memory.isDisconnected else { throw CancellationError() }
+            throw WaybillError(.notConnected, "disconnected while waiting for a token")
+        }
         return try result.get()
     }
 

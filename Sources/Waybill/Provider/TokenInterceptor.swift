@@ -111,11 +111,12 @@ public final class TokenInterceptor: Interceptor {
 
     /// Puts the token onto the request; waits for it where there is none or where it is being replaced.
     ///
-    /// - Throws: `unauthorized` when there is none to be had.
+    /// - Throws: `unauthorized` when there is none to be had, `notConnected` when somebody disconnects while it
+    ///   is waited for.
     public func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
         guard concerns(request) else { return request }
         do {
-            let (credential, failures) = try await keeper.credential()
+            let (credential, failures) = try await keeper.credential(for: context.memory)
             let use = TokenUse(
                 version: credential.version,
                 attempt: context.attempt,
@@ -146,7 +147,7 @@ public final class TokenInterceptor: Interceptor {
         }
         guard !use.isRepeated else { return stop(after: error, context) }
         do {
-            try await keeper.replace(use)
+            try await keeper.replace(use, for: context.memory)
         } catch var failure as WaybillError {
             failure.peerReason = error.peerReason
             return .doNotRetryWithError(failure.about(context))

@@ -57,8 +57,11 @@ final class TokenKeeper: Sendable {
     // MARK: For requests
 
     /// The token, and how many refreshes have failed so far; waits for one that is under way.
-    /// - Throws: `WaybillError` with the code `unauthorized`, or `CancellationError`.
-    func credential() async throws -> (Credential, failures: Int) {
+    ///
+    /// - Parameter memory: The request's.
+    /// - Returns: Both.
+    /// - Throws: `unauthorized`, `notConnected` when somebody disconnects, or `CancellationError`.
+    func credential(for memory: RequestMemory) async throws -> (Credential, failures: Int) {
         let present = state.withLock { state in
             Self.present(state).map { ($0, failures: state.failures) }
         }
@@ -67,7 +70,7 @@ final class TokenKeeper: Sendable {
         let (step, failures) = state.withLock { state in
             (Self.present(state).map(Step.take) ?? next(&state, now), state.failures)
         }
-        return (try await take(step), failures)
+        return (try await take(step, memory), failures)
     }
 
     /// The token, unless it is being replaced.
@@ -79,9 +82,11 @@ final class TokenKeeper: Sendable {
 
     /// Sees to it that there is another token than the one that a server has refused.
     ///
-    /// - Parameter use: What was refused.
-    /// - Throws: `WaybillError` with the code `unauthorized`, or `CancellationError`.
-    func replace(_ use: TokenUse) async throws {
+    /// - Parameters:
+    ///   - use: What was refused.
+    ///   - memory: The request's.
+    /// - Throws: `unauthorized`, `notConnected` when somebody disconnects, or `CancellationError`.
+    func replace(_ use: TokenUse, for memory: RequestMemory) async throws {
         let now = elapsed()
         let step = state.withLock { state in
             guard let credential = Self.present(state) else { return next(&state, now) }
@@ -93,7 +98,7 @@ final class TokenKeeper: Sendable {
             }
             return next(&state, now)
         }
-        _ = try await take(step)
+        _ = try await take(step, memory)
     }
 
     /// Discards the token; who waits for one fails.
@@ -128,14 +133,14 @@ final class TokenKeeper: Sendable {
         return .start(flight)
     }
 
-    private func take(_ step: Step) async throws -> Credential {
+    private func take(_ step: Step, _ memory: RequestMemory) async throws -> Credential {
         switch step {
         case .take(let credential): return credential
         case .fail(let error): throw error
-        case .wait(let flight): return try await flight.value()
+        case .wait(let flight): return try await flight.value(for: memory)
         case .start(let flight):
             start(flight)
-            return try await flight.value()
+            return try await flight.value(for: memory)
         }
     }
 
