@@ -48,7 +48,7 @@ import WaybillTesting
         }
     }
 
-    private static func transport(
+    fileprivate static func transport(
         _ service: LoopbackBroker.Service,
         _ broker: LoopbackBroker
     ) throws -> any Transport {
@@ -114,6 +114,82 @@ import WaybillTesting
         await transport.shutdown()
         await broker.stop()
         #expect(!log.all.contains { $0.contains("token-") }, "\(log.all)")
+    }
+}
+
+@Suite("Retries and disconnects over real frames", .timeLimit(.minutes(1))) struct RetryTests {
+    private static func entry(_ kind: EntryCommand.Kind) -> Plain {
+        switch kind {
+        case .connect: Plain(topic: nil, command: .connect)
+        case .subscribe: Plain(topic: "t", command: .subscribe)
+        default: Plain(topic: "t", command: .send(SendOptions(isIdempotent: true)))
+        }
+    }
+
+    private struct Plain: EntryType {
+        var topic: String?
+        var command: EntryCommand
+    }
+
+    @Test(
+        "A server that answers ERROR for ever sees so many attempts and no more",
+        arguments: [EntryCommand.Kind.connect, .send, .subscribe]
+    )
+    func errorForEver(kind: EntryCommand.Kind) async throws {
+        let log = LockedLines()
+        var configuration = LoopbackBroker.Configuration()
+        configuration.log = { log.append($0) }
+        let broker = LoopbackBroker(configuration: configuration)
+        try broker.start()
+        broker.faults.answersWithError = [.connect: 0, .send: .max, .subscribe: .max]
+        if kind == .connect { broker.faults.answersWithError = [.connect: .max] }
+        let transport = try STOMPTransport(url: broker.url(for: .stomp))
+        let provider = Provider<Plain>(transport: transport).intercepted(
+            RetryPolicy(attempts: 4, delay: .none, codes: [.rejected, .connectionLost])
+        )
+        let error = await #expect(throws: WaybillError.self) {
+            if kind == .subscribe {
+                _ = try await provider.messages(Self.entry(kind))
+            } else {
+                try await provider.request(Self.entry(kind))
+            }
+        }
+        #expect(error?.attempt == 4)
+        await transport.shutdown()
+        await broker.stop()
+        let frames = log.all.filter { $0.contains("← \(kind.rawValue.uppercased())") }
+        #expect(frames.count == 4, "\(log.all)")
+    }
+
+    @Test(
+        "disconnect() while a connect waits for its token: no connection follows",
+        arguments: [LoopbackBroker.Service.mqtt, .mqttOverWebSocket, .stomp, .stompOverWebSocket]
+    )
+    func disconnect(service: LoopbackBroker.Service) async throws {
+        let log = LockedLines()
+        var configuration = LoopbackBroker.Configuration()
+        configuration.log = { log.append($0) }
+        let broker = LoopbackBroker(configuration: configuration)
+        try broker.start()
+        let transport = try TokenTests.transport(service, broker)
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        let provider = Provider<Plain>(transport: transport).intercepted(
+            TokenInterceptor(.password(userName: "ada")) { _ in
+                begin.finish()
+                for await _ in AsyncStream<Never>.makeStream().stream {}
+                try Task.checkCancellation()
+                return "late"
+            }
+        )
+        let connecting = Task { try await provider.request(Self.entry(.connect)) }
+        for await _ in begun {}
+        // A transport without a connection may say that there is none.
+        _ = try? await provider.request(Plain(topic: nil, command: .disconnect))
+        let error = await #expect(throws: WaybillError.self) { try await connecting.value }
+        #expect(error?.code == .notConnected)
+        await transport.shutdown()
+        await broker.stop()
+        #expect(log.all.isEmpty, "\(log.all)")
     }
 }
 
