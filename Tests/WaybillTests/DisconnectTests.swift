@@ -111,6 +111,22 @@ import WaybillTesting
         #expect(mock.requests.count == 1)
     }
 
+    @Test("Two who disconnect at the same time do not stop each other")
+    @MainActor func twice() async throws {
+        let mock = MockTransport().expect(.disconnect)
+        let provider = Provider<PlainEntry>(transport: mock).intercepted(Pausing())
+        let tasks = (0..<2).map { _ in Task { try await provider.request(Self.disconnect) } }
+        for task in tasks { _ = try await task.value }
+        #expect(mock.requests.count == 2)
+    }
+
+    private struct Pausing: Interceptor {
+        func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+            for _ in 0..<10 { await Task.yield() }
+            return request
+        }
+    }
+
     @Test("Another provider on the same transport, and other interceptors, wait on")
     func others() async throws {
         let gate = Gate()

@@ -19,6 +19,9 @@ public enum EntryCommand: Sendable {
     /// Discards a transaction.
     indirect case abort(transaction: String)
     /// Closes the connection, letting the peer know.
+    ///
+    /// Requests of the same provider and its copies that still wait for a token or for their next attempt fail:
+    /// they would only bring the connection back.
     case disconnect
 }
 

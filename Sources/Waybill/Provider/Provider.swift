@@ -218,8 +218,13 @@ public struct Provider<Entry: EntryType>: Sendable {
         _ original: Request,
         _ body: (Request) async throws -> Result
     ) async throws -> Result {
-        if case .disconnect = original.command { disconnects.send() }
-        var context = InterceptorContext(original, disconnects)
+        var signal = disconnects
+        if case .disconnect = original.command {
+            disconnects.send()
+            // Another one at the same time does not stop it.
+            signal = DisconnectSignal()
+        }
+        var context = InterceptorContext(original, signal)
         while true {
             do {
                 let adapted = try await chain.execute(original, context: context)
