@@ -218,6 +218,40 @@ struct TokenLifeTests {
         #expect(mock.tokens == ["Bearer token 1", "Bearer token 3"])
     }
 
+    @Test("Who asks for the token itself shares it, and its refresh, with the requests")
+    func askedDirectly() async throws {
+        let mock = MockTransport().expect(.send)
+        let source = NumberedTokens { if $0 == 4 { throw NumberedTokens.Failure() } }
+        let interceptor = TokenInterceptor(source: source, configuration: untimed())
+        let provider = Provider<PlainEntry>(transport: mock).intercepted(interceptor)
+        #expect(try await interceptor.token() == "token 1")
+        try await provider.request(.send)
+        #expect(try await interceptor.token(replacing: "token 1") == "token 2")
+        #expect(try await interceptor.token(replacing: "token 1") == "token 2")
+        try await provider.request(.send)
+        let tasks = (0..<100).map { _ in
+            Task { try await interceptor.token(replacing: "token 2") }
+        }
+        for task in tasks { #expect(try await task.value == "token 3") }
+        let error = await expectError(.unauthorized) {
+            try await interceptor.token(replacing: "token 3")
+        }
+        #expect(error?.underlying is NumberedTokens.Failure)
+        #expect(mock.tokens == ["Bearer token 1", "Bearer token 2"] && source.calls.count == 4)
+    }
+
+    @Test("A source that asks for its own token is told so, and waits for nothing")
+    func asksItself() async throws {
+        let box = LockedBox<TokenInterceptor?>(nil)
+        let interceptor = TokenInterceptor(configuration: untimed()) { _ in
+            try await box.value?.token() ?? ""
+        }
+        box.change { $0 = interceptor }
+        let error = await expectError(.unauthorized) { try await interceptor.token() }
+        #expect((error?.underlying as? WaybillError)?.code == .unauthorized)
+        box.change { $0 = nil }
+    }
+
     @Test("With a token at hand a thousand requests from an actor do not hop off it once")
     func noHops() async throws {
         let mock = MockTransport().expect(.send)

@@ -100,6 +100,31 @@ public final class TokenInterceptor: Interceptor {
         )
     }
 
+    /// The token, for what no interceptor reaches, such as the credentials with which a transport connects.
+    ///
+    /// Whoever asks here and the requests that go through the interceptor share the token, and its refresh.
+    ///
+    /// - Parameter refused: A token that the server has refused; if it is the present one it is replaced first.
+    /// - Returns: The token.
+    /// - Throws: `WaybillError` with the code `unauthorized` when there is none to be had, or for the source
+    ///   itself; or `CancellationError`.
+    public func token(replacing refused: String? = nil) async throws -> String {
+        guard !keeper.isAskedBySource else {
+            throw WaybillError(.unauthorized, "the token source waits for its own token")
+        }
+        let memory = RequestMemory(DisconnectSignal())
+        let (present, failures) = try await keeper.credential(for: memory)
+        guard present.token == refused else { return present.token }
+        let use = TokenUse(
+            version: present.version,
+            attempt: 1,
+            failures: failures,
+            isRepeated: false
+        )
+        try await keeper.replace(use, for: memory)
+        return try await keeper.credential(for: memory).0.token
+    }
+
     /// Discards the token, as at a sign-out: the next request that needs one asks the source.
     ///
     /// Requests that wait for a token fail with ``TokenFailure/discarded``.
