@@ -55,11 +55,11 @@ import WaybillTesting
 
     @Test("A refused token is replaced once, and the new one is used")
     func token() async throws {
-        let refusal = WaybillError(.unauthorized, "token expired")
-        mock.expect(.connect, .failure(refusal), .success)
-        let tokens = TokenSource(["old", "new"])
-        let provider = Provider<ChatEntry>(transport: mock)
-            .intercepted(TokenInterceptor(userName: "ada") { await tokens.next() })
+        mock.expect(.connect, .failure(WaybillError(.unauthorized, "token expired")), .success)
+        let tokens = TokenInterceptor(.password(userName: "ada")) { refused in
+            refused == nil ? "old" : "new"
+        }
+        let provider = Provider<ChatEntry>(transport: mock).intercepted(tokens)
 
         try await ChatService(provider: provider).connect()
 
@@ -86,17 +86,5 @@ import WaybillTesting
     func unexpected() async throws {
         await #expect(throws: WaybillError.self) { try await service.leave("lobby") }
         #expect(mock.unexpectedRequests.map(\.topic) == ["chat/lobby"])
-    }
-}
-
-private actor TokenSource {
-    private var tokens: [String]
-
-    init(_ tokens: [String]) {
-        self.tokens = tokens
-    }
-
-    func next() -> String {
-        tokens.isEmpty ? "" : tokens.removeFirst()
     }
 }

@@ -214,6 +214,6 @@ private struct Options {
     /// The provider with the token interceptor, if there is a token.
     func withToken(_ provider: Provider<ChatEntry>, of name: String) -> Provider<ChatEntry> {
         guard let token else { return provider }
-        return provider.intercepted(TokenInterceptor(userName: name) { token })
+        return provider.intercepted(TokenInterceptor(.password(userName: name)) { _ in token })
     }
 }

@@ -9,7 +9,7 @@ public struct ChatClient: Sendable {
     /// - Parameters:
     ///   - transport: STOMP in the app, a mock in its tests.
     ///   - interceptor: What adds the token.
-    public init(transport: any Transport, interceptor: any Interceptor) {
+    public init(transport: any Transport, interceptor: TokenInterceptor) {
         provider = Provider(transport: transport).intercepted(interceptor)
     }
 

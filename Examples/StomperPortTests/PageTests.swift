@@ -16,7 +16,7 @@ import Testing
         let blocks = page.components(separatedBy: "```swift\n").dropFirst().map { rest in
             rest.components(separatedBy: "```").first ?? ""
         }
-        let names = ["ChatEntry", "TokenInterceptor", "ChatClient"]
+        let names = ["ChatEntry", "ChatTokens", "ChatClient"]
         let sources = try names.map { try text("Examples/StomperPort/\($0).swift") }
         for block in blocks {
             #expect(sources.contains { $0.contains(block) }, "\(block)")

@@ -33,7 +33,7 @@ import WaybillTesting
         let (lines, log) = AsyncStream.makeStream(of: String.self)
         let broker = try broker(log)
         let transport = try STOMPTransport(url: broker.url(for: service))
-        let client = ChatClient(transport: transport, interceptor: TokenInterceptor { "token" })
+        let client = ChatClient(transport: transport, interceptor: .chat { _ in "token" })
         try await call(client.connect)
 
         let (heard, ear) = AsyncStream.makeStream(of: Result<ChatMessage, any Error>.self)
@@ -61,7 +61,7 @@ import WaybillTesting
         let count = Counter()
         let client = ChatClient(
             transport: transport,
-            interceptor: TokenInterceptor {
+            interceptor: .chat { _ in
                 let number = await count.next()
                 // The server takes the second token.
                 if number == 2 { broker.faults.refusesConnections = nil }
@@ -78,7 +78,7 @@ import WaybillTesting
     func mock() async throws {
         let mock = MockTransport(wildcards: .none)
         mock.expect(.connect).expect(.send, topic: "/pub/chat")
-        let client = ChatClient(transport: mock, interceptor: TokenInterceptor { "token" })
+        let client = ChatClient(transport: mock, interceptor: .chat { _ in "token" })
         try await call(client.connect)
         try await call { client.send(ChatMessage(sender: "ada", content: "hi"), $0) }
         #expect(mock.requests.first?.headers["Authorization"] == "Bearer token")

@@ -16,6 +16,7 @@ extension WaybillError {
                 body: Payload(body)
             )
             if case .proxyRefused = error { refusal.isFromProxy = true }
+            if case .upgradeRefused = error { refusal.isOfUpgrade = true }
             peerReason = refusal.description
             underlying = refusal
         case .webSocketClosed(let code, let reason):

@@ -19,6 +19,9 @@ public enum EntryCommand: Sendable {
     /// Discards a transaction.
     indirect case abort(transaction: String)
     /// Closes the connection, letting the peer know.
+    ///
+    /// Requests of the same provider and its copies that still wait for a token or for their next attempt fail:
+    /// they would only bring the connection back.
     case disconnect
 }
 
@@ -82,22 +85,6 @@ extension EntryCommand {
                 ackMode: ackMode
             )
         )
-    }
-
-    /// The command's name, for logs and errors.
-    public var name: String {
-        switch self {
-        case .connect: "connect"
-        case .send: "send"
-        case .subscribe: "subscribe"
-        case .unsubscribe: "unsubscribe"
-        case .ack: "ack"
-        case .nack: "nack"
-        case .begin: "begin"
-        case .commit: "commit"
-        case .abort: "abort"
-        case .disconnect: "disconnect"
-        }
     }
 
     /// Whether the command means nothing without a topic.

@@ -45,6 +45,11 @@ public protocol EntryType: Sendable {
 
     /// What is said beside it, none by default. These win over what the command or the body set.
     var headers: Headers { get }
+
+    /// Whether a ``TokenInterceptor`` puts its token on it; true by default.
+    ///
+    /// False for what a server takes from anybody: a sign-in, or the call that gets a token.
+    var needsToken: Bool { get }
 }
 
 extension EntryType {
@@ -53,4 +58,7 @@ extension EntryType {
 
     /// None.
     public var headers: Headers { [:] }
+
+    /// A token is put on it, where there is an interceptor for that.
+    public var needsToken: Bool { true }
 }

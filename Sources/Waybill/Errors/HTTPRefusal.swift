@@ -13,6 +13,8 @@ public struct HTTPRefusal: Error, Sendable {
     public var body: Payload
     /// Whether the proxy has answered so, and not the server.
     public var isFromProxy: Bool
+    /// Whether a switch to WebSocket was refused, so that nothing else was asked for yet.
+    public var isOfUpgrade: Bool
 
     /// Describes an answer.
     public init(
@@ -20,13 +22,22 @@ public struct HTTPRefusal: Error, Sendable {
         reason: String,
         headers: Headers,
         body: Payload,
-        isFromProxy: Bool = false
+        isFromProxy: Bool = false,
+        isOfUpgrade: Bool = false
     ) {
         self.status = status
         self.reason = reason
         self.headers = headers
         self.body = body
         self.isFromProxy = isFromProxy
+        self.isOfUpgrade = isOfUpgrade
+    }
+
+    /// Whether the server may have done what was asked, and failed to say so.
+    ///
+    /// It has not where it says that it did not try (RFC 9110, 15.5 and 15.6.4; RFC 6585, 4; RFC 8470, 5.2).
+    var mayHaveBeenCarriedOut: Bool {
+        status >= 500 && status != 503 && !isFromProxy && !isOfUpgrade
     }
 }
 

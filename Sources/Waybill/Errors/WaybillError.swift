@@ -73,6 +73,11 @@ public struct WaybillError: Error, Sendable {
         ///
         /// Make a new one.
         public static let shutDown = Code(name: "shutDown")
+
+        /// The kinds of errors after which the same request can succeed without being changed.
+        public static let retryable: Set<Code> = [
+            .notConnected, .connectionLost, .connectionRefused, .timedOut, .protocolViolation,
+        ]
     }
 
     /// The kind of error.
@@ -110,14 +115,12 @@ public struct WaybillError: Error, Sendable {
     }
 
     /// Whether the same request can succeed later without being changed.
-    public var isRetryable: Bool {
-        [.notConnected, .connectionLost, .connectionRefused, .timedOut, .protocolViolation]
-            .contains(code)
-    }
+    public var isRetryable: Bool { Code.retryable.contains(code) }
 
-    /// Whether the request may have reached the peer all the same.
+    /// Whether the request may have reached the peer, and have been carried out, all the same.
     var mayHaveArrived: Bool {
-        [.connectionLost, .timedOut, .protocolViolation].contains(code)
+        if let refusal = underlying as? HTTPRefusal { return refusal.mayHaveBeenCarriedOut }
+        return [.connectionLost, .timedOut, .protocolViolation].contains(code)
     }
 }
 

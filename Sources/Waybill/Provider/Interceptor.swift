@@ -65,12 +65,22 @@ public struct InterceptorContext: Sendable {
     public var command: String
     /// The topic of the request.
     public var topic: String?
+    /// What the package's own interceptors remember of the request, the same at every attempt.
+    let memory: RequestMemory
 
     /// Describes a call, as a test of an interceptor does.
     public init(attempt: Int = 1, command: String, topic: String? = nil) {
         self.attempt = attempt
         self.command = command
         self.topic = topic
+        memory = RequestMemory(DisconnectSignal())
+    }
+
+    init(_ request: Request, _ disconnects: DisconnectSignal) {
+        attempt = 1
+        command = request.command.name
+        topic = request.topic
+        memory = RequestMemory(disconnects)
     }
 }
 

@@ -10,6 +10,7 @@ public struct Provider<Entry: EntryType>: Sendable {
     let configuration: ProviderConfiguration
     var chain = InterceptorChain()
     var logger: (any WireLogger)?
+    private let disconnects = DisconnectSignal()
 
     /// Makes a provider.
     ///
@@ -55,6 +56,7 @@ public struct Provider<Entry: EntryType>: Sendable {
         let request = try Request(entry)
         if chain.isEmpty, logger == nil {
             try refuseSubscription(request)
+            if case .disconnect = request.command { disconnects.send() }
             return try await transport.perform(request)
         }
         return try await perform(request)
@@ -96,7 +98,7 @@ public struct Provider<Entry: EntryType>: Sendable {
                 command: request.command.name
             )
         }
-        return try await chain.receive(reply, context: request.context())
+        return try await chain.receive(reply, context: InterceptorContext(request, disconnects))
     }
 
     private func perform(_ request: Request) async throws -> Receipt {
@@ -177,7 +179,7 @@ public struct Provider<Entry: EntryType>: Sendable {
             log(.request, .outbound, "\(adapted)")
             return try await transport.subscribe(adapted)
         }
-        return (messages, request.context())
+        return (messages, InterceptorContext(request, disconnects))
     }
 
     private func interception(
@@ -216,17 +218,30 @@ public struct Provider<Entry: EntryType>: Sendable {
         _ original: Request,
         _ body: (Request) async throws -> Result
     ) async throws -> Result {
-        var context = original.context()
+        var signal = disconnects
+        if case .disconnect = original.command {
+            disconnects.send()
+            // Another one at the same time does not stop it.
+            signal = DisconnectSignal()
+        }
+        var context = InterceptorContext(original, signal)
         while true {
             do {
-                return try await body(try await chain.execute(original, context: context))
+                let adapted = try await chain.execute(original, context: context)
+                guard !context.memory.isDisconnected else { throw Self.disconnected }
+                let result = try await body(adapted)
+                context.memory.noteSuccess()
+                return result
             } catch var error as WaybillError {
                 error.attempt = context.attempt
                 error.topic = error.topic ?? original.topic
                 error.command = error.command ?? original.command.name
                 log(.failure, .inbound, "\(error)")
+                // Another attempt would bring back a connection that nobody wants.
+                guard !context.memory.isDisconnected else { throw error }
                 let delay = try await delayBeforeRetry(original, after: error, context)
-                try await sleep(for: delay)
+                try await sleep(for: delay, context.memory)
+                guard !context.memory.isDisconnected else { throw error }
                 context.attempt += 1
             }
         }
@@ -251,23 +266,29 @@ public struct Provider<Entry: EntryType>: Sendable {
         }
     }
 
-    private func sleep(for delay: Duration) async throws {
+    private static var disconnected: WaybillError {
+        WaybillError(.notConnected, "disconnected before it was sent")
+    }
+
+    private func sleep(for delay: Duration, _ memory: RequestMemory) async throws {
         try Task.checkCancellation()
         guard delay > .zero else { return }
-        do {
-            try await configuration.clock.sleep(for: delay)
-        } catch {
-            // A clock's sleep only ends early when the task is cancelled.
-            throw CancellationError()
+        let clock = configuration.clock
+        // A clock's sleep only ends early when its task is cancelled: one of its own, since disconnecting
+        // ends it, too.
+        let sleeping = Task { @concurrent in _ = try? await clock.sleep(for: delay) }
+        await memory.endingAtDisconnect({ sleeping.cancel() }) {
+            await withTaskCancellationHandler {
+                await sleeping.value
+            } onCancel: {
+                sleeping.cancel()
+            }
         }
+        try Task.checkCancellation()
     }
 }
 
 extension Request {
-    func context() -> InterceptorContext {
-        InterceptorContext(command: command.name, topic: topic)
-    }
-
     /// Whether doing it twice does no harm.
     fileprivate var mayBeRepeated: Bool {
         guard case .send(let options) = command else { return true }

@@ -14,6 +14,8 @@ public struct Request: Sendable {
     public var headers: Headers
     /// Whether the caller wants the peer's answer, in ``Receipt/reply``.
     public var expectsReply: Bool
+    /// Whether a ``TokenInterceptor`` puts its token on it.
+    public var needsToken: Bool
 
     /// Makes a request.
     public init(
@@ -22,7 +24,8 @@ public struct Request: Sendable {
         body: Payload = Payload(),
         contentType: String? = nil,
         headers: Headers = [:],
-        expectsReply: Bool = false
+        expectsReply: Bool = false,
+        needsToken: Bool = true
     ) {
         self.topic = topic
         self.command = command
@@ -30,6 +33,7 @@ public struct Request: Sendable {
         self.contentType = contentType
         self.headers = headers
         self.expectsReply = expectsReply
+        self.needsToken = needsToken
     }
 
     /// Puts an entry into words.
@@ -39,6 +43,7 @@ public struct Request: Sendable {
         topic = entry.topic
         headers = entry.headers
         self.expectsReply = expectsReply
+        needsToken = entry.needsToken
         if command.needsTopic, topic == nil {
             throw WaybillError(
                 .invalidEntry,

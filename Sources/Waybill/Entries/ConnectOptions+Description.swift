@@ -1,0 +1,12 @@
+extension ConnectOptions: CustomStringConvertible {
+    /// Which options are set; never the user's name or the password.
+    public var description: String {
+        let set: [(String, Bool)] = [
+            ("clientIdentifier", clientIdentifier != nil), ("userName", userName != nil),
+            ("password", password != nil), ("will", will != nil),
+            ("cleanStart", cleanStart != nil), ("keepAlive", keepAlive != nil),
+            ("timeout", timeout != nil),
+        ]
+        return "[" + set.filter(\.1).map(\.0).joined(separator: ", ") + "]"
+    }
+}

@@ -1,0 +1,81 @@
+import WireCore
+
+/// What the package's own interceptors remember of a request, from its first attempt to its end.
+///
+/// A decision about a retry depends on what was done to the attempt that failed, and the interceptor of
+/// many requests has no other place for that which goes when the request does.
+final class RequestMemory: Sendable {
+    private struct State: Sendable {
+        var tokens: [ObjectIdentifier: TokenUse] = [:]
+        var attemptWithoutToken = 0
+        var budgets: [RetryBudget] = []
+    }
+
+    private let state = Locked(State())
+    private let disconnects: DisconnectSignal
+    private let disconnectCount: Int
+
+    /// - Parameter disconnects: Who tells that somebody disconnects.
+    init(_ disconnects: DisconnectSignal) {
+        self.disconnects = disconnects
+        disconnectCount = disconnects.count
+    }
+
+    /// Whether somebody has disconnected since the request was made.
+    var isDisconnected: Bool { disconnects.count != disconnectCount }
+
+    /// Has a wait ended when somebody disconnects.
+    ///
+    /// - Parameters:
+    ///   - end: Ends the wait; called perhaps before it, but not if it is disconnected already.
+    ///   - wait: The wait.
+    func endingAtDisconnect(
+        _ end: @escaping @Sendable () -> Void,
+        _ wait: () async -> Void
+    ) async {
+        let handler = disconnects.add(since: disconnectCount, end)
+        await wait()
+        disconnects.remove(handler)
+    }
+
+    /// The token that an interceptor has put on the request.
+    func tokenUse(by owner: TokenInterceptor) -> TokenUse? {
+        state.withLock { $0.tokens[ObjectIdentifier(owner)] }
+    }
+
+    /// Remembers the token that an interceptor has put on the request.
+    func note(_ use: TokenUse, by owner: TokenInterceptor) {
+        state.withLock { $0.tokens[ObjectIdentifier(owner)] = use }
+    }
+
+    /// The last attempt that failed for want of a token, before it was sent; zero for none.
+    var attemptWithoutToken: Int {
+        get { state.withLock { $0.attemptWithoutToken } }
+        set { state.withLock { $0.attemptWithoutToken = newValue } }
+    }
+
+    /// Has a budget told when the request succeeds.
+    func enter(_ budget: RetryBudget) {
+        state.withLock { state in
+            guard !state.budgets.contains(where: { $0 === budget }) else { return }
+            state.budgets.append(budget)
+        }
+    }
+
+    /// Tells the budgets.
+    func noteSuccess() {
+        for budget in state.withLock({ $0.budgets }) { budget.noteSuccess() }
+    }
+}
+
+/// That a request carries a token.
+struct TokenUse: Sendable {
+    /// Which token.
+    var version: Int
+    /// At which attempt.
+    var attempt: Int
+    /// How many refreshes had failed before it was put on.
+    var failures: Int
+    /// Whether the request was already tried again with another token.
+    var isRepeated: Bool
+}

@@ -1,0 +1,89 @@
+/// How a token gets onto a request, and onto which.
+///
+/// | service | placement |
+/// |---|---|
+/// | HTTP: event streams and sends | ``bearer`` |
+/// | STOMP, a header of CONNECT | `.header("Authorization", on: [.connect]) { "Bearer \($0)" }` |
+/// | STOMP, `passcode` of CONNECT | ``password(userName:)`` |
+/// | MQTT, password of CONNECT | ``password(userName:)`` |
+/// | MQTT, user name of CONNECT | ``userName(password:)`` |
+/// | MQTT 5, a user property | `.header("token", on: [.send]) { $0 }` |
+///
+/// Requests of other commands are left alone: they neither wait for a token nor have one refreshed.
+public struct TokenPlacement: Sendable {
+    private let commands: Set<EntryCommand.Kind>
+    private let body: @Sendable (_ token: String, _ request: inout Request) -> Void
+
+    /// Places tokens by a closure of one's own.
+    ///
+    /// - Parameters:
+    ///   - commands: The commands whose requests need the token.
+    ///   - body: Puts the token onto a request.
+    public init(
+        on commands: Set<EntryCommand.Kind>,
+        _ body: @escaping @Sendable (_ token: String, _ request: inout Request) -> Void
+    ) {
+        self.commands = commands
+        self.body = body
+    }
+
+    /// As `Authorization: Bearer …` on sends and subscriptions (RFC 6750, 2.1).
+    public static var bearer: TokenPlacement {
+        .header("Authorization", on: [.send, .subscribe]) { "Bearer \($0)" }
+    }
+
+    /// In a header, whose earlier values it replaces.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the header.
+    ///   - commands: The commands whose requests need it.
+    ///   - format: Makes the value from the token.
+    /// - Returns: The placement.
+    public static func header(
+        _ name: String,
+        on commands: Set<EntryCommand.Kind>,
+        _ format: @escaping @Sendable (String) -> String
+    ) -> TokenPlacement {
+        TokenPlacement(on: commands) { token, request in request.headers[name] = format(token) }
+    }
+
+    /// As the password of `connect`.
+    ///
+    /// - Parameter userName: The user's name; nil leaves what the entry says.
+    /// - Returns: The placement.
+    public static func password(userName: String? = nil) -> TokenPlacement {
+        .connectOptions { token, options in
+            options.password = token
+            if let userName { options.userName = userName }
+        }
+    }
+
+    /// As the user's name of `connect`, as some services want it.
+    ///
+    /// - Parameter password: The password; nil leaves what the entry says.
+    /// - Returns: The placement.
+    public static func userName(password: String? = nil) -> TokenPlacement {
+        .connectOptions { token, options in
+            options.userName = token
+            if let password { options.password = password }
+        }
+    }
+
+    /// Anywhere in the options of `connect`.
+    ///
+    /// - Parameter body: Puts the token into the options.
+    /// - Returns: The placement.
+    public static func connectOptions(
+        _ body: @escaping @Sendable (_ token: String, _ options: inout ConnectOptions) -> Void
+    ) -> TokenPlacement {
+        TokenPlacement(on: [.connect]) { token, request in
+            guard case .connect(var options) = request.command else { return }
+            body(token, &options)
+            request.command = .connect(options)
+        }
+    }
+
+    func covers(_ request: Request) -> Bool { commands.contains(request.command.kind) }
+
+    func apply(_ token: String, to request: inout Request) { body(token, &request) }
+}

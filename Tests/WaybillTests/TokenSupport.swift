@@ -1,0 +1,101 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+/// An entry of any kind, in a few words.
+struct PlainEntry: EntryType {
+    var command: EntryCommand
+    var topic: String? = "t"
+    var needsToken = true
+
+    static let send = PlainEntry(command: .send)
+    static let connect = PlainEntry(command: .connect, topic: nil)
+    static let subscribe = PlainEntry(command: .subscribe)
+}
+
+/// Hands out `token 1`, `token 2` and so on, and remembers who asked.
+final class NumberedTokens: TokenSource {
+    struct Failure: Error {}
+
+    private let body: @Sendable (Int) async throws -> Void
+    private let log = LockedBox<[String]>([])
+
+    /// - Parameter body: Called with the number of each call before the token is given; may wait or throw.
+    init(_ body: @escaping @Sendable (Int) async throws -> Void = { _ in }) {
+        self.body = body
+    }
+
+    /// `token`, or `refresh` and what was refused, for each call.
+    var calls: [String] { log.value }
+
+    func token() async throws -> String { try await next("token") }
+
+    func refresh(_ refused: String) async throws -> String { try await next("refresh \(refused)") }
+
+    private func next(_ call: String) async throws -> String {
+        log.change { $0.append(call) }
+        let number = calls.count
+        try await body(number)
+        return "token \(number)"
+    }
+}
+
+/// Holds tasks up until it is opened.
+final class Gate: Sendable {
+    private let stream: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    init() {
+        (stream, continuation) = AsyncStream.makeStream()
+    }
+
+    func open() { continuation.finish() }
+
+    /// - Throws: `CancellationError`.
+    func pass() async throws {
+        for await _ in stream {}
+        try Task.checkCancellation()
+    }
+}
+
+/// Counts who comes by, on the way out and after a failure.
+///
+/// On the main actor, where nothing runs in between: whoever was counted and stands before the token's
+/// interceptor waits there by the time that another task can look.
+struct Counting: Interceptor {
+    let count: LockedBox<Int>
+
+    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        count.change { $0 += 1 }
+        return request
+    }
+
+    func retry(
+        _ request: Request,
+        after error: WaybillError,
+        context: InterceptorContext
+    ) async -> RetryDecision {
+        count.change { $0 += 1_000 }
+        return .noOpinion
+    }
+}
+
+extension MockTransport {
+    /// The tokens that requests have carried, in order; a dash for none.
+    var tokens: [String] {
+        requests.map { request in
+            if case .connect(let options) = request.command, let password = options.password {
+                return password
+            }
+            return request.headers["Authorization"] ?? "-"
+        }
+    }
+}
+
+/// What a server says about an expired token.
+let expired = WaybillError(.unauthorized, "no", peerReason: "expired")
+
+/// The configuration of most tests: no time limit, whose timer would sleep by the clock, too.
+func untimed(_ clock: any Clock<Duration> = ContinuousClock()) -> TokenInterceptor.Configuration {
+    TokenInterceptor.Configuration(timeLimit: nil, clock: clock)
+}
