@@ -71,20 +71,6 @@ enum SSEMapping {
         )
     }
 
-    /// How long a server asks to wait, at most a day (RFC 9110, 10.2.3).
-    ///
-    /// A date counts from the response's own: the two clocks need not agree. Without that it counts for nothing.
-    static func retryAfter(_ head: HTTPResponseHead) -> Duration? {
-        guard let text = head.headers.first("retry-after") else { return nil }
-        var seconds = HTTPSyntax.number(text)
-        if seconds == nil, let end = HTTPDate(text),
-            let begin = head.headers.first("date").flatMap({ HTTPDate($0) })
-        {
-            seconds = max(end.seconds - begin.seconds, 0)
-        }
-        return seconds.map { .seconds(Int64(min($0, 86_400))) }
-    }
-
     static func error(_ closure: HTTPClosure) -> WaybillError {
         switch closure {
         case .closed: WaybillError(.connectionLost, "the connection was closed")

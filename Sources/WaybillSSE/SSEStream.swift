@@ -308,7 +308,7 @@ final class SSEStream: Sendable {
             status: head.status,
             error: error,
             isFinal: error.code != .connectionRefused,
-            retryAfter: SSEMapping.retryAfter(head)
+            retryAfter: error.serverDelay
         )
     }
 

@@ -141,7 +141,7 @@ import WaybillTesting
             ("-1", nil, nil), ("1.5", nil, nil), ("١", nil, nil),
             ("Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", nil),
             ("Sun, 32 Nov 1994 08:00:00 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", nil),
-            ("Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", nil),
+            ("Sunday, 06-Nov-94 08:49:38 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 1),
         ] as [(String, String?, Int?)]
     )
     func retryAfter(value: String, date: String?, seconds: Int?) {

@@ -1,7 +1,7 @@
-import HTTPWire
 import Testing
+import Waybill
 
-@Suite("HTTP dates") struct DateTests {
+@Suite("HTTP dates") struct HTTPDateTests {
     @Test(
         "All three forms (RFC 9110, 5.6.7)",
         arguments: [

@@ -23,9 +23,9 @@ package struct HTTPDate: Hashable, Sendable {
             isAscTime
             ? (parts[1], parts[0], parts[3], parts[2]) : (parts[0], parts[1], parts[2], parts[3])
         guard isAscTime || (parts.count == 5 && parts[4] == "GMT"),
-            let dayNumber = HTTPSyntax.number(day),
+            let dayNumber = Self.number(day),
             let monthIndex = Self.months.firstIndex(of: month),
-            let writtenYear = HTTPSyntax.number(year), year.utf8.count == 4 || year.utf8.count == 2,
+            let writtenYear = Self.number(year), year.utf8.count == 4 || year.utf8.count == 2,
             let secondsOfDay = Self.secondsOfDay(time)
         else { return nil }
         let fullYear =
@@ -43,8 +43,8 @@ package struct HTTPDate: Hashable, Sendable {
     private static func secondsOfDay(_ text: String) -> Int? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 3, parts.allSatisfy({ $0.utf8.count == 2 }),
-            let hour = HTTPSyntax.number(parts[0]), let minute = HTTPSyntax.number(parts[1]),
-            let second = HTTPSyntax.number(parts[2]), hour < 24, minute < 60, second <= 60
+            let hour = Self.number(parts[0]), let minute = Self.number(parts[1]),
+            let second = Self.number(parts[2]), hour < 24, minute < 60, second <= 60
         else { return nil }
         return hour * 3_600 + minute * 60 + second
     }
@@ -52,5 +52,11 @@ package struct HTTPDate: Hashable, Sendable {
     private static func full(_ digits: Int, near year: Int) -> Int {
         let candidate = year / 100 * 100 + digits
         return candidate > year + 50 ? candidate - 100 : candidate
+    }
+
+    private static func number(_ text: some StringProtocol) -> Int? {
+        guard (1...4).contains(text.utf8.count), text.utf8.allSatisfy({ (48...57).contains($0) })
+        else { return nil }
+        return Int(text)
     }
 }
