@@ -15,6 +15,15 @@ package struct AddressRace<Address: Sendable>: Sendable {
         case timedOut
         /// The system's error number.
         case unreachable(Int32)
+
+        /// How close it came: an answer, silence, no way there.
+        fileprivate var rank: Int {
+            switch self {
+            case .refused: 2
+            case .timedOut: 1
+            case .unreachable: 0
+            }
+        }
     }
 
     /// How long an attempt is alone before the next one begins: 250 milliseconds (RFC 8305, 5 and 8).
@@ -24,7 +33,7 @@ package struct AddressRace<Address: Sendable>: Sendable {
     package let addresses: [Address]
     private var nextIndex = 0
     private var failureCount = 0
-    private var lastFailure: Failure?
+    private var tellingFailure: Failure?
     /// When the next address is due; zero for at once.
     private var due = WireInstant.zero
 
@@ -74,12 +83,15 @@ package struct AddressRace<Address: Sendable>: Sendable {
     /// Notes that an attempt has failed: the next address is due at once.
     package mutating func noteFailure(_ failure: Failure) {
         failureCount += 1
-        lastFailure = failure
+        if failure.rank >= tellingFailure?.rank ?? 0 { tellingFailure = failure }
         due = .zero
     }
 
-    /// How the last address failed, once every one has; nil while one may still connect.
+    /// How the host failed, once every address has; nil while one may still connect.
+    ///
+    /// The word of the address that came closest, among equals that of the last. The addresses that cannot be
+    /// reached at all come last in the resolver's order (RFC 6724, 6), and say the least.
     package var failure: Failure? {
-        failureCount == addresses.count ? lastFailure ?? .unreachable(0) : nil
+        failureCount == addresses.count ? tellingFailure ?? .unreachable(0) : nil
     }
 }

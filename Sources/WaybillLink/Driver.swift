@@ -148,7 +148,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         }
         stream.setReading(isReading)
         // Nobody hears the peer out any more.
-        if let unwritable { end(unwritable) }
+        if let unwritable { return end(unwritable) }
+        // A write that failed meanwhile has called for reading when the stream did not read yet.
+        if isReading, state.withLock({ $0.unwritable }) != nil { stream.readAgain() }
     }
 
     /// Closes the stream at once, whatever the core still wanted to send.

@@ -13,6 +13,13 @@ package struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     package var description: String {
         host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
+
+    /// The host as others may be told of it: an IPv6 address in brackets and without its zone, which means
+    /// something on this machine only (RFC 6874, 4).
+    package var publicHost: String {
+        guard host.contains(":") else { return host }
+        return "[\(host.prefix { $0 != "%" })]"
+    }
 }
 
 /// Opens streams: the system's TCP in production, a pair or a script in tests.

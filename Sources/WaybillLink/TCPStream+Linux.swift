@@ -154,8 +154,8 @@
 
         /// On the loop's thread.
         private func end(_ error: LinkError?) {
-            let receiver: (any ByteStreamReceiver)? = state.withLock { state in
-                guard state.descriptor >= 0 else { return nil }
+            let (isFirst, receiver) = state.withLock { state -> (Bool, (any ByteStreamReceiver)?) in
+                guard state.descriptor >= 0 else { return (false, nil) }
                 if state.registration != 0 {
                     loop.remove(state.registration, descriptor: state.descriptor)
                 }
@@ -163,11 +163,12 @@
                 state.descriptor = -1
                 state.isClosing = true
                 defer { state.receiver = nil }
-                return state.receiver
+                return (true, state.receiver)
             }
-            guard let receiver else { return }
+            guard isFirst else { return }
+            // Also of a stream that was never started, which nobody hears of.
             SharedEventLoop.release()
-            receiver.streamDidEnd(error)
+            receiver?.streamDidEnd(error)
         }
     }
 #endif

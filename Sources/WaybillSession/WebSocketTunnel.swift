@@ -45,7 +45,7 @@ package enum WebSocketTunnel {
 extension ServiceAddress {
     /// Host and port as in the field `Host`: the port only where it is not the scheme's own (RFC 9110, 7.2).
     package var hostField: String {
-        guard endpoint.port == scheme.port else { return endpoint.description }
-        return endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
+        let host = endpoint.publicHost
+        return endpoint.port == scheme.port ? host : "\(host):\(endpoint.port)"
     }
 }

@@ -63,12 +63,14 @@ import WireCore
     }
 
     @Test(
-        "When all have failed, how the last one did counts",
+        "When all have failed, the one that came closest counts, among equals the last",
         arguments: [
             ([.refused, .refused], .refused),
-            ([.refused, .unreachable(113)], .unreachable(113)),
+            ([.refused, .unreachable(113)], .refused),
             ([.unreachable(101), .refused], .refused),
-            ([.refused, .timedOut], .timedOut),
+            ([.refused, .timedOut], .refused),
+            ([.timedOut, .unreachable(101)], .timedOut),
+            ([.unreachable(101), .unreachable(113)], .unreachable(113)),
         ] as [([AddressRace<String>.Failure], AddressRace<String>.Failure)]
     )
     func failures(each: [AddressRace<String>.Failure], whole: AddressRace<String>.Failure) {

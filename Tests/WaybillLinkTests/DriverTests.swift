@@ -183,6 +183,61 @@ import WireCore
         #expect(heard.ends == [.reset])
     }
 
+    /// A stream that is asked to read while a write on it fails, and that has nothing to tell by itself.
+    private final class HastyStream: ByteStream {
+        private struct State: Sendable {
+            var receiver: (any ByteStreamReceiver)?
+            var isReading = false
+            var beforeReading: (@Sendable () -> Void)?
+        }
+
+        private let state = Locked(State())
+
+        init(beforeReading: @escaping @Sendable () -> Void) {
+            state.withLock { $0.beforeReading = beforeReading }
+        }
+
+        func start(_ receiver: any ByteStreamReceiver) {
+            state.withLock { $0.receiver = receiver }
+        }
+
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int { throw .reset }
+
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            .nothing
+        }
+
+        func scheduleFlush() -> Bool { false }
+
+        func setReading(_ isReading: Bool) {
+            let before = isReading ? state.withLock { $0.beforeReading.take() } : nil
+            before?()
+            state.withLock { $0.isReading = isReading }
+        }
+
+        func readAgain() {
+            state.withLock { $0.isReading ? $0.receiver : nil }?.streamIsReadable()
+        }
+
+        func finishWriting() {}
+        func close() {}
+    }
+
+    @Test("A write that fails just as reading goes on ends the connection, too")
+    func failsAsReadingGoesOn() {
+        let heard = Recorder()
+        let writer = Locked<Driver<LineCore>?>(nil)
+        let stream = HastyStream {
+            writer.withLock { $0 }?.withCore(.immediate) { core, _ in core.send("x") }
+        }
+        let driver = Driver(core: LineCore(), stream: stream, timers: ManualTimers())
+        writer.withLock { $0 = driver }
+        driver.start(heard.handler)
+        driver.setReading(false)
+        driver.setReading(true)
+        #expect(heard.ends == [.reset])
+    }
+
     @Test("Concurrent senders keep their own order and lose nothing")
     func concurrentSenders() async {
         let two = Two()

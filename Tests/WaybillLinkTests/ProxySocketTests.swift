@@ -84,6 +84,45 @@
             listener.close()
         }
 
+        /// Opens a tunnel, and resets it as soon as something comes through.
+        private final class Resetter: ByteStreamReceiver {
+            private let stream: any ByteStream
+            private let hasAnswered = Locked(false)
+
+            init(_ stream: any ByteStream) { self.stream = stream }
+
+            func streamIsReadable() {
+                let isFirst = hasAnswered.withLock { hasAnswered in
+                    defer { hasAnswered = true }
+                    return !hasAnswered
+                }
+                // What is closed with bytes unread is reset.
+                guard isFirst else { return stream.close() }
+                var space = [UInt8](repeating: 0, count: 4_096)
+                _ = space.withUnsafeMutableBytes { try? stream.read(into: $0) }
+                let answer = Array("HTTP/1.1 200 OK\r\n\r\n".utf8)
+                _ = answer.withUnsafeBytes { try? stream.write($0) }
+            }
+
+            func streamIsWritable() {}
+            func streamShouldFlush() {}
+            func streamDidEnd(_ error: LinkError?) {}
+        }
+
+        @Test("A tunnel that breaks while its reader holds back is over, and does not wait for it")
+        func brokenWhileHeld() async throws {
+            let listener = try TCPListener { $0.start(Resetter($0)) }
+            let stream = try await Self.dial(listener, ManualTimers())
+            let heard = Recorder()
+            let driver = Driver(core: LineCore(), stream: stream, timers: ManualTimers())
+            driver.start(heard.handler)
+            driver.setReading(false)
+            driver.withCore(.immediate) { core, _ in core.send("x") }
+            await heard.wait(ends: 1)
+            #expect(heard.ends == [.reset])
+            listener.close()
+        }
+
         @Test("Refused, hung up, stalled, cancelled: no socket and no timer stays")
         func nothingLeft() async {
             // In a process of its own, where no other test has connections open.

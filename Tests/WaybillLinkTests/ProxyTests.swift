@@ -89,6 +89,9 @@ import WireCore
         let proxy = ProxyPeer()
         _ = try await dial(proxy, Endpoint(host: "::1", port: 80))
         #expect(proxy.requests[0].hasPrefix("CONNECT [::1]:80 HTTP/1.1\r\nHost: [::1]:80\r\n"))
+        // The name of this machine's interface is nobody else's (RFC 6874, 4).
+        _ = try await dial(proxy, Endpoint(host: "fe80::1%eth0", port: 80))
+        #expect(proxy.requests[1].hasPrefix("CONNECT [fe80::1]:80 HTTP/1.1\r\nHost: [fe80::1]:80"))
 
         var settings = Self.settings
         settings.exemptHosts = ["localhost", ".Example.com", "10.0.0.1"]

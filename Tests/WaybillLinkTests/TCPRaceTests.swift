@@ -148,6 +148,26 @@
             listener.close()
         }
 
+        @Test("A winner that is closed before anybody started it leaves the loop, too")
+        func closedUnstarted() async {
+            // In a process of its own, where no other test keeps the loop running.
+            await #expect(processExitsWith: .success) {
+                let listener = try SilentListener(backlog: 8)
+                let before = openSockets()
+                let dialer = Self.dialer(.ipv4(Self.localhost, port: listener.port))
+                let error = await Self.dial(dialer, ManualTimers()).value
+                precondition(error == nil, "\(error as Any)")
+                // Closed on the loop's thread, which then ends, soon.
+                let end = ContinuousClock.now + .seconds(20)
+                while loopThreads() > 0 {
+                    precondition(ContinuousClock.now < end, "the loop still runs")
+                    await Task.yield()
+                }
+                precondition(openSockets() == before)
+                listener.close()
+            }
+        }
+
         @Test("Losers, and all of a race that nobody wins, are closed: no socket stays")
         func nothingLeft() async {
             // In a process of its own, where no other test has connections open.
@@ -193,6 +213,25 @@
                 dead.close()
             }
         }
+    }
+
+    /// How many threads of the event loop this process has.
+    func loopThreads() -> Int {
+        guard let directory = opendir("/proc/self/task") else { return 0 }
+        defer { closedir(directory) }
+        var count = 0
+        while let entry = readdir(directory) {
+            let number = withUnsafePointer(to: &entry.pointee.d_name) { name in
+                name.withMemoryRebound(to: CChar.self, capacity: 256) { Int32(atoi($0)) }
+            }
+            guard let file = fopen("/proc/self/task/\(number)/comm", "r") else { continue }
+            defer { fclose(file) }
+            var name = [UInt8](repeating: 0, count: 64)
+            let length = fread(&name, 1, 63, file)
+            let text = String(decoding: name.prefix(length), as: UTF8.self)
+            if text.hasPrefix(EventLoop.threadName) { count += 1 }
+        }
+        return count
     }
 
     /// How many sockets this process has open; what else it has is the business of its libraries.

@@ -55,6 +55,18 @@ import WaybillSession
         ),
     ]
 
+    @Test(
+        "The field Host names the port where it is not the scheme's, and never a zone (RFC 6874, 4)",
+        arguments: [
+            ("ws://h", "h"), ("ws://h:80", "h"), ("ws://h:8080", "h:8080"), ("ws://[::1]", "[::1]"),
+            ("ws://[::1]:81", "[::1]:81"), ("ws://[fe80::1%25lo]", "[fe80::1]"),
+            ("ws://[fe80::1%25lo]:81", "[fe80::1]:81"),
+        ]
+    )
+    func hostField(url: String, field: String) throws {
+        #expect(try address(url).hostField == field)
+    }
+
     private func address(_ text: String) throws -> ServiceAddress {
         try ServiceAddress(ServiceAddress.url(text), for: "MQTT", schemes: Self.schemes)
     }

@@ -36,7 +36,7 @@ package struct ProxyDialer: Dialer {
         let handshake: HTTPTunnelHandshake
         do throws(HTTPEncodingError) {
             handshake = try HTTPTunnelHandshake(
-                to: endpoint.description,
+                to: "\(endpoint.publicHost):\(endpoint.port)",
                 headers: settings.headers
             )
         } catch {

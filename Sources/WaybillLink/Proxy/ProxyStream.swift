@@ -175,9 +175,8 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     // MARK: ByteStreamReceiver
 
     func streamIsReadable() {
-        let (isOpen, receiver) = state.withLock { state in
-            (state.opening != nil, state.isReading ? state.receiver : nil)
-        }
+        // Told also to a receiver that holds back: from below comes what cannot wait then, a broken connection.
+        let (isOpen, receiver) = state.withLock { ($0.opening != nil, $0.receiver) }
         guard isOpen else { return readAnswer() }
         guard let receiver else { return }
         let waiting = received.withLock { $0.count }
