@@ -92,6 +92,30 @@ struct FailoverTests {
         await transport.shutdown()
     }
 
+    @Test("Shutting down breaks off a send that still connects, and no other host is tried")
+    func shutDownWhileConnecting() async throws {
+        let server = HTTPServer([.stall])
+        let (transport, provider) = try transport(server)
+        let send = Task { try await provider.request(.post(.text("x"))) }
+        while server.endpoints.isEmpty { await Task.yield() }
+        await transport.shutdown()
+        let error = await #expect(throws: WaybillError.self) { try await send.value }
+        #expect(error?.code == .shutDown)
+        #expect(server.endpoints.count == 1)
+    }
+
+    @Test("A send that is cancelled while it connects is over, and no other host is tried")
+    func cancelledWhileConnecting() async throws {
+        let server = HTTPServer([.stall])
+        let (transport, provider) = try transport(server)
+        let send = Task { try await provider.request(.post(.text("x"))) }
+        while server.endpoints.isEmpty { await Task.yield() }
+        send.cancel()
+        await #expect(throws: CancellationError.self) { try await send.value }
+        #expect(server.endpoints.count == 1)
+        await transport.shutdown()
+    }
+
     @Test("What a server has answered to a send is the answer")
     func answered() async throws {
         let server = HTTPServer([.open(Say.status(503)), .open(Say.status(200))])
