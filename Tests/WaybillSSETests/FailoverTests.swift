@@ -116,6 +116,20 @@ struct FailoverTests {
         await transport.shutdown()
     }
 
+    @Test("A redirect within a host keeps the zone of its address, which the host does not know")
+    func zone() async throws {
+        let server = HTTPServer([
+            .close(Say.status(307, "Location: /there\r\nConnection: close\r\n")),
+            .open(Say.status(200)),
+        ])
+        let transport = try server.transport("http://[fe80::1%25lo]/api")
+        let provider = Provider<StreamEntry>(transport: transport)
+        try await provider.request(.post(.text("x")))
+        #expect(server.endpoints.map(\.host) == ["fe80::1%lo", "fe80::1%lo"])
+        #expect(hosts(server) == ["[fe80::1]", "[fe80::1]"])
+        await transport.shutdown()
+    }
+
     @Test("What a server has answered to a send is the answer")
     func answered() async throws {
         let server = HTTPServer([.open(Say.status(503)), .open(Say.status(200))])
