@@ -16,6 +16,9 @@ final class HTTPPool: Sendable {
     private struct State: Sendable {
         var idle: [HTTPExchange] = []
         var busy: [ObjectIdentifier: HTTPExchange] = [:]
+        /// The connections that are being made.
+        var attempts: [UInt64: Task<HTTPExchange, any Error>] = [:]
+        var lastAttempt: UInt64 = 0
         var isShutDown = false
     }
 
@@ -78,11 +81,37 @@ final class HTTPPool: Sendable {
                 // The server had closed what was kept; a fresh connection knows nothing of that.
             }
         }
-        let made = try await links.first(for: plan) { plan in
-            let link = try await links.open(plan.target, within: configuration.connectTimeout)
-            return HTTPExchange(link, target: plan.target, configuration: configuration)
+        return try await use(try await connect(for: plan), plan, timeout)
+    }
+
+    /// Connects to the first host that can be reached, in a task of its own, which ``shutdown()`` breaks off.
+    private func connect(for plan: HTTPRequestPlan) async throws -> HTTPExchange {
+        let (number, task) = try state.withLock { state in
+            guard !state.isShutDown else { throw WaybillError.shutDown }
+            let task = Task { @concurrent [links, configuration] in
+                try await links.first(for: plan) { plan in
+                    let timeout = configuration.connectTimeout
+                    let link = try await links.open(plan.target, within: timeout)
+                    return HTTPExchange(link, target: plan.target, configuration: configuration)
+                }
+            }
+            state.lastAttempt += 1
+            state.attempts[state.lastAttempt] = task
+            return (state.lastAttempt, task)
         }
-        return try await use(made, plan, timeout)
+        let result = await withTaskCancellationHandler {
+            await task.result
+        } onCancel: {
+            task.cancel()
+        }
+        let isShutDown = state.withLock { state in
+            state.attempts[number] = nil
+            // In one step, so that whoever shuts down finds it here or there.
+            if case .success(let made) = result { state.busy[ObjectIdentifier(made)] = made }
+            return state.isShutDown
+        }
+        if case .failure = result, isShutDown { throw WaybillError.shutDown }
+        return try result.get()
     }
 
     private func use(
@@ -129,10 +158,15 @@ final class HTTPPool: Sendable {
 
     /// Closes everything and waits for it; requests under way fail with `shutDown`.
     func shutdown() async {
-        let all = state.withLock { state in
+        let (attempts, there) = state.withLock { state in
             state.isShutDown = true
             defer { state.idle = [] }
-            return state.idle + state.busy.values
+            return (Array(state.attempts.values), state.idle + state.busy.values)
+        }
+        for attempt in attempts { attempt.cancel() }
+        var all = there
+        for attempt in attempts {
+            if let made = try? await attempt.value { all.append(made) }
         }
         for exchange in all { exchange.close(failing: .shutDown) }
         for exchange in all { await exchange.ended.settled() }

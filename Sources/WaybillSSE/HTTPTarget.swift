@@ -78,6 +78,13 @@ struct HTTPTarget: Hashable, Sendable {
         // The fragment is the browser's affair.
         var text = url.absoluteString
         if let fragment = text.firstIndex(of: "#") { text = String(text[..<fragment]) }
-        return try HTTPTarget(try ServiceAddress.url(text))
+        var target = try HTTPTarget(try ServiceAddress.url(text))
+        // The same host, whose zone only this side knows (RFC 6874, 4).
+        if target.address.scheme == address.scheme, target.address.endpoint != address.endpoint,
+            target.address.hostField == address.hostField
+        {
+            target.address = try target.address.moved(to: address.endpoint.description)
+        }
+        return target
     }
 }

@@ -92,6 +92,44 @@ struct FailoverTests {
         await transport.shutdown()
     }
 
+    @Test("Shutting down breaks off a send that still connects, and no other host is tried")
+    func shutDownWhileConnecting() async throws {
+        let server = HTTPServer([.stall])
+        let (transport, provider) = try transport(server)
+        let send = Task { try await provider.request(.post(.text("x"))) }
+        while server.endpoints.isEmpty { await Task.yield() }
+        await transport.shutdown()
+        let error = await #expect(throws: WaybillError.self) { try await send.value }
+        #expect(error?.code == .shutDown)
+        #expect(server.endpoints.count == 1)
+    }
+
+    @Test("A send that is cancelled while it connects is over, and no other host is tried")
+    func cancelledWhileConnecting() async throws {
+        let server = HTTPServer([.stall])
+        let (transport, provider) = try transport(server)
+        let send = Task { try await provider.request(.post(.text("x"))) }
+        while server.endpoints.isEmpty { await Task.yield() }
+        send.cancel()
+        await #expect(throws: CancellationError.self) { try await send.value }
+        #expect(server.endpoints.count == 1)
+        await transport.shutdown()
+    }
+
+    @Test("A redirect within a host keeps the zone of its address, which the host does not know")
+    func zone() async throws {
+        let server = HTTPServer([
+            .close(Say.status(307, "Location: /there\r\nConnection: close\r\n")),
+            .open(Say.status(200)),
+        ])
+        let transport = try server.transport("http://[fe80::1%25lo]/api")
+        let provider = Provider<StreamEntry>(transport: transport)
+        try await provider.request(.post(.text("x")))
+        #expect(server.endpoints.map(\.host) == ["fe80::1%lo", "fe80::1%lo"])
+        #expect(hosts(server) == ["[fe80::1]", "[fe80::1]"])
+        await transport.shutdown()
+    }
+
     @Test("What a server has answered to a send is the answer")
     func answered() async throws {
         let server = HTTPServer([.open(Say.status(503)), .open(Say.status(200))])

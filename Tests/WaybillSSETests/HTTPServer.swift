@@ -18,6 +18,8 @@ final class HTTPServer: Dialer {
         case reset([UInt8])
         /// No connection at all.
         case refuse
+        /// No connection, and no word of it.
+        case stall
     }
 
     private struct State: Sendable {
@@ -61,16 +63,28 @@ final class HTTPServer: Dialer {
         timers: any TimerSource
     ) async throws(LinkError) -> any ByteStream {
         let pair = ByteStreamPair()
-        let isRefused = state.withLock { state in
+        let error: LinkError? = state.withLock { state in
             state.endpoints.append(endpoint)
-            if case .refuse? = state.answers.first {
+            switch state.answers.first {
+            case .refuse?:
                 state.answers.removeFirst()
-                return true
+                return .refused
+            case .stall?:
+                state.answers.removeFirst()
+                return .cancelled
+            default:
+                state.pairs.append(pair)
+                return nil
             }
-            state.pairs.append(pair)
-            return false
         }
-        if isRefused { throw .refused }
+        if let error {
+            // Over when the task is cancelled.
+            if error == .cancelled {
+                let (silence, _) = AsyncStream.makeStream(of: Never.self)
+                for await _ in silence {}
+            }
+            throw error
+        }
         pair.second.start(Connection(self, pair))
         return pair.first
     }
@@ -93,7 +107,7 @@ final class HTTPServer: Dialer {
         case .reset(let bytes):
             write(bytes)
             pair.reset()
-        case .refuse: pair.reset()
+        case .refuse, .stall: pair.reset()
         }
     }
 
