@@ -3,12 +3,6 @@ import Waybill
 import WaybillMQTT
 import WireTestSupport
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 @Suite(
     "Servers behind TLS",
     .enabled(
@@ -185,11 +179,7 @@ struct TLSServerTests {
                 }
                 var transports: [MQTTTransport] = []
                 for try await transport in group { transports.append(transport) }
-                let names = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
-                    .compactMap {
-                        try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)
-                    }
-                #expect(names.count { $0.hasPrefix("waybill-loop") } == 1)
+                #expect(OpenResources(loop: "waybill-loop").loops == 1)
                 // Each still works while all are there.
                 for transport in transports {
                     let entry = WireEntry.send("once more", to: "waybill/many", .exactlyOnce)

@@ -1,10 +1,10 @@
 #if os(Linux)
-    import Glibc
     import Testing
     import Waybill
     import WaybillLink
     import WaybillSTOMP
     import WaybillTesting
+    import WireTestSupport
 
     /// What stays behind after everything was shut down: nothing.
     ///
@@ -15,11 +15,11 @@
             await #expect(processExitsWith: .success) {
                 // The first round lets the runtime open what it keeps for itself.
                 for service in services { try await round(service, isDropped: false) }
-                let before = Counts()
+                let before = OpenResources(loop: EventLoop.threadName)
                 for number in 0..<20 {
                     try await round(services[number % 2], isDropped: number.isMultiple(of: 4))
                 }
-                let after = Counts()
+                let after = OpenResources(loop: EventLoop.threadName)
                 precondition(before.loops == 0 && after.loops == 0, "\(before) became \(after)")
                 precondition(after.descriptors == before.descriptors, "\(before) became \(after)")
             }
@@ -46,7 +46,10 @@
         let transport = try STOMPTransport(url: url)
         let provider = Provider<STOMPEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe())
-        precondition(Counts().loops == 1, "the loop's thread is not seen")
+        precondition(
+            OpenResources(loop: EventLoop.threadName).loops == 1,
+            "the loop's thread is not seen"
+        )
         try await provider.request(.send("x"))
         var iterator: Messages<Message>.AsyncIterator? = messages.makeAsyncIterator()
         _ = try await iterator?.next()
@@ -57,37 +60,5 @@
         let refused = try STOMPTransport(url: url)
         _ = try? await Provider<STOMPEntry>(transport: refused).request(.connect)
         await refused.shutdown()
-    }
-
-    private let loopThreadName = EventLoop.threadName
-
-    private struct Counts {
-        let descriptors: Int
-        /// Threads of the event loop, by their name.
-        let loops: Int
-
-        init() {
-            descriptors = Self.entries(of: "/proc/self/fd").count
-            loops = Self.entries(of: "/proc/self/task").count { task in
-                guard let file = fopen("/proc/self/task/\(task)/comm", "r") else { return false }
-                defer { fclose(file) }
-                var name = [UInt8](repeating: 0, count: 64)
-                let count = fread(&name, 1, 63, file)
-                return String(decoding: name.prefix(count), as: UTF8.self).contains(loopThreadName)
-            }
-        }
-
-        private static func entries(of folder: String) -> [String] {
-            guard let directory = opendir(folder) else { return [] }
-            defer { closedir(directory) }
-            var names: [String] = []
-            while let entry = readdir(directory) {
-                let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                    pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-                }
-                if !name.hasPrefix(".") { names.append(name) }
-            }
-            return names
-        }
     }
 #endif
