@@ -56,6 +56,7 @@ final class MQTTSubscriptions: DeliverySettler {
     /// - Parameters:
     ///   - session: The connection.
     ///   - hasSession: Whether the server has kept the session.
+    /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
     func resume(over session: MQTTSession, hasSession: Bool) async throws {
         let (entries, left) = state.withLock { state in
             defer { state.leftFilters = [] }
