@@ -341,4 +341,38 @@ struct SessionSendingTests {
         }
         #expect(harness.cut().messageCount == 2)
     }
+
+    @Test("Without a free identifier a message waits for one, and is not lost")
+    func noIdentifierLeft() throws {
+        var harness = try start(.v5, window: 1)
+        try harness.publish(.atLeastOnce, 1)
+        try harness.publish(.atLeastOnce, 2)
+        try harness.reconnect(sessionPresent: false)
+        let filters = [MQTTSubscription(filter: "a")]
+        for _ in 0..<65_535 {
+            try harness.client.subscribe(filters, call: Call(0), at: harness.now)
+        }
+        _ = harness.client.outbound.takeBytes()
+        harness.resume()
+        #expect(harness.sent == [])
+        harness.receive(.suback(MQTTSuback(packetIdentifier: 9, reasonCodes: [.success])))
+        #expect(harness.sent == [.message("1", .atLeastOnce, id: 9)])
+        harness.receive(.puback(.ack(9)))
+        #expect(harness.sent == [.message("2", .atLeastOnce, id: 9)])
+    }
+
+    @Test("A message that the other version cannot carry is refused")
+    func otherVersion() throws {
+        var publish = MQTTPublish(topic: "t", qualityOfService: .atLeastOnce)
+        publish.properties.contentType = "text/plain"
+        let message = MQTTOutgoingMessage(publish: publish, payload: [UInt8]())
+        var harness = try start(.v5)
+        try harness.client.publish(message, call: Call(1), at: harness.now)
+        let session = harness.cut()
+        var old = try ClientHarness(.v3_1_1, connack: nil)
+        try old.connect(resuming: session, connack: MQTTConnack(sessionPresent: false))
+        old.resume()
+        #expect(old.told() == ["refused 1 encoding(.needsVersion5)"])
+        #expect(old.sent == [])
+    }
 }
