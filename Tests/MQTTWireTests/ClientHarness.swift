@@ -47,6 +47,64 @@ struct ClientHarness {
         log = []
     }
 
+    // MARK: Reconnecting
+
+    /// Ends the connection where it is and takes what is left of it.
+    mutating func cut() -> MQTTSessionState {
+        endOfStream()
+        _ = client.outbound.takeBytes()
+        return client.takeSessionState()
+    }
+
+    /// Makes a new connection with that state, up to CONNACK unless there is none.
+    mutating func connect(
+        resuming session: MQTTSessionState,
+        connack: MQTTConnack?,
+        _ change: (inout MQTTClientConnection.Configuration) -> Void = { _ in }
+    ) throws {
+        var configuration = client.configuration
+        change(&configuration)
+        client = MQTTClientConnection(configuration: configuration)
+        buffer = ReceiveBuffer(capacity: 64)
+        outbound = ReceiveBuffer(capacity: 64)
+        decoder = MQTTPacketDecoder(version: version, role: .server, maximumPacketSize: 1 << 24)
+        let request = MQTTConnect(version: version, clientIdentifier: "c", cleanStart: false)
+        try client.connect(request, hasSessionState: true, resuming: session, at: now)
+        #expect(sent == [.connect(request)], "nothing else before CONNACK")
+        guard let connack else { return }
+        receive(.connack(connack))
+        #expect(sent == [], "nothing before it is asked for")
+        log.removeAll { $0 == "connected" }
+    }
+
+    /// Cuts the connection and makes the next one.
+    mutating func reconnect(
+        sessionPresent: Bool,
+        receiveMaximum: UInt16? = nil,
+        _ change: (inout MQTTConnack) -> Void = { _ in }
+    ) throws {
+        var connack = MQTTConnack(sessionPresent: sessionPresent)
+        connack.properties.receiveMaximum = receiveMaximum
+        change(&connack)
+        try connect(resuming: cut(), connack: connack)
+        log.removeAll { $0.hasPrefix("closed") }
+    }
+
+    /// Goes on with the session.
+    mutating func resume() {
+        for dropped in client.resumeSession(at: now) {
+            let caller = dropped.call.map { "\(number($0))" } ?? "nobody"
+            switch dropped.cause {
+            case .sessionLost: log.append("lost \(caller)")
+            case .refused(let error):
+                log.append(
+                    "refused \(caller) \("\(error)".replacing(/MQTTWire\.\w+\./, with: "."))"
+                )
+            }
+        }
+        note()
+    }
+
     /// Packets that the core wants sent, taken.
     var sent: [MQTTPacket] {
         mutating get {
@@ -130,7 +188,7 @@ struct ClientHarness {
         }
     }
 
-    private func number(_ call: any MQTTCall) -> Int {
+    func number(_ call: any MQTTCall) -> Int {
         (call as? Call)?.number ?? -1
     }
 

@@ -3,7 +3,7 @@
 /// Consumers may take messages in any order; PUBACK and PUBREC must leave in the order in which the
 /// PUBLISH packets came (MQTT 5, 4.6.0-2 and 4.6.0-3). So one that is ready waits for those before it.
 package struct MQTTAcknowledgementQueue: Sendable {
-    private struct Entry {
+    struct Entry {
         let packetIdentifier: UInt16
         var reasonCode: MQTTReasonCode?
     }
@@ -32,6 +32,17 @@ package struct MQTTAcknowledgementQueue: Sendable {
         let index = Int(serial - firstSerial)
         guard index >= head, entries[index].reasonCode == nil else { return }
         entries[index].reasonCode = reasonCode
+    }
+
+    /// Takes all that are owed, since the connection is over; their serial numbers never come again.
+    mutating func takeAll() -> [(serial: UInt64, entry: Entry)] {
+        let owed = entries.indices[head...].map { index in
+            (serial: firstSerial + UInt64(index), entry: entries[index])
+        }
+        firstSerial += UInt64(entries.count)
+        entries = []
+        head = 0
+        return owed
     }
 
     /// Takes the next acknowledgement that may be sent.

@@ -60,10 +60,10 @@ extension MQTTClientConnection {
         }
         limits = MQTTServerLimits(connack, version: configuration.version)
         writer.maximumPacketSize = limits.maximumPacketSize
-        publisher.window = min(configuration.inflightWindow, limits.receiveMaximum)
         if let seconds = connack.properties.serverKeepAlive {
             keepAlive.interval = .seconds(Int64(seconds))
         }
+        beginSession(isPresent: connack.sessionPresent)
         state = .connected
         events.append(.connected(connack))
     }
@@ -155,7 +155,7 @@ extension MQTTClientConnection {
             return
         }
         guard suback.reasonCodes.count == count else { throw .reasonCodeCountWrong(.suback) }
-        if let call = publisher.inflight.end(suback.packetIdentifier)?.call {
+        if let call = publisher.endRequest(suback.packetIdentifier, to: &writer)?.call {
             events.append(.subscribed(call, suback))
         }
     }
@@ -169,7 +169,7 @@ extension MQTTClientConnection {
         guard configuration.version == .v3_1_1 || unsuback.reasonCodes.count == count else {
             throw .reasonCodeCountWrong(.unsuback)
         }
-        if let call = publisher.inflight.end(unsuback.packetIdentifier)?.call {
+        if let call = publisher.endRequest(unsuback.packetIdentifier, to: &writer)?.call {
             events.append(.unsubscribed(call, unsuback))
         }
     }

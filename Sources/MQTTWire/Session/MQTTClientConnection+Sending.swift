@@ -9,15 +9,18 @@ extension MQTTClientConnection {
     ///   - packet: The request; its version is the configuration's.
     ///   - hasSessionState: Whether a session is expected at the server: without one, a server that
     ///     claims to have it breaks the protocol (MQTT 5, 3.2.2-4).
+    ///   - session: What an earlier connection has left; see ``resumeSession(at:)``.
     ///   - now: The time.
     /// - Throws: `MQTTSendError.encoding`; nothing was written then.
     package mutating func connect(
         _ packet: MQTTConnect,
         hasSessionState: Bool,
+        resuming session: MQTTSessionState = MQTTSessionState(),
         at now: WireInstant
     ) throws(MQTTSendError) {
         guard case .idle = state else { throw .notConnected }
         try writeChecked(.connect(packet), at: now)
+        adopt(session)
         request = packet
         self.hasSessionState = hasSessionState
         keepAlive = MQTTKeepAlive(interval: .seconds(Int64(packet.keepAlive)), at: now)
@@ -55,7 +58,8 @@ extension MQTTClientConnection {
         noteSent(at: now)
     }
 
-    /// Sends a message of QoS 1 or 2 as soon as the window has a place for it.
+    /// Sends a message of QoS 1 or 2 as soon as the window has a place for it, and the session is
+    /// resumed.
     ///
     /// - Parameters:
     ///   - message: What to send.
@@ -75,13 +79,10 @@ extension MQTTClientConnection {
         noteSent(at: now)
     }
 
-    /// What the server's CONNACK forbids (MQTT 5, 3.2.2-11 and 3.2.2-14), before any byte.
+    /// What the server's CONNACK forbids, before any byte.
     private func check(_ publish: MQTTPublish) throws(MQTTSendError) {
         guard case .connected = state else { throw .notConnected }
-        guard publish.qualityOfService <= limits.maximumQoS else {
-            throw .qualityOfServiceNotSupported(maximum: limits.maximumQoS)
-        }
-        guard !publish.isRetained || limits.retainAvailable else { throw .retainNotSupported }
+        try limits.check(publish)
         guard publish.properties.isEmpty || publish.properties.subscriptionIdentifiers.isEmpty
         else {
             throw .subscriptionIdentifierNotAllowed
@@ -188,6 +189,9 @@ extension MQTTClientConnection {
 
     /// Acknowledges an inbound message, in its turn.
     ///
+    /// The receipt of a QoS 2 message holds for as long as its session, connected or not; that of a
+    /// QoS 1 message for its connection, after which the server delivers the message again.
+    ///
     /// - Parameters:
     ///   - receipt: What came with the message.
     ///   - reasonCode: `success`, or why it is refused (MQTT 5; 3.1.1 cannot say so).
@@ -197,7 +201,7 @@ extension MQTTClientConnection {
         _ reasonCode: MQTTReasonCode = .success,
         at now: WireInstant
     ) {
-        guard case .connected = state else { return }
+        guard case .connected = state else { return receiver.settle(receipt, reasonCode) }
         receiver.acknowledge(receipt, reasonCode, to: &writer)
         noteSent(at: now)
     }

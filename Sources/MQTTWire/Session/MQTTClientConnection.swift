@@ -4,7 +4,7 @@ package import WireCore
 ///
 /// | state | what moves it on |
 /// | --- | --- |
-/// | idle | ``connect(_:hasSessionState:at:)`` → connecting |
+/// | idle | ``connect(_:hasSessionState:resuming:at:)`` → connecting |
 /// | connecting | CONNACK success → connected; refusal, violation, time → closed |
 /// | connected | DISCONNECT either way, violation, silence, end of stream → closed |
 /// | closed | nothing; what arrives is ignored |
@@ -24,6 +24,9 @@ package struct MQTTClientConnection: ProtocolCore {
         package var connectTimeout = Duration.seconds(10)
         /// How long the server may take for any other acknowledgement.
         package var acknowledgementTimeout = Duration.seconds(30)
+        /// Whether messages outlast the connection: its end then abandons only those who wait for
+        /// SUBACK or UNSUBACK, and the rest is in ``MQTTClientConnection/takeSessionState()``.
+        package var keepsSession = false
         /// Whether packets are reported as ``MQTTClientEvent/trace(_:)``.
         package var isTracing = false
 
@@ -53,6 +56,8 @@ package struct MQTTClientConnection: ProtocolCore {
     var keepAlive = MQTTKeepAlive(interval: .zero, at: .zero)
     var publisher: MQTTPublisher
     var receiver: MQTTReceiver
+    /// Whether messages wait for ``resumeSession(at:)``.
+    var isHoldingMessages = false
 
     package init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
@@ -104,19 +109,22 @@ package struct MQTTClientConnection: ProtocolCore {
 
     package var deadline: WireInstant? {
         switch state {
-        case .connecting(let deadline): deadline
-        case .connected:
-            switch (keepAlive.deadline, publisher.earliestDeadline) {
-            case (let one?, let other?): min(one, other)
-            case (let one, let other): one ?? other
-            }
+        case .connecting(let deadline): earlier(deadline, publisher.earliestDeadline)
+        case .connected: earlier(keepAlive.deadline, publisher.earliestDeadline)
         case .idle, .closed: nil
         }
     }
 
+    private func earlier(_ one: WireInstant?, _ other: WireInstant?) -> WireInstant? {
+        guard let one, let other else { return one ?? other }
+        return min(one, other)
+    }
+
     package mutating func advance(to now: WireInstant) {
         switch state {
-        case .connecting(let deadline) where deadline <= now:
+        case .connecting(let deadline):
+            takeExpired(at: now)
+            guard deadline <= now else { return }
             // Should the server accept after all, it must not publish the will.
             write(.disconnect(MQTTDisconnect()), at: now)
             close(.connectTimedOut)
@@ -129,9 +137,13 @@ package struct MQTTClientConnection: ProtocolCore {
                 writeDisconnect(.unspecifiedError, at: now)
                 return close(.keepAliveTimedOut)
             }
-            for call in publisher.takeExpired(at: now) { events.append(.timedOut(call)) }
-        default: break
+            takeExpired(at: now)
+        case .idle, .closed: break
         }
+    }
+
+    private mutating func takeExpired(at now: WireInstant) {
+        for call in publisher.takeExpired(at: now) { events.append(.timedOut(call)) }
     }
 
     // MARK: Writing
@@ -163,12 +175,18 @@ package struct MQTTClientConnection: ProtocolCore {
         close(.endOfStream)
     }
 
-    /// Ends the connection for good, and every call with it.
+    /// Ends the connection for good, and with it every call that is not part of the session.
     mutating func close(_ closure: MQTTClosure) {
         guard !isFinished else { return }
         state = .closed
-        events.append(contentsOf: publisher.calls.map { .abandoned($0) })
-        publisher = MQTTPublisher(window: configuration.inflightWindow)
+        if configuration.keepsSession {
+            events.append(contentsOf: publisher.suspend().map { .abandoned($0) })
+            receiver.suspend()
+        } else {
+            events.append(contentsOf: publisher.calls.map { .abandoned($0) })
+            publisher = MQTTPublisher(window: 0)
+            receiver.loseSession()
+        }
         events.append(.closed(closure))
     }
 

@@ -28,8 +28,8 @@ package struct MQTTInflight: Sendable {
         case publishAtLeastOnce(MQTTOutgoingMessage)
         /// QoS 2: PUBREC comes first.
         case publishExactlyOnce(MQTTOutgoingMessage)
-        /// QoS 2: PUBREL was sent, PUBCOMP ends it.
-        case release
+        /// QoS 2: PUBREL was sent, PUBCOMP ends it. The order is that of the PUBRECs.
+        case release(order: UInt64)
         /// SUBACK with that many codes ends it.
         case subscribe(count: Int)
         /// UNSUBACK, in MQTT 5 with that many codes, ends it.
@@ -46,6 +46,20 @@ package struct MQTTInflight: Sendable {
         package var deadline: WireInstant
         /// The order of sending.
         package let sequence: UInt64
+        /// Whether it was started on this connection, or its PUBLISH sent again: only then does a
+        /// message take a place in the window (MQTT 5, 4.9).
+        package var isOfThisConnection = true
+
+        /// When the caller's time is up; nil when nobody waits.
+        package var callerDeadline: WireInstant? { call == nil ? nil : deadline }
+
+        /// The message, while it may have to be sent again.
+        package var message: MQTTOutgoingMessage? {
+            switch exchange {
+            case .publishAtLeastOnce(let message), .publishExactlyOnce(let message): message
+            case .release, .subscribe, .unsubscribe: nil
+            }
+        }
     }
 
     private var places: [Entry?]
@@ -109,8 +123,37 @@ package struct MQTTInflight: Sendable {
     package mutating func release(_ packetIdentifier: UInt16) {
         let place = place(of: packetIdentifier)
         guard places[place]?.packetIdentifier == packetIdentifier else { return }
-        places[place]?.exchange = .release
+        lastSequence += 1
+        places[place]?.exchange = .release(order: lastSequence)
     }
+
+    /// Ends what belongs to one connection only: SUBSCRIBE and UNSUBSCRIBE (MQTT 5, 4.1).
+    /// - Returns: Those exchanges, in the order of sending.
+    package mutating func endConnection() -> [Entry] {
+        var requests: [Entry] = []
+        for index in places.indices {
+            guard let entry = places[index] else { continue }
+            switch entry.exchange {
+            case .publishAtLeastOnce, .publishExactlyOnce, .release:
+                places[index]?.isOfThisConnection = false
+            case .subscribe, .unsubscribe:
+                requests.append(entry)
+                places[index] = nil
+                count -= 1
+            }
+        }
+        return requests.sorted { $0.sequence < $1.sequence }
+    }
+
+    /// Notes that a PUBLISH of an earlier connection was sent again.
+    package mutating func noteRepeated(_ packetIdentifier: UInt16) {
+        let place = place(of: packetIdentifier)
+        guard places[place]?.packetIdentifier == packetIdentifier else { return }
+        places[place]?.isOfThisConnection = true
+    }
+
+    /// Whether an exchange can begin.
+    package var hasIdentifierLeft: Bool { count < 65_535 }
 
     /// Takes the callers whose time is up; their exchanges go on without them.
     /// - Returns: The callers in the order of sending, and when the next one's time is up.
@@ -146,7 +189,7 @@ package struct MQTTInflight: Sendable {
     /// The next identifier in turn whose place is free; zero is none (MQTT 5, 2.2.1-3).
     private mutating func nextIdentifier() -> UInt16? {
         if count * 2 >= places.count, places.count < 65_536 { grow() }
-        guard count < 65_535 else { return nil }
+        guard hasIdentifierLeft else { return nil }
         repeat {
             lastIdentifier = lastIdentifier == .max ? 1 : lastIdentifier + 1
         } while places[place(of: lastIdentifier)] != nil

@@ -5,23 +5,66 @@ package struct MQTTOutgoingQueue: Sendable {
     /// One message and who waits for it.
     package struct Entry: Sendable {
         package let message: MQTTOutgoingMessage
-        package let call: (any MQTTCall)?
+        package var call: (any MQTTCall)?
         package let deadline: WireInstant
+        /// Whether it was sent in a session that the server has lost: then it goes on without its
+        /// caller.
+        package var wasSent = false
     }
 
     private var entries: [Entry?] = []
     private var head = 0
 
+    /// The number of messages that wait.
+    package private(set) var count = 0
+
     package init() {}
 
-    /// The number of places taken, withdrawn ones included.
+    /// Whether no place is taken, withdrawn ones included.
     package var isEmpty: Bool { head == entries.count }
 
     /// Who waits.
     package var calls: [any MQTTCall] { entries[head...].compactMap { $0?.call } }
 
+    /// When the first caller's time is up; nil when nobody waits.
+    /// - Complexity: O(messages that wait).
+    package var earliestDeadline: WireInstant? {
+        entries[head...].compactMap { $0?.call == nil ? nil : $0?.deadline }.min()
+    }
+
     package mutating func append(_ entry: Entry) {
         entries.append(entry)
+        count += 1
+    }
+
+    /// Puts messages before all others.
+    package mutating func prepend(_ first: [Entry]) {
+        entries.replaceSubrange(..<head, with: first)
+        head = 0
+        count += first.count
+    }
+
+    /// Takes out the messages that a check refuses.
+    /// - Returns: Those, each with the error.
+    package mutating func takeRefused(
+        _ check: (MQTTOutgoingMessage) throws(MQTTSendError) -> Void
+    ) -> [(entry: Entry, error: MQTTSendError)] {
+        var refused: [(Entry, MQTTSendError)] = []
+        for index in entries[head...].indices {
+            guard let entry = entries[index] else { continue }
+            do throws(MQTTSendError) {
+                try check(entry.message)
+            } catch {
+                refused.append((entry, error))
+                remove(at: index)
+            }
+        }
+        return refused
+    }
+
+    private mutating func remove(at index: Int) {
+        entries[index] = nil
+        count -= 1
     }
 
     /// Takes the first message that still waits.
@@ -37,23 +80,30 @@ package struct MQTTOutgoingQueue: Sendable {
                 entries.removeFirst(head)
                 head = 0
             }
-            if let entry { return entry }
+            if let entry {
+                count -= 1
+                return entry
+            }
         }
         return nil
     }
 
-    /// Withdraws the message of a call, which has not been sent.
+    /// Withdraws a call, and its message if that has never been sent.
     /// - Returns: Whether it was here.
     /// - Complexity: O(messages that wait).
     package mutating func withdraw(_ call: any MQTTCall) -> Bool {
         guard let index = entries[head...].firstIndex(where: { $0?.call === call }) else {
             return false
         }
-        entries[index] = nil
+        letGo(at: index)
         return true
     }
 
-    /// Withdraws the messages whose callers' time is up.
+    private mutating func letGo(at index: Int) {
+        if entries[index]?.wasSent == true { entries[index]?.call = nil } else { remove(at: index) }
+    }
+
+    /// Withdraws the callers whose time is up, and their messages if those have never been sent.
     /// - Returns: Those callers, and when the next one's time is up.
     package mutating func takeExpired(
         at now: WireInstant
@@ -64,7 +114,7 @@ package struct MQTTOutgoingQueue: Sendable {
             guard let entry = entries[index], let call = entry.call else { continue }
             if entry.deadline <= now {
                 expired.append(call)
-                entries[index] = nil
+                letGo(at: index)
             } else {
                 next = min(next ?? entry.deadline, entry.deadline)
             }

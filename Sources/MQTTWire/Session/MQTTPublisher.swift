@@ -19,10 +19,15 @@ package struct MQTTPublisher: Sendable {
     /// How many messages may be under way.
     package var window: Int
     /// Messages that wait for a place in the window.
-    package private(set) var queue = MQTTOutgoingQueue()
-    private var messagesUnderWay = 0
+    package internal(set) var queue = MQTTOutgoingQueue()
+    var messagesUnderWay = 0
+    /// Messages of an earlier connection that wait for a place in the window to be sent again, first
+    /// ones last.
+    var repetitions: [UInt16] = []
+    /// Messages that went down with their session at the server, and of which nobody was told yet.
+    var lost: [MQTTInflight.Entry] = []
     /// No caller's time is up before this; nil when none waits.
-    package private(set) var earliestDeadline: WireInstant?
+    package internal(set) var earliestDeadline: WireInstant?
 
     package init(window: Int) {
         self.window = window
@@ -71,7 +76,7 @@ package struct MQTTPublisher: Sendable {
     }
 
     /// Opens the existential for the generic writer.
-    private static func write(
+    static func write(
         _ publish: MQTTPublish,
         _ payload: some WireBytes,
         to writer: inout MQTTPacketWriter
@@ -117,12 +122,33 @@ package struct MQTTPublisher: Sendable {
         to writer: inout MQTTPacketWriter
     ) -> Outcome {
         let entry = inflight.end(acknowledgement.packetIdentifier)
-        messagesUnderWay -= 1
-        while messagesUnderWay < window, let next = queue.popFirst() {
-            // It was checked when it was queued, and an identifier has just become free.
-            try? start(next.message, call: next.call, deadline: next.deadline, to: &writer)
-        }
+        if entry?.isOfThisConnection == true { messagesUnderWay -= 1 }
+        sendWaiting(to: &writer)
         return Outcome(call: entry?.call, acknowledgement: acknowledgement)
+    }
+
+    /// Ends a SUBSCRIBE or UNSUBSCRIBE.
+    package mutating func endRequest(
+        _ packetIdentifier: UInt16,
+        to writer: inout MQTTPacketWriter
+    ) -> MQTTInflight.Entry? {
+        let entry = inflight.end(packetIdentifier)
+        // A message may have waited for the identifier.
+        sendWaiting(to: &writer)
+        return entry
+    }
+
+    /// Sends what waits and has a place in the window: first what is sent again, in its old order.
+    mutating func sendWaiting(to writer: inout MQTTPacketWriter) {
+        while messagesUnderWay < window {
+            if let identifier = repetitions.popLast() {
+                sendAgain(identifier, to: &writer)
+            } else {
+                guard inflight.hasIdentifierLeft, let next = queue.popFirst() else { return }
+                // It was checked when it was queued, or when the session was resumed.
+                try? start(next.message, call: next.call, deadline: next.deadline, to: &writer)
+            }
+        }
     }
 
     // MARK: Callers
@@ -140,18 +166,23 @@ package struct MQTTPublisher: Sendable {
         guard let earliest = earliestDeadline, earliest <= now else { return [] }
         let (expired, next) = inflight.takeExpired(at: now)
         let (unsent, nextUnsent) = queue.takeExpired(at: now)
-        earliestDeadline = [next, nextUnsent].compactMap { $0 }.min()
-        return expired + unsent
+        let tooLate = lost.filter { $0.deadline <= now }.compactMap(\.call)
+        lost.removeAll { $0.deadline <= now }
+        earliestDeadline =
+            ([next, nextUnsent] + lost.map(\.callerDeadline)).compactMap { $0 }.min()
+        return tooLate + expired + unsent
     }
 
     /// Withdraws a call: a message that still waits is not sent; what was sent goes on without it.
     package mutating func cancel(_ call: any MQTTCall) {
-        if !queue.withdraw(call) { inflight.forget(call) }
+        guard !queue.withdraw(call) else { return }
+        inflight.forget(call)
+        lost.removeAll { $0.call === call }
     }
 
     /// Everybody who waits, in the order of sending.
     package var calls: [any MQTTCall] {
-        inflight.entries.compactMap(\.call) + queue.calls
+        lost.compactMap(\.call) + inflight.entries.compactMap(\.call) + queue.calls
     }
 }
 

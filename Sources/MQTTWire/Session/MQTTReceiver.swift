@@ -7,6 +7,8 @@ import WireCore
 /// | new | delivered | | PUBCOMP, not found |
 /// | delivered | ignored: PUBREC is to come | PUBREC | PUBCOMP |
 /// | PUBREC sent | PUBREC again | | PUBCOMP |
+/// | delivered before a reconnection | awaits the application | noted | PUBCOMP |
+/// | and taken since | PUBREC | | PUBCOMP |
 package struct MQTTReceiver: Sendable {
     /// What to do with a message.
     package enum Arrival: Sendable {
@@ -16,15 +18,44 @@ package struct MQTTReceiver: Sendable {
         case repetition
     }
 
+    /// How far a QoS 2 message has come between PUBLISH and PUBREL.
+    private enum Progress {
+        /// PUBREC is to come, in its turn.
+        case delivered
+        /// PUBREC was sent.
+        case acknowledged
+        /// Handed over on an earlier connection, with that receipt and no PUBREC; and what the
+        /// application has said since. The server will repeat it.
+        case carried(serial: UInt64, MQTTReasonCode?)
+    }
+
+    private struct Exchange {
+        var progress: Progress
+        /// Whether its PUBLISH came on this connection: only then does it count (MQTT 5, 4.9).
+        var isCounted: Bool
+    }
+
+    /// What a receipt of an earlier connection stands for.
+    private enum EarlierReceipt {
+        /// An identifier that the server has not repeated yet.
+        case identifier(UInt16)
+        /// The turn of the repetition on this connection.
+        case turn(UInt64)
+    }
+
     /// How many messages may wait to be acknowledged.
     ///
     /// A peer that was told nothing may have as many under way as there are packet identifiers, and
     /// no more, however it repeats them.
-    private let maximum: Int
+    var maximum: Int
     private var publishAcknowledgements = MQTTAcknowledgementQueue()
     private var receivedAcknowledgements = MQTTAcknowledgementQueue()
-    /// QoS 2 identifiers between PUBLISH and PUBREL, and whether PUBREC was sent.
-    private var exactlyOnce: [UInt16: Bool] = [:]
+    /// QoS 2 messages between PUBLISH and PUBREL, by identifier.
+    private var exactlyOnce: [UInt16: Exchange] = [:]
+    /// How many of those count.
+    private var countedExactlyOnce = 0
+    /// Receipts of QoS 2 that were handed out on earlier connections and not given back, by serial.
+    private var earlierReceipts: [UInt64: EarlierReceipt] = [:]
 
     package init(maximum: UInt16 = .max) {
         self.maximum = Int(maximum)
@@ -45,20 +76,48 @@ package struct MQTTReceiver: Sendable {
             let serial = publishAcknowledgements.append(identifier)
             return .deliver(MQTTDeliveryReceipt(qualityOfService: .atLeastOnce, serial: serial))
         case .exactlyOnce:
-            if let wasAcknowledged = exactlyOnce[identifier] {
-                // Acknowledged again, not delivered again (MQTT 5, 4.3.3-10).
-                if wasAcknowledged { answer(.pubrec, identifier, .success, to: &writer) }
+            if let exchange = exactlyOnce[identifier] {
+                try receiveAgain(identifier, exchange, to: &writer)
                 return .repetition
             }
             try checkMaximum()
-            exactlyOnce[identifier] = false
+            exactlyOnce[identifier] = Exchange(progress: .delivered, isCounted: true)
+            countedExactlyOnce += 1
             let serial = receivedAcknowledgements.append(identifier)
             return .deliver(MQTTDeliveryReceipt(qualityOfService: .exactlyOnce, serial: serial))
         }
     }
 
+    /// A QoS 2 message is acknowledged again, not delivered again (MQTT 5, 4.3.3-10).
+    private mutating func receiveAgain(
+        _ identifier: UInt16,
+        _ exchange: Exchange,
+        to writer: inout MQTTPacketWriter
+    ) throws(MQTTViolation) {
+        var exchange = exchange
+        if !exchange.isCounted {
+            try checkMaximum()
+            exchange.isCounted = true
+            countedExactlyOnce += 1
+        }
+        switch exchange.progress {
+        case .delivered: break
+        case .acknowledged: answer(.pubrec, identifier, .success, to: &writer)
+        case .carried(let serial, let reasonCode):
+            exchange.progress = .delivered
+            let turn = receivedAcknowledgements.append(identifier)
+            if let reasonCode {
+                receivedAcknowledgements.settle(turn, reasonCode)
+            } else {
+                earlierReceipts[serial] = .turn(turn)
+            }
+        }
+        exactlyOnce[identifier] = exchange
+        sendReceived(to: &writer)
+    }
+
     private func checkMaximum() throws(MQTTViolation) {
-        guard publishAcknowledgements.count + exactlyOnce.count < maximum else {
+        guard publishAcknowledgements.count + countedExactlyOnce < maximum else {
             throw .receiveMaximumExceeded
         }
     }
@@ -69,20 +128,47 @@ package struct MQTTReceiver: Sendable {
         _ reasonCode: MQTTReasonCode,
         to writer: inout MQTTPacketWriter
     ) {
+        settle(receipt, reasonCode)
         switch receipt.qualityOfService {
         case .atMostOnce: return
         case .atLeastOnce:
-            publishAcknowledgements.settle(receipt.serial, reasonCode)
             while let (identifier, reasonCode) = publishAcknowledgements.next() {
                 answer(.puback, identifier, reasonCode, to: &writer)
             }
+        case .exactlyOnce: sendReceived(to: &writer)
+        }
+    }
+
+    /// Notes that a message has been taken, or refused with a reason, and writes nothing.
+    package mutating func settle(_ receipt: MQTTDeliveryReceipt, _ reasonCode: MQTTReasonCode) {
+        switch receipt.qualityOfService {
+        case .atMostOnce: return
+        case .atLeastOnce: publishAcknowledgements.settle(receipt.serial, reasonCode)
         case .exactlyOnce:
-            receivedAcknowledgements.settle(receipt.serial, reasonCode)
-            while let (identifier, reasonCode) = receivedAcknowledgements.next() {
-                // A refused message is over: the identifier is new again (MQTT 5, 4.3.3-9).
-                exactlyOnce[identifier] = reasonCode.isFailure ? nil : true
-                answer(.pubrec, identifier, reasonCode, to: &writer)
+            guard !earlierReceipts.isEmpty,
+                let earlier = earlierReceipts.removeValue(forKey: receipt.serial)
+            else { return receivedAcknowledgements.settle(receipt.serial, reasonCode) }
+            switch earlier {
+            case .turn(let turn): receivedAcknowledgements.settle(turn, reasonCode)
+            case .identifier(let identifier):
+                guard case .carried(receipt.serial, nil)? = exactlyOnce[identifier]?.progress else {
+                    return
+                }
+                exactlyOnce[identifier]?.progress = .carried(serial: receipt.serial, reasonCode)
             }
+        }
+    }
+
+    /// Sends each PUBREC whose turn it is.
+    private mutating func sendReceived(to writer: inout MQTTPacketWriter) {
+        while let (identifier, reasonCode) = receivedAcknowledgements.next() {
+            if reasonCode.isFailure {
+                // A refused message is over: the identifier is new again (MQTT 5, 4.3.3-9).
+                _ = end(identifier)
+            } else {
+                exactlyOnce[identifier]?.progress = .acknowledged
+            }
+            answer(.pubrec, identifier, reasonCode, to: &writer)
         }
     }
 
@@ -91,9 +177,54 @@ package struct MQTTReceiver: Sendable {
         _ pubrel: MQTTAcknowledgement,
         to writer: inout MQTTPacketWriter
     ) {
-        let isKnown = exactlyOnce.removeValue(forKey: pubrel.packetIdentifier) != nil
+        let isKnown = end(pubrel.packetIdentifier)
         let reasonCode = isKnown ? MQTTReasonCode.success : .packetIdentifierNotFound
         answer(.pubcomp, pubrel.packetIdentifier, reasonCode, to: &writer)
+    }
+
+    /// Ends a QoS 2 exchange.
+    /// - Returns: Whether there was one.
+    private mutating func end(_ identifier: UInt16) -> Bool {
+        guard let exchange = exactlyOnce.removeValue(forKey: identifier) else { return false }
+        if exchange.isCounted { countedExactlyOnce -= 1 }
+        return true
+    }
+
+    // MARK: Between connections
+
+    /// Whether no QoS 2 message is half received.
+    package var isIdle: Bool { exactlyOnce.isEmpty }
+
+    /// Ends what belongs to the connection: QoS 1 receipts, turns and counts.
+    ///
+    /// A receipt of QoS 2 goes on to stand for its message, for as long as the session lasts.
+    package mutating func suspend() {
+        _ = publishAcknowledgements.takeAll()
+        var serials: [UInt64: UInt64] = [:]
+        for (serial, receipt) in earlierReceipts {
+            guard case .turn(let turn) = receipt else { continue }
+            serials[turn] = serial
+            earlierReceipts[serial] = nil
+        }
+        // A later message under an identifier is the one that counts.
+        for (turn, owed) in receivedAcknowledgements.takeAll().reversed() {
+            let identifier = owed.packetIdentifier
+            guard case .delivered? = exactlyOnce[identifier]?.progress else { continue }
+            let serial = serials[turn] ?? turn
+            exactlyOnce[identifier]?.progress = .carried(serial: serial, owed.reasonCode)
+            if owed.reasonCode == nil { earlierReceipts[serial] = .identifier(identifier) }
+        }
+        for identifier in exactlyOnce.keys { exactlyOnce[identifier]?.isCounted = false }
+        countedExactlyOnce = 0
+    }
+
+    /// Forgets everything but the serial numbers that were given out: old receipts do nothing.
+    package mutating func loseSession() {
+        _ = publishAcknowledgements.takeAll()
+        _ = receivedAcknowledgements.takeAll()
+        exactlyOnce = [:]
+        countedExactlyOnce = 0
+        earlierReceipts = [:]
     }
 
     private enum Answer {

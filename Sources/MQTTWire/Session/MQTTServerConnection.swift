@@ -41,8 +41,8 @@ package struct MQTTServerConnection: ProtocolCore {
     private var keepAlive = Duration.zero
     private var lastReceived: WireInstant
 
-    /// How many messages of QoS 1 and 2 may be under way to the client.
-    private static let window = 1_000
+    /// How many messages of QoS 1 and 2 may be under way to the client; it may lower that.
+    private var window = 1_000
 
     /// - Parameters:
     ///   - maximumPacketSize: The longest packet to accept, in bytes.
@@ -62,7 +62,7 @@ package struct MQTTServerConnection: ProtocolCore {
             maximumPacketSize: maximumPacketSize
         )
         writer = MQTTPacketWriter(version: .v5, isTracing: isTracing)
-        publisher = MQTTPublisher(window: Self.window)
+        publisher = MQTTPublisher(window: window)
         receiver = MQTTReceiver()
         lastReceived = now
     }
@@ -112,10 +112,24 @@ package struct MQTTServerConnection: ProtocolCore {
     // MARK: What the broker decides
 
     /// Accepts the client.
-    package mutating func accept(_ connack: MQTTConnack = MQTTConnack()) {
+    ///
+    /// - Parameters:
+    ///   - connack: The answer.
+    ///   - session: What ``takeSessionState()`` gave at the end of the client's last connection; it
+    ///     is dropped unless the answer says that it is present.
+    package mutating func accept(
+        _ connack: MQTTConnack = MQTTConnack(),
+        resuming session: MQTTSessionState = MQTTSessionState()
+    ) {
         guard case .asked = state else { return }
         state = .connected
         write(.connack(connack))
+        if connack.sessionPresent {
+            publisher = session.publisher
+            receiver = session.receiver
+            _ = publisher.resume(window: window, limits: MQTTServerLimits(), to: &writer)
+            collectTraces()
+        }
         let packets = held
         held = []
         for packet in packets where !isFinished {
@@ -241,7 +255,8 @@ package struct MQTTServerConnection: ProtocolCore {
         keepAlive = .seconds(Int64(connect.keepAlive))
         let properties = connect.properties
         writer.maximumPacketSize = properties.maximumPacketSize.map(Int.init) ?? .max
-        publisher.window = min(Self.window, properties.receiveMaximum.map(Int.init) ?? Self.window)
+        window = min(window, properties.receiveMaximum.map(Int.init) ?? window)
+        publisher.window = window
         state = .asked
         events.append(.connect(connect))
     }
@@ -267,7 +282,19 @@ package struct MQTTServerConnection: ProtocolCore {
     private mutating func close(_ closure: MQTTServerClosure) {
         guard !isFinished else { return }
         state = .closed
+        _ = publisher.suspend()
+        receiver.suspend()
         events.append(.closed(closure))
+    }
+
+    /// Takes the messages under way in both directions, once the connection is over; before that
+    /// there is nothing to take.
+    package mutating func takeSessionState() -> MQTTSessionState {
+        guard isFinished else { return MQTTSessionState() }
+        let session = MQTTSessionState(publisher: publisher, receiver: receiver)
+        publisher = MQTTPublisher(window: 0)
+        receiver.loseSession()
+        return session
     }
 }
 

@@ -18,6 +18,15 @@ package struct MQTTServerLimits: Hashable, Sendable {
     /// What holds before a CONNACK.
     package init() {}
 
+    /// What a message must not ask for (MQTT 5, 3.2.2-11 and 3.2.2-14); its length is not looked at.
+    /// - Throws: `MQTTSendError`.
+    package func check(_ publish: MQTTPublish) throws(MQTTSendError) {
+        guard publish.qualityOfService <= maximumQoS else {
+            throw .qualityOfServiceNotSupported(maximum: maximumQoS)
+        }
+        guard !publish.isRetained || retainAvailable else { throw .retainNotSupported }
+    }
+
     /// Reads the properties of a CONNACK.
     package init(_ connack: MQTTConnack, version: MQTTVersion) {
         let properties = connack.properties
