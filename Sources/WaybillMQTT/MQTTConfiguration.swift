@@ -81,4 +81,12 @@ public struct MQTTConfiguration: Sendable {
     public init(version: Version) {
         self.version = version
     }
+
+    /// Whether the server keeps the session after the connection.
+    var keepsSession: Bool {
+        switch version {
+        case .v5: (sessionExpiry ?? .zero) >= .seconds(1)
+        case .v3_1_1: !cleanStart
+        }
+    }
 }

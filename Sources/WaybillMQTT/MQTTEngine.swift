@@ -28,7 +28,8 @@ final class MQTTEngine: Sendable {
             closeTimeout: configuration.closeTimeout,
             reconnection: configuration.reconnection
         )
-        let subscriptions = MQTTSubscriptions(configuration: configuration)
+        let keeper = MQTTSessionKeeper(environment: environment)
+        let subscriptions = MQTTSubscriptions(configuration: configuration, keeper: keeper)
         self.subscriptions = subscriptions
         lifecycle = ConnectionLifecycle(
             settings,
@@ -39,10 +40,17 @@ final class MQTTEngine: Sendable {
                     MQTTSession(
                         link: try await route.open(within: timeout),
                         configuration: configuration,
-                        subscriptions: subscriptions
+                        subscriptions: subscriptions,
+                        keeper: keeper
                     )
                 },
-                conclude: { subscriptions.conclude($0) }
+                conclude: { cause, isForGood in
+                    subscriptions.conclude(cause)
+                    keeper.conclude(
+                        isForGood ? .shutDown : MQTTMapping.unanswered(cause),
+                        keepsSession: configuration.keepsSession && !isForGood
+                    )
+                }
             )
         )
     }

@@ -198,7 +198,33 @@ enum MQTTMapping {
         )
     }
 
+    /// What a request fails with when the connection ends, and no other follows, before it was answered.
+    static func unanswered(_ cause: WaybillError?) -> WaybillError {
+        WaybillError(
+            .connectionLost,
+            "the connection ended before the server answered",
+            peerReason: cause?.peerReason,
+            underlying: cause?.underlying
+        )
+    }
+
+    /// Why a message did not go on over a new connection; the caller knows which.
+    static func error(_ cause: MQTTDroppedMessage.Cause) -> WaybillError {
+        switch cause {
+        case .sessionLost:
+            WaybillError(
+                .connectionLost,
+                "the server has lost its session: the message may have arrived or not"
+            )
+        case .refused(let refusal): Self.refusal(refusal)
+        }
+    }
+
     static func error(_ error: MQTTSendError, _ request: Request) -> WaybillError {
+        refusal(error).about(request)
+    }
+
+    private static func refusal(_ error: MQTTSendError) -> WaybillError {
         let (code, message): (WaybillError.Code, String) =
             switch error {
             case .notConnected: (.notConnected, "there is no connection")
@@ -218,7 +244,23 @@ enum MQTTMapping {
                 (.invalidEntry, "a send carries no subscription identifier")
             case .noPacketIdentifierLeft: (.limitExceeded, "65,535 requests wait for the server")
             }
-        return WaybillError(code, message, topic: request.topic, command: request.command.name)
+        return WaybillError(code, message)
+    }
+
+    /// Whether there is use in connecting again after a DISCONNECT of the server (MQTT 5, 3.14.2.1).
+    private static func kind(ofEnd code: MQTTReasonCode) -> WaybillError.Code {
+        switch code {
+        case .notAuthorized, .badUserNameOrPassword, .banned: .unauthorized
+        // Another client has the identifier: two that come back in turns would fight for ever. And what this
+        // side has done wrong it would do again.
+        case .sessionTakenOver, .malformedPacket, .protocolError, .topicFilterInvalid,
+            .topicNameInvalid, .topicAliasInvalid, .packetTooLarge, .receiveMaximumExceeded,
+            .payloadFormatInvalid, .retainNotSupported, .qualityOfServiceNotSupported,
+            .sharedSubscriptionsNotSupported, .subscriptionIdentifiersNotSupported,
+            .wildcardSubscriptionsNotSupported:
+            .rejected
+        default: .connectionLost
+        }
     }
 
     /// Why a connection is over; nil when this side ended it.
@@ -228,7 +270,7 @@ enum MQTTMapping {
         case .refused(let code, let properties): refusal(code, properties, nil)
         case .disconnectedByServer(let code, let properties):
             WaybillError(
-                .connectionLost,
+                kind(ofEnd: code),
                 "the server closed the connection",
                 peerReason: reason(code, properties)
             )

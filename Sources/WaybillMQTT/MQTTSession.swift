@@ -22,6 +22,7 @@ final class MQTTSession: ConnectionSession {
     private let timers: any TimerSource
     private let driver: Driver<MQTTClientConnection>
     private let subscriptions: MQTTSubscriptions
+    private let keeper: MQTTSessionKeeper
     private let tls: NegotiatedTLS?
 
     /// Resolves with the server's CONNACK.
@@ -29,9 +30,15 @@ final class MQTTSession: ConnectionSession {
     /// Resolves when the stream is closed.
     private let ended = Promise<Void>()
 
-    init(link: OpenedLink, configuration: MQTTConfiguration, subscriptions: MQTTSubscriptions) {
+    init(
+        link: OpenedLink,
+        configuration: MQTTConfiguration,
+        subscriptions: MQTTSubscriptions,
+        keeper: MQTTSessionKeeper
+    ) {
         self.configuration = configuration
         self.subscriptions = subscriptions
+        self.keeper = keeper
         timers = link.timers
         tls = link.tls
         var core = MQTTClientConnection.Configuration()
@@ -42,6 +49,7 @@ final class MQTTSession: ConnectionSession {
         core.connectTimeout = link.timeLeft
         core.acknowledgementTimeout = configuration.acknowledgementTimeout
         core.isTracing = configuration.wireLogger != nil
+        core.keepsSession = configuration.reconnection.isEnabled
         driver = Driver(
             core: MQTTClientConnection(configuration: core),
             stream: link.stream,
@@ -68,6 +76,8 @@ final class MQTTSession: ConnectionSession {
                 receive: { self.handle($0) },
                 end: { error in
                     let cause = self.cause(of: error)
+                    self.keeper.leave(self)
+                    self.keeper.park(self.driver.withCore { core, _ in core.takeSessionState() })
                     self.subscriptions.detach(self)
                     // First, so that whoever hears of the end from a call or a stream finds no trace of
                     // this connection.
@@ -78,11 +88,19 @@ final class MQTTSession: ConnectionSession {
             )
         )
         let request = Request(topic: nil, command: .connect)
+        let carried = keeper.take()
         do {
             try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
-                try core.connect(packet, hasSessionState: !packet.cleanStart, at: now)
+                try core.connect(
+                    packet,
+                    hasSessionState: !packet.cleanStart,
+                    resuming: carried,
+                    at: now
+                )
             }
+            keeper.follow(self)
         } catch {
+            keeper.park(carried)
             connack.resolve(.failure(MQTTMapping.error(error, request)))
             driver.close()
         }
@@ -95,6 +113,10 @@ final class MQTTSession: ConnectionSession {
 
     func resume(_ receipt: Receipt) async throws {
         try await subscriptions.resume(over: self, hasSession: receipt.isSessionPresent == true)
+        let dropped = driver.withCore(.immediate) { core, now in core.resumeSession(at: now) }
+        for message in dropped {
+            (message.call as? MQTTPendingCall)?.fail(MQTTMapping.error(message.cause))
+        }
     }
 
     // MARK: Requests
@@ -117,12 +139,18 @@ final class MQTTSession: ConnectionSession {
             if isCongested { try await driver.waitUntilDrained() }
             return Receipt(topic: request.topic)
         }
-        let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
+        let answer = try await answer(request, withdrawing: { [keeper] in keeper.cancel($0) }) {
+            (core, now, call) throws(MQTTSendError) in
             let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
             try core.publish(message, call: call, timeout: timeout, at: now)
         }
         guard case .published(let code, let properties) = answer else { throw Self.confusion }
         return try MQTTMapping.receipt(request, code, properties)
+    }
+
+    /// Withdraws a call.
+    func cancel(_ call: MQTTPendingCall) {
+        driver.withCore { core, _ in core.cancel(call) }
     }
 
     /// Sends SUBSCRIBE and waits for SUBACK.
@@ -186,12 +214,17 @@ final class MQTTSession: ConnectionSession {
     }
 
     /// Acknowledges a message that came over this connection, or over one before within the same session.
-    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) {
-        driver.withCore { core, now in core.acknowledge(receipt, reason, at: now) }
+    /// - Returns: Whether the session was still this connection's.
+    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool {
+        driver.withCore { core, now in
+            core.acknowledge(receipt, reason, at: now)
+            return !core.isSessionTaken
+        }
     }
 
     private func answer(
         _ request: Request,
+        withdrawing withdraw: (@Sendable (MQTTPendingCall) -> Void)? = nil,
         _ send: (inout MQTTClientConnection, WireInstant, MQTTPendingCall)
             throws(MQTTSendError) -> Void
     ) async throws -> MQTTAnswer {
@@ -207,7 +240,9 @@ final class MQTTSession: ConnectionSession {
                         throw MQTTMapping.error(error, request)
                     }
                 },
-                withdrawing: { call in driver.withCore { core, _ in core.cancel(call) } }
+                withdrawing: { call in
+                    if let withdraw { withdraw(call) } else { cancel(call) }
+                }
             )
         } catch let error as WaybillError {
             throw error.about(request)

@@ -21,11 +21,16 @@ final class MQTTSubscriptions: DeliverySettler {
 
     private let state = Locked(State())
     private let configuration: MQTTConfiguration
+    private let keeper: MQTTSessionKeeper
     private let pressure = ReadingPressure()
     private let manual = ManualDeliveries<MQTTSubscriptions>()
 
-    init(configuration: MQTTConfiguration) {
+    /// - Parameters:
+    ///   - configuration: How messages are buffered.
+    ///   - keeper: Who knows which connection has the session.
+    init(configuration: MQTTConfiguration, keeper: MQTTSessionKeeper) {
         self.configuration = configuration
+        self.keeper = keeper
     }
 
     // MARK: Connections
@@ -255,6 +260,6 @@ final class MQTTSubscriptions: DeliverySettler {
 
     func settle(_ receipt: MQTTDeliveryReceipt, _ settlement: Settlement) {
         let reason: MQTTReasonCode = settlement.isAccepted ? .success : .unspecifiedError
-        state.withLock { $0.session }?.acknowledge(receipt, reason)
+        keeper.acknowledge(receipt, reason)
     }
 }

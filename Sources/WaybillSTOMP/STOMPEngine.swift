@@ -38,7 +38,7 @@ final class STOMPEngine: Sendable {
                         subscriptions: subscriptions
                     )
                 },
-                conclude: { subscriptions.conclude($0) }
+                conclude: { cause, _ in subscriptions.conclude(cause) }
             )
         )
     }

@@ -9,7 +9,7 @@ extension ConnectionLifecycle {
         /// Connect again at a time; nil for when a pause is over.
         case reconnect(ConnectionAttempt<Session>, WireInstant?)
         /// Tell that it is over.
-        case conclude(WaybillError?)
+        case conclude(WaybillError?, isForGood: Bool)
     }
 
     /// Moves on from a connection that has ended; called with the lock of the phase held.
@@ -27,7 +27,7 @@ extension ConnectionLifecycle {
         guard isPaused || delay != nil else {
             phase = .idle
             states.report(.disconnected(cause: cause))
-            return .conclude(cause)
+            return .conclude(cause, isForGood: false)
         }
         let attempt = ConnectionAttempt<Session>(after: cause ?? Self.pause)
         phase = .connecting(attempt)
@@ -37,7 +37,7 @@ extension ConnectionLifecycle {
 
     func carryOut(_ next: Next) {
         switch next {
-        case .conclude(let cause): actions.conclude(cause)
+        case .conclude(let cause, let isForGood): actions.conclude(cause, isForGood)
         case .reconnect(let attempt, let time):
             attempt.start { [self] in
                 do {

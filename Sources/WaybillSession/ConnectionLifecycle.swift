@@ -64,10 +64,14 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         package typealias Opening =
             @Sendable (Failover.Route, Duration, Session.Greeting) async throws -> Session
 
+        /// Hears that the connection is over and no other follows: the cause, unless this side ended it, and
+        /// whether there will never be another one.
+        package typealias Concluding = @Sendable (WaybillError?, _ isForGood: Bool) -> Void
+
         var prepare: Preparing
         var canReplaceCredentials: Bool
         var open: Opening
-        var conclude: @Sendable (WaybillError?) -> Void
+        var conclude: Concluding
 
         /// Collects actions.
         ///
@@ -75,13 +79,12 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         ///   - prepare: Prepares the first words of each attempt.
         ///   - canReplaceCredentials: Whether preparing them again may mend that they were refused.
         ///   - open: Makes a session.
-        ///   - conclude: Called when the connection is over and no other follows, with the cause unless this
-        ///     side ended it.
+        ///   - conclude: Hears that the connection is over and no other follows; may be told twice.
         package init(
             prepare: @escaping Preparing = { greeting, _ in greeting },
             canReplaceCredentials: Bool = false,
             open: @escaping Opening,
-            conclude: @escaping @Sendable (WaybillError?) -> Void = { _ in }
+            conclude: @escaping Concluding = { _, _ in }
         ) {
             self.prepare = prepare
             self.canReplaceCredentials = canReplaceCredentials
@@ -357,7 +360,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             states.report(.disconnected(cause: cause))
             return (false, true)
         }
-        if isOver { actions.conclude(cause) }
+        if isOver { actions.conclude(cause, false) }
         let reason = cause ?? (isShutDown ? .shutDown : attempt.stopReason)
         attempt.outcome.resolve(.failure(reason))
     }
@@ -376,7 +379,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             case .connecting(let current) where current === attempt:
                 current.earlyEnd = .init(cause: cause)
                 return nil
-            case .shutDown: return .conclude(nil)
+            case .shutDown: return .conclude(nil, isForGood: true)
             default: return nil
             }
         }
@@ -421,7 +424,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             states.report(.disconnected(cause: nil))
             await session.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
         }
-        actions.conclude(nil)
+        actions.conclude(nil, true)
         #if os(Linux)
             SharedEventLoop.reap()
         #endif
@@ -434,7 +437,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         case .connecting(let attempt): attempt.cancel(because: .shutDown)
         case .connected(let session): session.disconnectNow()
         }
-        actions.conclude(nil)
+        actions.conclude(nil, true)
     }
 
     /// Moves on to the last phase.

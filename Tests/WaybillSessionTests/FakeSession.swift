@@ -104,7 +104,7 @@ struct LifecycleFixture {
             _ in greeting
         },
         canReplaceCredentials: Bool = false,
-        conclude: @escaping @Sendable (WaybillError?) -> Void = { _ in }
+        conclude: @escaping @Sendable (WaybillError?, Bool) -> Void = { _, _ in }
     ) {
         let rest = Locked(sessions)
         lifecycle = ConnectionLifecycle(

@@ -95,7 +95,7 @@ import WireCore
             reconnection: ReconnectionPolicy(),
             clock: clock,
             random: 0,
-            conclude: { end in ends.withLock { $0.append(end) } }
+            conclude: { end, _ in ends.withLock { $0.append(end) } }
         )
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
@@ -168,7 +168,7 @@ import WireCore
             first,
             reconnection: ReconnectionPolicy(),
             random: 900_000_000,
-            conclude: { _ in ends.withLock { $0 += 1 } }
+            conclude: { _, _ in ends.withLock { $0 += 1 } }
         )
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
@@ -232,7 +232,7 @@ import WireCore
             second,
             reconnection: ReconnectionPolicy(),
             clock: clock,
-            conclude: { _ in ends.withLock { $0 += 1 } }
+            conclude: { _, _ in ends.withLock { $0 += 1 } }
         )
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
@@ -298,7 +298,7 @@ import WireCore
                 second,
                 reconnection: ReconnectionPolicy(),
                 random: 0,
-                conclude: { _ in ends.withLock { $0 += 1 } }
+                conclude: { _, _ in ends.withLock { $0 += 1 } }
             )
             let lifecycle = fixture.lifecycle
             _ = try await lifecycle.connect("a", timeout: nil)

@@ -11,6 +11,7 @@ extension MQTTClientConnection {
         let session = MQTTSessionState(publisher: publisher, receiver: receiver)
         publisher = MQTTPublisher(window: 0)
         receiver.loseSession()
+        isSessionTaken = true
         return session
     }
 

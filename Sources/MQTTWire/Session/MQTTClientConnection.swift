@@ -54,6 +54,8 @@ package struct MQTTClientConnection: ProtocolCore {
     package internal(set) var limits = MQTTServerLimits()
 
     var keepAlive = MQTTKeepAlive(interval: .zero, at: .zero)
+    /// Whether ``takeSessionState()`` has left nothing to acknowledge or to withdraw.
+    package internal(set) var isSessionTaken = false
     var publisher: MQTTPublisher
     var receiver: MQTTReceiver
     /// Whether messages wait for ``resumeSession(at:)``.

@@ -1,0 +1,180 @@
+import MQTTWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+/// Has the state of the session while no connection does: hands it from one to the next, and tells the callers
+/// whose time is up meanwhile.
+///
+/// | whereabouts | what moves it on |
+/// | --- | --- |
+/// | parked | a connection begins → moving |
+/// | moving | it has taken over → with the connection; an end has been noted → parked |
+/// | with a connection | its end → moving |
+final class MQTTSessionKeeper: Sendable {
+    private enum Whereabouts: Sendable {
+        case parked(MQTTSessionState)
+        /// On its way, with what is to be done once it has arrived.
+        case moving([Errand])
+        case with(MQTTSession)
+    }
+
+    /// What comes while the state is on its way.
+    private enum Errand: Sendable {
+        case acknowledge(MQTTDeliveryReceipt, MQTTReasonCode)
+        case cancel(MQTTPendingCall)
+    }
+
+    private struct State: Sendable {
+        var whereabouts = Whereabouts.parked(MQTTSessionState())
+        /// The clock of the callers who wait while it is parked.
+        var timers: (any TimerSource)?
+    }
+
+    private let state = Locked(State())
+    private let environment: LinkEnvironment
+
+    /// - Parameter environment: Where clocks come from.
+    init(environment: LinkEnvironment) {
+        self.environment = environment
+    }
+
+    // MARK: From connection to connection
+
+    /// Hands the state to a connection that begins.
+    func take() -> MQTTSessionState {
+        let (session, timers) = state.withLock { state in
+            defer {
+                state.whereabouts = .moving([])
+                state.timers = nil
+            }
+            guard case .parked(let session) = state.whereabouts else {
+                return (MQTTSessionState(), state.timers)
+            }
+            return (session, state.timers)
+        }
+        timers?.invalidate()
+        return session
+    }
+
+    /// Notes that a connection has taken the state over.
+    func follow(_ session: MQTTSession) {
+        let errands = state.withLock { state -> [Errand] in
+            guard case .moving(let errands) = state.whereabouts else { return [] }
+            state.whereabouts = .with(session)
+            return errands
+        }
+        for errand in errands {
+            switch errand {
+            case .acknowledge(let receipt, let reason): acknowledge(receipt, reason)
+            case .cancel(let call): session.cancel(call)
+            }
+        }
+    }
+
+    /// Notes that the connection which has the state is over: it is to be taken from it and parked.
+    func leave(_ session: MQTTSession) {
+        state.withLock { state in
+            guard case .with(let present) = state.whereabouts, present === session else { return }
+            state.whereabouts = .moving([])
+        }
+    }
+
+    /// Takes the state in until a connection begins.
+    func park(_ session: MQTTSessionState) {
+        var session = session
+        state.withLock { state in
+            guard case .moving(let errands) = state.whereabouts else { return }
+            for errand in errands {
+                switch errand {
+                case .acknowledge(let receipt, let reason): session.acknowledge(receipt, reason)
+                case .cancel(let call): session.cancel(call)
+                }
+            }
+            state.whereabouts = .parked(session)
+        }
+        watch()
+    }
+
+    /// Gives up who waits, as no connection follows soon.
+    ///
+    /// - Parameters:
+    ///   - error: What they fail with.
+    ///   - keepsSession: Whether messages go on should a connection follow after all.
+    func conclude(_ error: WaybillError, keepsSession: Bool) {
+        let (calls, timers) = state.withLock { state -> ([any MQTTCall], (any TimerSource)?) in
+            guard case .parked(var session) = state.whereabouts else { return ([], nil) }
+            let calls = session.calls
+            for call in calls { session.cancel(call) }
+            if !keepsSession { session.removeAll() }
+            state.whereabouts = .parked(session)
+            defer { state.timers = nil }
+            return (calls, state.timers)
+        }
+        timers?.invalidate()
+        for call in calls { (call as? MQTTPendingCall)?.fail(error) }
+    }
+
+    // MARK: Callers
+
+    /// Withdraws a call, wherever its message is.
+    func cancel(_ call: MQTTPendingCall) {
+        let session = state.withLock { state -> MQTTSession? in
+            switch state.whereabouts {
+            case .with(let session): return session
+            case .moving(let errands): state.whereabouts = .moving(errands + [.cancel(call)])
+            case .parked(var session):
+                session.cancel(call)
+                state.whereabouts = .parked(session)
+            }
+            return nil
+        }
+        session?.cancel(call)
+    }
+
+    /// Tells the callers whose time is up, and comes back when the next one's is.
+    private func watch() {
+        let clock = state.withLock { $0.timers } ?? (try? environment.makeTimers())
+        guard let clock else { return }
+        let expired = state.withLock { state -> [any MQTTCall]? in
+            guard case .parked(var session) = state.whereabouts else { return nil }
+            let expired = session.takeExpired(at: clock.now)
+            state.whereabouts = .parked(session)
+            guard let deadline = session.earliestDeadline else {
+                state.timers = nil
+                return expired
+            }
+            state.timers = clock
+            _ = clock.scheduleTimer(at: deadline) { [weak self] in self?.watch() }
+            return expired
+        }
+        if state.withLock({ $0.timers == nil }) { clock.invalidate() }
+        for call in expired ?? [] {
+            (call as? MQTTPendingCall)?.fail(
+                WaybillError(.timedOut, "the connection was not back in time")
+            )
+        }
+    }
+
+    // MARK: Taking messages
+
+    /// Acknowledges a message, over whatever connection has the session.
+    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) {
+        while true {
+            let session = state.withLock { state -> MQTTSession? in
+                switch state.whereabouts {
+                case .with(let session): return session
+                case .moving(let errands):
+                    state.whereabouts = .moving(errands + [.acknowledge(receipt, reason)])
+                case .parked(var session):
+                    session.acknowledge(receipt, reason)
+                    state.whereabouts = .parked(session)
+                }
+                return nil
+            }
+            // Else its state has just been taken: it is to be found elsewhere.
+            guard let session, !session.acknowledge(receipt, reason) else { return }
+        }
+    }
+}

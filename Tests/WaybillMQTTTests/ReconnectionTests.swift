@@ -1,0 +1,182 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+/// What becomes of streams and calls when a connection is lost, to the byte; the first wait is none.
+@Suite("MQTT transport: reconnection (design 5.2)", .timeLimit(.minutes(1)))
+struct ReconnectionTests {
+    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60; with a clean session or not.
+    private static let clean = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
+    private static let lasting = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
+    private static let connack = ("20 02 00 00" as Hex).bytes
+    private static let resumed = ("20 02 01 00" as Hex).bytes
+    private static let subscribe = ("82 06 0001 0001 74 01" as Hex).bytes
+    private static let suback = ("90 03 0001 01" as Hex).bytes
+
+    private func transport(
+        _ first: ScriptedByteStream,
+        _ second: ScriptedByteStream? = nil,
+        clock: ManualClock = ManualClock(),
+        change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) throws -> MQTTTransport {
+        var configuration = MQTTConfiguration(version: .v3_1_1)
+        configuration.clientIdentifier = "c"
+        configuration.wireLogger = ClosureWireLogger { print("LOG", $0) }
+        change(&configuration)
+        guard let second else {
+            return try MQTTTransport(scripts: first, clock: clock, configuration: configuration)
+        }
+        return try MQTTTransport(
+            scripts: first,
+            second,
+            clock: clock,
+            configuration: configuration
+        )
+    }
+
+    @Test(
+        "A clean session: subscribed again, in-flight re-sent as new, then new traffic; the stream lives on"
+    )
+    func cleanSession() async throws {
+        let first = ScriptedByteStream(
+            .expect(Self.clean),
+            .reply(Self.connack),
+            .expect(Self.subscribe),
+            .reply(Self.suback),
+            .skip(8),
+            .reset
+        )
+        let second = ScriptedByteStream(
+            .expect(Self.clean),
+            .reply(Self.connack),
+            .skip(8),
+            // The identifier of the message in flight stays taken; the message waits for the SUBACK.
+            .reply(("90 03 0003 01" as Hex).bytes),
+            .expect(("32 06 0001 74 0004 78" as Hex).bytes),
+            .reply(("40 02 0004 30 04 0001 74 79" as Hex).bytes)
+        )
+        let transport = try transport(first, second)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        try await provider.request(.send("x", qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "y")
+        #expect(second.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("A session that is present: nothing subscribed again, PUBLISH with DUP, PUBREL without")
+    func sessionPresent() async throws {
+        let first = ScriptedByteStream(
+            .expect(Self.lasting),
+            .reply(Self.connack),
+            .expect(Self.subscribe),
+            .reply(Self.suback),
+            .expect(("32 06 0001 74 0002 78" as Hex).bytes),
+            .reset
+        )
+        let second = ScriptedByteStream(
+            .expect(Self.lasting),
+            .reply(Self.resumed),
+            .expect(("3A 06 0001 74 0002 78" as Hex).bytes),
+            .reply(("40 02 0002 30 04 0001 74 79" as Hex).bytes)
+        )
+        let transport = try transport(first, second) { $0.cleanStart = false }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        try await provider.request(.send("x", qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "y")
+        #expect(second.failures == [])
+        #expect(second.isComplete)
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A server that loses its session: a QoS 2 message in flight fails rather than coming twice"
+    )
+    func sessionLost() async throws {
+        let first = ScriptedByteStream(
+            .expect(Self.lasting),
+            .reply(Self.connack),
+            .skip(8),
+            .reset
+        )
+        let second = ScriptedByteStream(.expect(Self.lasting), .reply(Self.connack))
+        let transport = try transport(first, second) { $0.cleanStart = false }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let error = await expectError(.connectionLost) {
+            try await provider.request(.send("x", qos: .exactlyOnce))
+        }
+        #expect(error?.topic == "t")
+        await transport.shutdown()
+    }
+
+    @Test("A call whose time is up while there is no connection fails then, once")
+    func timesOutMeanwhile() async throws {
+        let clock = ManualClock()
+        let first = ScriptedByteStream(
+            .expect(Self.clean),
+            .reply(Self.connack),
+            .skip(8),
+            .reset
+        )
+        let transport = try transport(first, clock: clock)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
+        while !"\(transport.states.current)".hasPrefix("waiting (connectionRefused") {
+            await Task.yield()
+        }
+        clock.advance(by: .seconds(30))
+        await expectError(.timedOut) { try await sending.value }
+        await transport.shutdown()
+    }
+
+    @Test("A refused re-subscription ends its own stream with the refusal; the others live on")
+    func refusedAgain() async throws {
+        let first = ScriptedByteStream(
+            .expect(Self.clean),
+            .reply(Self.connack),
+            .expect(Self.subscribe),
+            .reply(Self.suback),
+            .skip(8),
+
+        )
+        let second = ScriptedByteStream(
+            .expect(Self.clean),
+            .reply(Self.connack),
+            // Both filters in one packet.
+            .expect(("82 0A 0003 0001 74 01 0001 75 01" as Hex).bytes),
+            .reply(("90 04 0003 80 01 30 04 0001 75 79" as Hex).bytes)
+        )
+        let transport = try transport(first, second)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let refused = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        let fine = try await provider.messages(.subscribe("u", qos: .atLeastOnce))
+        await expectError(.rejected) { for try await _ in refused {} }
+        var iterator = fine.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "y")
+        #expect(second.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("Another client took the session over: no fight for it")
+    func takenOver() async throws {
+        let first = ScriptedByteStream(
+            .skip(20),
+            .reply(("20 03 00 00 00 E0 02 8E 00" as Hex).bytes)
+        )
+        let transport = try transport(first) {
+            $0.version = .v5
+        }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        _ = try? await provider.request(.connect)
+        while !"\(transport.states.current)".hasPrefix("disconnected (rejected") {
+            await Task.yield()
+        }
+        await transport.shutdown()
+    }
+}
