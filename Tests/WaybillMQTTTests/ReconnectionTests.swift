@@ -24,7 +24,6 @@ struct ReconnectionTests {
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: .v3_1_1)
         configuration.clientIdentifier = "c"
-        configuration.wireLogger = ClosureWireLogger { print("LOG", $0) }
         change(&configuration)
         guard let second else {
             return try MQTTTransport(scripts: first, clock: clock, configuration: configuration)
@@ -53,10 +52,10 @@ struct ReconnectionTests {
             .expect(Self.clean),
             .reply(Self.connack),
             .skip(8),
-            // The identifier of the message in flight stays taken; the message waits for the SUBACK.
-            .reply(("90 03 0003 01" as Hex).bytes),
-            .expect(("32 06 0001 74 0004 78" as Hex).bytes),
-            .reply(("40 02 0004 30 04 0001 74 79" as Hex).bytes)
+            // The message waits for the SUBACK.
+            .reply(("90 03 0001 01" as Hex).bytes),
+            .expect(("32 06 0001 74 0002 78" as Hex).bytes),
+            .reply(("40 02 0002 30 04 0001 74 79" as Hex).bytes)
         )
         let transport = try transport(first, second)
         let provider = Provider<MQTTEntry>(transport: transport)
@@ -143,7 +142,9 @@ struct ReconnectionTests {
             .expect(Self.subscribe),
             .reply(Self.suback),
             .skip(8),
-
+            .reply(("90 03 0002 01" as Hex).bytes),
+            .skip(6),
+            .reset
         )
         let second = ScriptedByteStream(
             .expect(Self.clean),
@@ -156,6 +157,7 @@ struct ReconnectionTests {
         let provider = Provider<MQTTEntry>(transport: transport)
         let refused = try await provider.messages(.subscribe(qos: .atLeastOnce))
         let fine = try await provider.messages(.subscribe("u", qos: .atLeastOnce))
+        try await provider.request(.send("x"))
         await expectError(.rejected) { for try await _ in refused {} }
         var iterator = fine.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "y")
