@@ -23,6 +23,14 @@ package struct HTTPHeaders: Hashable, Sendable {
         list.append(Field(name: name, value: value))
     }
 
+    /// Adds fields, in the place of those of the same names.
+    package mutating func replace(with fields: HTTPHeaders) {
+        list.removeAll { old in
+            fields.list.contains { HTTPSyntax.areSameName($0.name, old.name) }
+        }
+        list += fields.list
+    }
+
     /// The first value of a name.
     package func first(_ name: String) -> String? {
         list.first { HTTPSyntax.areSameName($0.name, name) }?.value

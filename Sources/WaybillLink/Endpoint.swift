@@ -1,3 +1,5 @@
+package import HTTPWire
+
 /// Where to connect to.
 package struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// A name, or an IPv4 or IPv6 address without brackets.
@@ -49,6 +51,12 @@ package protocol Dialer: Sendable {
     /// - Parameter settings: The proxy.
     /// - Returns: A dialer whose streams are tunnels; to be secured afterwards, not before.
     func proxied(by settings: ProxySettings) -> any Dialer
+
+    /// The same dialer with further fields in the request that opens what it dials.
+    ///
+    /// - Parameter headers: The fields, in the place of those of the same name.
+    /// - Returns: A dialer; nil where nothing is requested that could have fields.
+    func requesting(_ headers: HTTPHeaders) -> (any Dialer)?
 }
 
 extension Dialer {
@@ -63,6 +71,8 @@ extension Dialer {
     package func proxied(by settings: ProxySettings) -> any Dialer {
         ProxyDialer(base: self, settings: settings)
     }
+
+    package func requesting(_ headers: HTTPHeaders) -> (any Dialer)? { nil }
 }
 
 /// Stands where a platform has no dialer.

@@ -1,3 +1,4 @@
+package import HTTPWire
 package import WebSocketWire
 import WireCore
 
@@ -23,6 +24,17 @@ package struct WebSocketDialer: Dialer {
         self.request = request
         self.configuration = configuration
         self.units = units
+    }
+
+    package func requesting(_ headers: HTTPHeaders) -> (any Dialer)? {
+        var request = request
+        request.headers.replace(with: headers)
+        return WebSocketDialer(
+            base: base,
+            request: request,
+            configuration: configuration,
+            units: units
+        )
     }
 
     package func dial(

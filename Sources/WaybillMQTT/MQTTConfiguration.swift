@@ -20,6 +20,8 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// Never logged.
     public var password: String?
+    /// Gives credentials before each connect, also the ones that follow a loss; nil for those above.
+    public var credentials: CredentialSource?
     /// What the server publishes should the connection be lost.
     public var will: Will?
     /// Whether an earlier session is discarded; true by default.

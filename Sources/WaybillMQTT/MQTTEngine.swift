@@ -28,6 +28,7 @@ final class MQTTEngine: Sendable {
             closeTimeout: configuration.closeTimeout,
             reconnection: configuration.reconnection
         )
+        let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let keeper = MQTTSessionKeeper(environment: environment)
         let subscriptions = MQTTSubscriptions(configuration: configuration, keeper: keeper)
         self.subscriptions = subscriptions
@@ -36,9 +37,16 @@ final class MQTTEngine: Sendable {
             failover,
             in: environment,
             .init(
-                open: { route, timeout, _ in
+                prepare: { greeting, occasion in
+                    try await Self.prepare(greeting, occasion, configuration, desk)
+                },
+                canReplaceCredentials: desk != nil,
+                open: { route, timeout, greeting in
                     MQTTSession(
-                        link: try await route.open(within: timeout),
+                        link: try await route.open(
+                            within: timeout,
+                            requesting: greeting.upgradeHeaders
+                        ),
                         configuration: configuration,
                         subscriptions: subscriptions,
                         keeper: keeper
@@ -133,7 +141,7 @@ final class MQTTEngine: Sendable {
         try check()
         return try await lifecycle.session(for: request) { () throws(WaybillError) in
             // A connection that a request happens to need takes nothing from it.
-            try connectPacket(ConnectOptions(), Request(topic: nil, command: .connect))
+            try greeting(ConnectOptions(), Request(topic: nil, command: .connect))
         }
     }
 
@@ -144,15 +152,15 @@ final class MQTTEngine: Sendable {
             throw MQTTMapping.unsupported("topic or body of a connect", request)
         }
         return try await lifecycle.connect(
-            connectPacket(options, request),
+            greeting(options, request),
             timeout: options.timeout
         )
     }
 
-    private func connectPacket(
+    private func greeting(
         _ options: ConnectOptions,
         _ request: Request
-    ) throws(WaybillError) -> MQTTConnect {
+    ) throws(WaybillError) -> MQTTGreeting {
         var packet = MQTTConnect(
             version: version,
             clientIdentifier: options.clientIdentifier ?? clientIdentifier,
@@ -191,13 +199,40 @@ final class MQTTEngine: Sendable {
                 throw MQTTMapping.unsupported("headers in 3.1.1", request)
             }
         }
+        try Self.check(packet, request)
+        return MQTTGreeting(packet: packet)
+    }
+
+    private static func check(_ packet: MQTTConnect, _ request: Request) throws(WaybillError) {
         var scratch = ByteWriter()
         do {
             try packet.encode(into: &scratch)
         } catch {
             throw MQTTMapping.error(.encoding(error), request)
         }
-        return packet
+    }
+
+    /// Makes a greeting fit for one attempt: with fresh credentials, and for the session that there was.
+    private static func prepare(
+        _ greeting: MQTTGreeting,
+        _ occasion: ConnectOccasion,
+        _ configuration: MQTTConfiguration,
+        _ desk: CredentialDesk?
+    ) async throws -> MQTTGreeting {
+        var greeting = greeting
+        // In 3.1.1 a clean session ends with its connection; in 5 a clean start has done its work (3.1.2.4).
+        if occasion.isReconnection, configuration.version == .v5, configuration.keepsSession {
+            greeting.packet.cleanStart = false
+        }
+        guard let desk else { return greeting }
+        let credentials = try await desk.credentials(for: occasion)
+        if let userName = credentials.userName { greeting.packet.userName = userName }
+        if let password = credentials.password {
+            greeting.packet.password = Array(password.utf8)
+        }
+        greeting.upgradeHeaders = credentials.headers
+        try check(greeting.packet, Request(topic: nil, command: .connect))
+        return greeting
     }
 
     // MARK: The end

@@ -4,6 +4,13 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
+/// How an MQTT client opens a connection.
+struct MQTTGreeting: Sendable {
+    var packet: MQTTConnect
+    /// Further fields of the request for a WebSocket.
+    var upgradeHeaders: Headers = [:]
+}
+
 /// One connection from its stream to its end: the core, its driver, and who waits for answers.
 final class MQTTSession: ConnectionSession {
     private struct State: Sendable {
@@ -67,7 +74,7 @@ final class MQTTSession: ConnectionSession {
 
     /// Sends CONNECT and waits for CONNACK.
     func begin(
-        _ packet: MQTTConnect,
+        _ greeting: MQTTGreeting,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
     ) async throws -> Receipt {
         // The driver lets go of the handler after the end, and of this session with it.
@@ -88,6 +95,7 @@ final class MQTTSession: ConnectionSession {
             )
         )
         let request = Request(topic: nil, command: .connect)
+        let packet = greeting.packet
         let carried = keeper.take()
         do {
             try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in

@@ -25,6 +25,8 @@ public struct STOMPConfiguration: Sendable {
     ///
     /// Never logged.
     public var passcode: String?
+    /// Gives credentials before each connect, also the ones that follow a loss; nil for those above.
+    public var credentials: CredentialSource?
     /// How often this side gives a sign of life when it has nothing to say; 10 seconds by default, zero
     /// for not at all.
     ///

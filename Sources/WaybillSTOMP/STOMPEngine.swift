@@ -24,6 +24,7 @@ final class STOMPEngine: Sendable {
             closeTimeout: configuration.closeTimeout,
             reconnection: configuration.reconnection
         )
+        let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let subscriptions = STOMPSubscriptions(configuration: configuration)
         self.subscriptions = subscriptions
         lifecycle = ConnectionLifecycle(
@@ -31,9 +32,16 @@ final class STOMPEngine: Sendable {
             failover,
             in: environment,
             .init(
-                open: { route, timeout, _ in
+                prepare: { greeting, occasion in
+                    try await Self.prepare(greeting, occasion, desk)
+                },
+                canReplaceCredentials: desk != nil,
+                open: { route, timeout, greeting in
                     STOMPSession(
-                        link: try await route.open(within: timeout),
+                        link: try await route.open(
+                            within: timeout,
+                            requesting: greeting.upgradeHeaders
+                        ),
                         configuration: configuration,
                         subscriptions: subscriptions
                     )
@@ -101,10 +109,12 @@ final class STOMPEngine: Sendable {
         if let session = lifecycle.connected { return session }
         try STOMPMapping.check(headers, request)
         return try await lifecycle.session(for: request) { () throws(WaybillError) in
-            try STOMPMapping.connect(
-                ConnectOptions(),
-                Request(topic: nil, command: .connect),
-                configuration
+            STOMPGreeting(
+                connect: try STOMPMapping.connect(
+                    ConnectOptions(),
+                    Request(topic: nil, command: .connect),
+                    configuration
+                )
             )
         }
     }
@@ -114,9 +124,24 @@ final class STOMPEngine: Sendable {
             throw STOMPMapping.unsupported("topic of a connect", request)
         }
         return try await lifecycle.connect(
-            STOMPMapping.connect(options, request, configuration),
+            STOMPGreeting(connect: STOMPMapping.connect(options, request, configuration)),
             timeout: options.timeout
         )
+    }
+
+    /// Makes a greeting fit for one attempt: with fresh credentials.
+    private static func prepare(
+        _ greeting: STOMPGreeting,
+        _ occasion: ConnectOccasion,
+        _ desk: CredentialDesk?
+    ) async throws -> STOMPGreeting {
+        guard let desk else { return greeting }
+        var greeting = greeting
+        let credentials = try await desk.credentials(for: occasion)
+        greeting.connect.login = credentials.userName ?? greeting.connect.login
+        greeting.connect.passcode = credentials.password ?? greeting.connect.passcode
+        greeting.upgradeHeaders = credentials.headers
+        return greeting
     }
 
     // MARK: The end

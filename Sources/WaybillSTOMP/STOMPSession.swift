@@ -9,6 +9,13 @@ typealias STOMPPendingCall = PendingCall<STOMPReceivedHeaders>
 
 extension PendingCall: STOMPCall where Answer == STOMPReceivedHeaders {}
 
+/// How a STOMP client opens a connection.
+struct STOMPGreeting: Sendable {
+    var connect: STOMPConnect
+    /// Further fields of the request for a WebSocket.
+    var upgradeHeaders: Headers = [:]
+}
+
 /// One connection from its stream to its end: the core, its driver, and who waits for answers.
 final class STOMPSession: ConnectionSession {
     /// A message that is settled in a transaction, for the time until that ends.
@@ -71,7 +78,7 @@ final class STOMPSession: ConnectionSession {
 
     /// Sends CONNECT, to the host of the connection unless another is named, and waits for CONNECTED.
     func begin(
-        _ connect: STOMPConnect,
+        _ greeting: STOMPGreeting,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
     ) async throws -> Receipt {
         // The driver lets go of the handler after the end, and of this session with it.
@@ -89,7 +96,7 @@ final class STOMPSession: ConnectionSession {
                 }
             )
         )
-        var connect = connect
+        var connect = greeting.connect
         connect.host = connect.host ?? host
         do {
             try driver.withCore(.immediate) { [connect] (core, now) throws(STOMPSendError) in

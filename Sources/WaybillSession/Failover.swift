@@ -1,3 +1,4 @@
+import HTTPWire
 package import Waybill
 package import WaybillLink
 
@@ -11,8 +12,26 @@ package struct Failover: Sendable {
         package let environment: LinkEnvironment
 
         /// Connects; see ``LinkEnvironment/open(_:within:)``.
-        package func open(within timeout: Duration) async throws -> OpenedLink {
-            try await environment.open(address.endpoint, within: timeout)
+        ///
+        /// - Parameters:
+        ///   - timeout: How long it may take.
+        ///   - headers: Further fields of the request for a WebSocket.
+        package func open(
+            within timeout: Duration,
+            requesting headers: Headers = [:]
+        ) async throws -> OpenedLink {
+            guard !headers.isEmpty else {
+                return try await environment.open(address.endpoint, within: timeout)
+            }
+            guard let dialer = environment.dialer.requesting(HTTPHeaders(headers)) else {
+                throw WaybillError(
+                    .unsupported,
+                    "there is no HTTP request that the headers of the credentials could go with"
+                )
+            }
+            var environment = environment
+            environment.dialer = dialer
+            return try await environment.open(address.endpoint, within: timeout)
         }
     }
 

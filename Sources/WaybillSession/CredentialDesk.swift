@@ -1,0 +1,63 @@
+package import Waybill
+package import WaybillLink
+import WireCore
+
+/// Asks a source for credentials before each attempt, and remembers those that may be refused.
+package final class CredentialDesk: Sendable {
+    private let source: CredentialSource
+    private let environment: LinkEnvironment
+    private let last = Locked<Credentials?>(nil)
+
+    /// - Parameters:
+    ///   - source: The source.
+    ///   - environment: Where the clock comes from.
+    package init(_ source: CredentialSource, in environment: LinkEnvironment) {
+        self.source = source
+        self.environment = environment
+    }
+
+    /// The credentials for an attempt.
+    ///
+    /// - Throws: `WaybillError`: `timedOut` when the source does not give any in time, `notConnected` for an error
+    ///   of another kind; or `CancellationError`.
+    package func credentials(for occasion: ConnectOccasion) async throws -> Credentials {
+        let refused = occasion.refusal == nil ? nil : last.withLock { $0 }
+        let source = source
+        let timers: any TimerSource
+        do { timers = try environment.makeTimers() } catch { throw WaybillError(error) }
+        defer { timers.invalidate() }
+        let answer = Promise<Credentials>()
+        let task = Task { @concurrent in
+            do {
+                answer.resolve(
+                    .success(
+                        try await source.credentials(
+                            .init(isReconnection: occasion.isReconnection, refused: refused)
+                        )
+                    )
+                )
+            } catch {
+                answer.resolve(.failure(error))
+            }
+        }
+        defer { task.cancel() }
+        do {
+            guard
+                let credentials = try await answer.value(within: source.timeLimit, by: timers)
+            else {
+                throw WaybillError(.timedOut, "no credentials within the time allowed")
+            }
+            last.withLock { $0 = credentials }
+            return credentials
+        } catch let error as WaybillError {
+            throw error
+        } catch {
+            try Task.checkCancellation()
+            throw WaybillError(
+                .notConnected,
+                "there are no credentials to be had",
+                underlying: error
+            )
+        }
+    }
+}
