@@ -11,6 +11,7 @@ final class MQTTEngine: Sendable {
     private let configuration: MQTTConfiguration
     private let clientIdentifier: String
     private let version: MQTTVersion
+    private let keeper: MQTTSessionKeeper
     private let subscriptions: MQTTSubscriptions
     private let lifecycle: ConnectionLifecycle<MQTTSession>
 
@@ -26,12 +27,14 @@ final class MQTTEngine: Sendable {
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
-            reconnection: configuration.reconnection
+            reconnection: configuration.reconnection,
+            offlineQueue: configuration.offlineQueue
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let keeper = MQTTSessionKeeper(environment: environment)
         let subscriptions = MQTTSubscriptions(configuration: configuration, keeper: keeper)
         self.subscriptions = subscriptions
+        self.keeper = keeper
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
@@ -78,6 +81,9 @@ final class MQTTEngine: Sendable {
         switch request.command {
         case .send(let options):
             let publish = try MQTTMapping.publish(request, options, version: version)
+            if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
+                return try await queued(publish, request, options)
+            }
             let session = try await session(for: request) { () throws(WaybillError) in
                 try check(publish, request)
             }
@@ -103,6 +109,27 @@ final class MQTTEngine: Sendable {
         case .subscribe:
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
         }
+    }
+
+    /// Publishes once the connection is back, in the order of the calls.
+    private func queued(
+        _ publish: MQTTPublish,
+        _ request: Request,
+        _ options: SendOptions
+    ) async throws -> Receipt {
+        try check(publish, request)
+        let stated =
+            configuration.offlineQueue.timeToLive ?? options.timeout
+            ?? configuration.acknowledgementTimeout
+        let answer: MQTTAnswer = try await lifecycle.queued(
+            request,
+            patience: min(stated, options.expiry ?? stated),
+            send: { session, call throws(WaybillError) in
+                try session.submit(publish, request, timeout: options.timeout, call)
+            },
+            withdraw: { [keeper] call in keeper.cancel(call) }
+        )
+        return try MQTTSession.receipt(request, answer)
     }
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {

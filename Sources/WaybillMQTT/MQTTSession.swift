@@ -152,8 +152,38 @@ final class MQTTSession: ConnectionSession {
             let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
             try core.publish(message, call: call, timeout: timeout, at: now)
         }
-        guard case .published(let code, let properties) = answer else { throw Self.confusion }
+        return try Self.receipt(request, answer)
+    }
+
+    /// What the answer to a publish means.
+    static func receipt(_ request: Request, _ answer: MQTTAnswer) throws -> Receipt {
+        guard case .published(let code, let properties) = answer else { throw confusion }
         return try MQTTMapping.receipt(request, code, properties)
+    }
+
+    /// Publishes without waiting: the call is told.
+    ///
+    /// - Throws: `WaybillError` when nothing was sent.
+    func submit(
+        _ publish: MQTTPublish,
+        _ request: Request,
+        timeout: Duration?,
+        _ call: MQTTPendingCall
+    ) throws(WaybillError) {
+        do throws(MQTTSendError) {
+            try driver.withCore { (core, now) throws(MQTTSendError) in
+                guard publish.qualityOfService != .atMostOnce else {
+                    return try core.publishAtMostOnce(publish, payload: request.body, at: now)
+                }
+                let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
+                try core.publish(message, call: call, timeout: timeout, at: now)
+            }
+        } catch {
+            throw MQTTMapping.error(error, request)
+        }
+        if publish.qualityOfService == .atMostOnce {
+            call.succeed(.published(.success, MQTTProperties()))
+        }
     }
 
     /// Withdraws a call.

@@ -63,6 +63,8 @@ public struct STOMPConfiguration: Sendable {
     public var connectsOnDemand = true
     /// Whether and when to connect again after the connection was lost; without end by default.
     public var reconnection = ReconnectionPolicy()
+    /// What becomes of sends until the connection is back: they wait, unless nobody acknowledges them.
+    public var offlineQueue = OfflineQueuePolicy()
     /// What happens when messages come faster than they are taken, unless the entry says otherwise: the
     /// subscription ends with `slowConsumer`.
     ///

@@ -22,7 +22,8 @@ final class STOMPEngine: Sendable {
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
-            reconnection: configuration.reconnection
+            reconnection: configuration.reconnection,
+            offlineQueue: configuration.offlineQueue
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let subscriptions = STOMPSubscriptions(configuration: configuration)
@@ -60,6 +61,10 @@ final class STOMPEngine: Sendable {
         switch request.command {
         case .send(let options):
             let headers = try STOMPMapping.send(request, options, configuration)
+            let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
+            if lifecycle.queues(isAcknowledged: asks) {
+                return try await queued(headers, request, options, asksForReceipt: asks)
+            }
             let session = try await session(for: request, sending: headers)
             return try await session.send(headers, request, options)
         case .connect(let options): return try await connect(options, request)
@@ -87,6 +92,26 @@ final class STOMPEngine: Sendable {
         case .subscribe:
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
         }
+    }
+
+    /// Sends once the connection is back, in the order of the calls.
+    private func queued(
+        _ headers: STOMPHeaders,
+        _ request: Request,
+        _ options: SendOptions,
+        asksForReceipt: Bool
+    ) async throws -> Receipt {
+        try STOMPMapping.check(headers, request)
+        let answer: STOMPReceivedHeaders = try await lifecycle.queued(
+            request,
+            patience: configuration.offlineQueue.timeToLive ?? options.timeout
+                ?? configuration.receiptTimeout,
+            send: { session, call throws(WaybillError) in
+                try session.submit(headers, request, options, asksForReceipt, call)
+            },
+            withdraw: { [lifecycle] call in lifecycle.connected?.cancel(call) }
+        )
+        return Receipt(topic: request.topic, headers: STOMPMapping.headers(answer.list))
     }
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {

@@ -25,6 +25,37 @@ extension STOMPSession {
         }
     }
 
+    /// Sends a message without waiting: the call is told.
+    ///
+    /// - Throws: `WaybillError` when nothing was sent.
+    func submit(
+        _ headers: STOMPHeaders,
+        _ request: Request,
+        _ options: SendOptions,
+        _ asksForReceipt: Bool,
+        _ call: STOMPPendingCall
+    ) throws(WaybillError) {
+        do throws(STOMPSendError) {
+            try driver.withCore { (core, now) throws(STOMPSendError) in
+                try core.send(
+                    headers,
+                    body: request.body,
+                    call: asksForReceipt ? call : nil,
+                    timeout: options.timeout,
+                    at: now
+                )
+            }
+        } catch {
+            throw STOMPMapping.error(error, request)
+        }
+        if !asksForReceipt { call.succeed(.none) }
+    }
+
+    /// Withdraws a call.
+    func cancel(_ call: STOMPPendingCall) {
+        driver.withCore { core, _ in core.cancel(call) }
+    }
+
     /// Sends SUBSCRIBE, and waits for the receipt if one is asked for.
     func subscribe(
         _ subscription: STOMPMapping.Subscription,
@@ -122,7 +153,7 @@ extension STOMPSession {
                         throw STOMPMapping.error(error, request)
                     }
                 },
-                withdrawing: { call in driver.withCore { core, _ in core.cancel(call) } }
+                withdrawing: { call in cancel(call) }
             )
             return Receipt(topic: request.topic, headers: STOMPMapping.headers(headers.list))
         } catch let error as WaybillError {

@@ -1,4 +1,4 @@
-import Waybill
+package import Waybill
 import WaybillLink
 import WireCore
 
@@ -37,7 +37,7 @@ extension ConnectionLifecycle {
 
     func carryOut(_ next: Next) {
         switch next {
-        case .conclude(let cause, let isForGood): actions.conclude(cause, isForGood)
+        case .conclude(let cause, let isForGood): conclude(cause, isForGood: isForGood)
         case .reconnect(let attempt, let time):
             attempt.start { [self] in
                 do {
@@ -101,6 +101,66 @@ extension ConnectionLifecycle {
     private static var pause: WaybillError {
         WaybillError(.notConnected, "the connection is paused")
     }
+
+    /// Tells that the connection is over and no other follows.
+    func conclude(_ cause: WaybillError?, isForGood: Bool) {
+        actions.conclude(cause, isForGood)
+        queue.conclude(
+            isForGood
+                ? .shutDown
+                : WaybillError(
+                    .notConnected,
+                    "the connection is over: nothing was sent",
+                    peerReason: cause?.peerReason,
+                    underlying: cause
+                )
+        )
+    }
+
+    // MARK: Sends that wait
+
+    /// What becomes of a send that came while there was no connection.
+    package enum Placement: Sendable {
+        /// It waits, under this number.
+        case queued(UInt64)
+        /// There is a connection after all.
+        case connected(Session)
+    }
+
+    /// Whether a send may wait in the queue now.
+    ///
+    /// - Parameter isAcknowledged: Whether the peer will acknowledge it.
+    package func queues(isAcknowledged: Bool) -> Bool {
+        guard queue.policy.isEnabled, isAcknowledged || queue.policy.includesUnacknowledged,
+            case .connecting(let attempt) = phase.withLock({ $0 })
+        else { return false }
+        return attempt.isReconnection
+    }
+
+    /// Has a send wait for the connection that is being made again.
+    /// - Throws: `limitExceeded`; `notConnected` and `shutDown` when none is being made any longer.
+    package func enqueue(
+        _ item: OfflineQueue<Session>.Item,
+        for request: Request
+    ) throws(WaybillError) -> Placement {
+        let (placement, dropped) = try phase.withLock {
+            phase throws(WaybillError) -> (Placement?, [OfflineQueue<Session>.Item]) in
+            switch phase {
+            case .connected(let session): return (.connected(session), [])
+            case .connecting:
+                let (number, dropped) = try queue.append(item)
+                return (.queued(number), dropped)
+            case .idle, .shutDown: return (nil, [])
+            }
+        }
+        queue.fail(dropped: dropped)
+        guard let placement else { throw notConnected(request) }
+        return placement
+    }
+
+    /// Withdraws a send that waits.
+    /// - Returns: Whether it still did.
+    package func withdraw(_ number: UInt64) -> Bool { queue.withdraw(number) }
 
     // MARK: Hints
 

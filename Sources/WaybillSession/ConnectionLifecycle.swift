@@ -36,17 +36,21 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         package var closeTimeout: Duration
         /// Whether and when to connect again.
         package var reconnection: ReconnectionPolicy
+        /// What becomes of sends meanwhile.
+        package var offlineQueue: OfflineQueuePolicy
 
         package init(
             connectsOnDemand: Bool,
             connectTimeout: Duration,
             closeTimeout: Duration,
-            reconnection: ReconnectionPolicy
+            reconnection: ReconnectionPolicy,
+            offlineQueue: OfflineQueuePolicy = .off
         ) {
             self.connectsOnDemand = connectsOnDemand
             self.connectTimeout = connectTimeout
             self.closeTimeout = closeTimeout
             self.reconnection = reconnection
+            self.offlineQueue = offlineQueue
         }
     }
 
@@ -108,6 +112,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     let failover: Failover
     let environment: LinkEnvironment
     let actions: Actions
+    let queue: OfflineQueue<Session>
 
     /// Hears of every change once.
     package let states = ConnectionStateSource()
@@ -127,6 +132,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         self.failover = failover
         self.environment = environment
         self.actions = actions
+        queue = OfflineQueue(settings.offlineQueue, in: environment)
         memory = Locked(Memory(schedule: ReconnectionSchedule(settings.reconnection)))
     }
 
@@ -209,7 +215,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         do { return try environment.makeTimers() } catch { throw WaybillError(error) }
     }
 
-    private func notConnected(_ request: Request) -> WaybillError {
+    func notConnected(_ request: Request) -> WaybillError {
         guard case .shutDown = phase.withLock({ $0 }) else {
             return WaybillError(.notConnected, "there is no connection").about(request)
         }
@@ -322,7 +328,9 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
                 self?.sessionEnded(session, cause, of: attempt)
             }
             try await session.resume(receipt)
-            try takeOver(session, from: attempt)
+            repeat {
+                try queue.flush(to: session)
+            } while try !takeOver(session, from: attempt)
             if memory.withLock({ $0.isPaused }) {
                 await session.disconnect(within: settings.closeTimeout, abandonment: nil)
             }
@@ -333,20 +341,27 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         }
     }
 
-    private func takeOver(_ session: Session, from attempt: ConnectionAttempt<Session>) throws {
-        let next = try phase.withLock { phase in
+    /// - Returns: Whether it is done; false when there are sends that have to go first.
+    private func takeOver(
+        _ session: Session,
+        from attempt: ConnectionAttempt<Session>
+    ) throws -> Bool {
+        let (isDone, next) = try phase.withLock { phase -> (Bool, Next?) in
             guard case .connecting(let current) = phase, current === attempt else {
                 throw CancellationError()
             }
+            guard queue.count == 0 else { return (false, nil) }
             phase = .connected(session)
             memory.withLock { $0.schedule.noteConnected(at: session.now) }
             states.report(.connected)
             // A peer that accepts and hangs up at once may be faster than this task.
-            return attempt.earlyEnd.map { end in
+            let next = attempt.earlyEnd.map { end in
                 moveOn(&phase, after: end.cause, at: session.now)
             }
+            return (true, next)
         }
         if let next { carryOut(next) }
+        return isDone
     }
 
     func fail(_ attempt: ConnectionAttempt<Session>, _ error: any Error) {
@@ -360,7 +375,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             states.report(.disconnected(cause: cause))
             return (false, true)
         }
-        if isOver { actions.conclude(cause, false) }
+        if isOver { conclude(cause, isForGood: false) }
         let reason = cause ?? (isShutDown ? .shutDown : attempt.stopReason)
         attempt.outcome.resolve(.failure(reason))
     }
@@ -424,7 +439,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             states.report(.disconnected(cause: nil))
             await session.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
         }
-        actions.conclude(nil, true)
+        conclude(nil, isForGood: true)
         #if os(Linux)
             SharedEventLoop.reap()
         #endif
@@ -437,7 +452,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         case .connecting(let attempt): attempt.cancel(because: .shutDown)
         case .connected(let session): session.disconnectNow()
         }
-        actions.conclude(nil, true)
+        conclude(nil, isForGood: true)
     }
 
     /// Moves on to the last phase.

@@ -39,6 +39,13 @@ package struct STOMPReceivedHeaders: Sendable {
     var style: Style
     let places: Places
 
+    /// No headers, as of a frame that never came.
+    package static let none = STOMPReceivedHeaders(
+        lines: ByteSlice([]),
+        style: [],
+        places: Places()
+    )
+
     /// `destination`: where a message is sent to, or came to.
     package var destination: String? { text(at: places.destination) }
     /// `message-id`: which message it is.

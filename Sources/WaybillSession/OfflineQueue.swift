@@ -1,0 +1,203 @@
+package import Waybill
+package import WaybillLink
+import WireCore
+
+/// Sends that wait for a connection, in the order of the calls.
+package final class OfflineQueue<Session: Sendable>: Sendable {
+    /// One send.
+    package struct Item: Sendable {
+        /// The length of its body.
+        package var byteCount: Int
+        /// How long it may wait.
+        package var patience: Duration
+        /// Hands it to a connection.
+        ///
+        /// Throws `notConnected` when that is over, and nothing was sent; whatever else goes wrong the caller is told.
+        package var send: @Sendable (Session) throws(WaybillError) -> Void
+        /// Tells the caller that it was never sent.
+        package var fail: @Sendable (WaybillError) -> Void
+
+        package init(
+            byteCount: Int,
+            patience: Duration,
+            send: @escaping @Sendable (Session) throws(WaybillError) -> Void,
+            fail: @escaping @Sendable (WaybillError) -> Void
+        ) {
+            self.byteCount = byteCount
+            self.patience = patience
+            self.send = send
+            self.fail = fail
+        }
+    }
+
+    private struct Waiting: Sendable {
+        let item: Item
+        let timer: UInt64
+    }
+
+    private struct State: Sendable {
+        /// By their numbers, which are the order of the calls.
+        var waiting: [UInt64: Waiting] = [:]
+        /// No number that waits is less.
+        var first: UInt64 = 1
+        var last: UInt64 = 0
+        var byteCount = 0
+        /// The clock, while somebody waits.
+        var timers: (any TimerSource)?
+
+        mutating func remove(_ number: UInt64) -> Item? {
+            guard let waiting = waiting.removeValue(forKey: number) else { return nil }
+            timers?.cancelTimer(waiting.timer)
+            byteCount -= waiting.item.byteCount
+            return waiting.item
+        }
+
+        /// Takes the oldest.
+        mutating func removeFirst() -> (number: UInt64, item: Item)? {
+            while first <= last {
+                defer { first += 1 }
+                if let item = remove(first) { return (first, item) }
+            }
+            return nil
+        }
+
+        /// Takes the clock out, if nobody waits any longer.
+        mutating func idleTimers() -> (any TimerSource)? {
+            guard waiting.isEmpty else { return nil }
+            defer { timers = nil }
+            return timers
+        }
+    }
+
+    package let policy: OfflineQueuePolicy
+    private let state = Locked(State())
+    private let makeTimers: @Sendable () throws(LinkError) -> any TimerSource
+
+    /// - Parameters:
+    ///   - policy: What the queue may hold.
+    ///   - environment: Where the clock comes from.
+    package init(_ policy: OfflineQueuePolicy, in environment: LinkEnvironment) {
+        self.policy = policy
+        makeTimers = environment.makeTimers
+    }
+
+    /// How many sends wait.
+    package var count: Int { state.withLock { $0.waiting.count } }
+
+    // MARK: Callers
+
+    /// Puts a send at the end.
+    ///
+    /// - Parameter item: The send.
+    /// - Returns: Its number, and what has to make room for it, whose callers are to be told by
+    ///   ``fail(_:dropped:)`` with no lock held.
+    /// - Throws: `limitExceeded`.
+    package func append(_ item: Item) throws(WaybillError) -> (number: UInt64, dropped: [Item]) {
+        let clock = try clock()
+        return try state.withLock { state throws(WaybillError) in
+            var dropped: [Item] = []
+            while !hasRoom(for: item, state) {
+                guard policy.overflow == .dropOldest, let oldest = state.removeFirst() else {
+                    throw Self.overflow
+                }
+                dropped.append(oldest.item)
+            }
+            let timers = state.timers ?? clock
+            state.timers = timers
+            state.last += 1
+            let number = state.last
+            insert(item, number, timers, &state)
+            return (number, dropped)
+        }
+    }
+
+    private func clock() throws(WaybillError) -> any TimerSource {
+        if let timers = state.withLock({ $0.timers }) { return timers }
+        do throws(LinkError) { return try makeTimers() } catch { throw WaybillError(error) }
+    }
+
+    private func insert(
+        _ item: Item,
+        _ number: UInt64,
+        _ timers: any TimerSource,
+        _ state: inout State
+    ) {
+        let timer = timers.scheduleTimer(at: timers.now.advanced(by: item.patience)) {
+            [weak self] in self?.expire(number)
+        }
+        state.waiting[number] = Waiting(item: item, timer: timer)
+        state.byteCount += item.byteCount
+        state.first = min(state.first, number)
+    }
+
+    private func hasRoom(for item: Item, _ state: State) -> Bool {
+        state.waiting.count < policy.messageLimit
+            && item.byteCount <= policy.byteLimit - state.byteCount
+    }
+
+    /// Tells the callers of sends that had to make room.
+    package func fail(dropped items: [Item]) {
+        for item in items { item.fail(Self.overflow) }
+    }
+
+    private static var overflow: WaybillError {
+        WaybillError(.limitExceeded, "the offline queue is full: nothing was sent")
+    }
+
+    /// Withdraws a send.
+    /// - Returns: Whether it still waited.
+    package func withdraw(_ number: UInt64) -> Bool {
+        let (item, timers) = state.withLock { state in
+            (state.remove(number), state.idleTimers())
+        }
+        timers?.invalidate()
+        return item != nil
+    }
+
+    private func expire(_ number: UInt64) {
+        let (item, timers) = state.withLock { state in
+            (state.remove(number), state.idleTimers())
+        }
+        timers?.invalidate()
+        item?.fail(
+            WaybillError(.timedOut, "the connection was not back in time: nothing was sent")
+        )
+    }
+
+    // MARK: Connections
+
+    /// Hands all that waits to a connection.
+    /// - Throws: `notConnected` when that is over; the rest waits on.
+    package func flush(to session: Session) throws(WaybillError) {
+        while let (number, item) = state.withLock({ $0.removeFirst() }) {
+            do throws(WaybillError) {
+                try item.send(session)
+            } catch {
+                putBack(item, as: number)
+                throw error
+            }
+        }
+        state.withLock { $0.idleTimers() }?.invalidate()
+    }
+
+    private func putBack(_ item: Item, as number: UInt64) {
+        guard let clock = try? clock() else {
+            return item.fail(WaybillError(.notConnected, "there is no clock to wait by"))
+        }
+        state.withLock { state in
+            state.timers = state.timers ?? clock
+            insert(item, number, clock, &state)
+        }
+    }
+
+    /// Fails all that waits, as no connection follows.
+    package func conclude(_ error: WaybillError) {
+        let (items, timers) = state.withLock { state in
+            var items: [Item] = []
+            while let (_, item) = state.removeFirst() { items.append(item) }
+            return (items, state.idleTimers())
+        }
+        timers?.invalidate()
+        for item in items { item.fail(error) }
+    }
+}
