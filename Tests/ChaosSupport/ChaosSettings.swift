@@ -1,0 +1,21 @@
+import Foundation
+
+/// What may be set from outside for the runs with a ``ChaosProxy``.
+package enum ChaosSettings {
+    private static func number(_ name: String) -> UInt64? {
+        ProcessInfo.processInfo.environment["WAYBILL_CHAOS_\(name)"].flatMap { UInt64($0) }
+    }
+
+    /// How many messages go in each direction: `WAYBILL_CHAOS_MESSAGES`.
+    package static func messageCount(default count: Int) -> Int {
+        number("MESSAGES").map { Int(clamping: $0) } ?? count
+    }
+
+    /// How many faults come in each direction at least: `WAYBILL_CHAOS_FAULTS`.
+    package static func faultCount(default count: Int) -> Int {
+        number("FAULTS").map { Int(clamping: $0) } ?? count
+    }
+
+    /// What makes the faults repeat themselves: `WAYBILL_CHAOS_SEED`, else another one for each run.
+    package static var seed: UInt64 { number("SEED") ?? UInt64.random(in: 0 ... .max) }
+}
