@@ -37,6 +37,13 @@ package struct ChaosPlan: Sendable {
 
     package init() {}
 
+    /// A plan of every kind for so many messages of about so many bytes each, one direction of which is to see so
+    /// many faults.
+    package init(faults: Int, messages: Int, ofBytes byteCount: Int) {
+        // A half more than asked for: what comes while a connection is calm or made again does not count.
+        bytesBetweenFaults = 1...max(2, messages * byteCount * 4 / (max(faults, 1) * 3))
+    }
+
     /// A plan of one kind of fault, which comes after so many bytes.
     package init(only kind: ChaosFault, after byteCount: Int) {
         kinds = [kind]
@@ -63,6 +70,19 @@ package struct ChaosCounts: Sendable {
 
     /// How many faults came in all.
     package var faultCount: Int { faults.values.reduce(0, +) }
+
+    package init() {}
+
+    /// Adds what another proxy has done; what is open is of the other.
+    package static func += (sum: inout Self, other: Self) {
+        sum.faults.merge(other.faults, uniquingKeysWith: +)
+        sum.connections += other.connections
+        sum.open = other.open
+        sum.unreachable += other.unreachable
+        sum.bytesUp += other.bytesUp
+        sum.bytesDown += other.bytesDown
+        sum.mostHeld = max(sum.mostHeld, other.mostHeld)
+    }
 
     /// Every kind with its count, in one line.
     package var description: String {

@@ -29,6 +29,15 @@ package struct ChaosReport: Sendable {
         self.time = time
     }
 
+    /// Adds what another run has shown.
+    package static func += (sum: inout Self, other: Self) {
+        sum.counts += other.counts
+        sum.verdict += other.verdict
+        sum.reconnects += other.reconnects
+        sum.time += other.time
+    }
+
+    /// Everything in one line.
     package var description: String {
         let seconds =
             Double(

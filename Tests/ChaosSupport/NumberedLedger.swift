@@ -13,6 +13,9 @@ package final class NumberedLedger: Sendable {
         /// The highest number that has arrived, by lane.
         var highest: [Int]
         var verdict = Verdict()
+        /// Who waits for a number.
+        var waiters: [(number: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        var isFinished = false
     }
 
     /// What the numbers say.
@@ -39,6 +42,20 @@ package final class NumberedLedger: Sendable {
         package internal(set) var outOfOrder = 0
         /// What has arrived and was never sent.
         package internal(set) var unknown = 0
+
+        package init() {}
+
+        /// Adds what another run has shown.
+        package static func += (sum: inout Self, other: Self) {
+            for field in fields { sum[keyPath: field] += other[keyPath: field] }
+        }
+
+        private static var fields: [WritableKeyPath<Self, Int>] {
+            [
+                \.calls, \.successes, \.failures, \.unresolved, \.resolvedTwice, \.arrived, \.lost,
+                \.twice, \.repeats, \.outOfOrder, \.unknown,
+            ]
+        }
 
         /// Every count, in one line.
         package var description: String {
@@ -115,16 +132,16 @@ package final class NumberedLedger: Sendable {
     ///
     /// - Parameter number: What it says; nil when that is no number.
     package func arrived(_ number: Int?) {
-        state.withLock { state in
+        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             guard let number, (0..<count).contains(number), state.calls[number] > 0 else {
                 state.verdict.unknown += 1
-                return
+                return []
             }
             let times = state.arrivals[number]
             if times > 0 { state.verdict.repeats += 1 }
             if times == 1 { state.verdict.twice += 1 }
             if times < .max { state.arrivals[number] = times + 1 }
-            guard times == 0 else { return }
+            guard times == 0 else { return [] }
             state.verdict.arrived += 1
             let lane = number % lanes
             if number < state.highest[lane] {
@@ -132,6 +149,33 @@ package final class NumberedLedger: Sendable {
             } else {
                 state.highest[lane] = number
             }
+            let due = state.waiters.filter { $0.number <= number }
+            state.waiters.removeAll { $0.number <= number }
+            return due.map(\.continuation)
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Nothing more arrives: whoever waits goes on.
+    package func finish() {
+        let waiters = state.withLock { state in
+            state.isFinished = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.continuation.resume() }
+    }
+
+    /// Waits until a number as high as this has arrived, so that senders do not run ahead without limit.
+    package func reached(_ number: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                let highest = state.highest.max() ?? -1
+                if state.isFinished || highest >= number { return true }
+                state.waiters.append((number, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
         }
     }
 
