@@ -11,25 +11,40 @@ final class MQTTEngine: Sendable {
     private let configuration: MQTTConfiguration
     private let clientIdentifier: String
     private let version: MQTTVersion
+    private let subscriptions: MQTTSubscriptions
     private let lifecycle: ConnectionLifecycle<MQTTSession>
 
     init(
         failover: Failover,
         configuration: MQTTConfiguration,
-        random: () -> UInt64
+        environment: LinkEnvironment
     ) {
         self.configuration = configuration
         version = configuration.version == .v5 ? .v5 : .v3_1_1
-        clientIdentifier = configuration.clientIdentifier ?? Self.makeIdentifier(random)
+        clientIdentifier = configuration.clientIdentifier ?? Self.makeIdentifier(environment.random)
         let settings = ConnectionLifecycle<MQTTSession>.Settings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
-            closeTimeout: configuration.closeTimeout
+            closeTimeout: configuration.closeTimeout,
+            reconnection: configuration.reconnection
         )
-        lifecycle = ConnectionLifecycle(settings, failover) { route, timeout in
-            let link = try await route.open(within: timeout)
-            return MQTTSession(link: link, configuration: configuration)
-        }
+        let subscriptions = MQTTSubscriptions(configuration: configuration)
+        self.subscriptions = subscriptions
+        lifecycle = ConnectionLifecycle(
+            settings,
+            failover,
+            in: environment,
+            .init(
+                open: { route, timeout, _ in
+                    MQTTSession(
+                        link: try await route.open(within: timeout),
+                        configuration: configuration,
+                        subscriptions: subscriptions
+                    )
+                },
+                conclude: { subscriptions.conclude($0) }
+            )
+        )
     }
 
     var states: ConnectionStates { lifecycle.states.states }
@@ -57,14 +72,17 @@ final class MQTTEngine: Sendable {
             return Receipt()
         case .unsubscribe:
             try checkFilter(request)
-            return try await lifecycle.current(for: request).unsubscribe(request)
+            try lifecycle.check(request)
+            return try await subscriptions.unsubscribe(request)
         case .ack(let id, let transaction):
             guard transaction == nil else { throw MQTTMapping.unsupported("transactions", request) }
-            return try lifecycle.current(for: request).settle(id, isAccepted: true, request)
+            _ = try lifecycle.current(for: request)
+            return try subscriptions.settle(id, isAccepted: true, request)
         case .nack(let id, let transaction):
             guard transaction == nil else { throw MQTTMapping.unsupported("transactions", request) }
             guard version == .v5 else { throw MQTTMapping.unsupported("nack in 3.1.1", request) }
-            return try lifecycle.current(for: request).settle(id, isAccepted: false, request)
+            _ = try lifecycle.current(for: request)
+            return try subscriptions.settle(id, isAccepted: false, request)
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
@@ -77,7 +95,7 @@ final class MQTTEngine: Sendable {
         }
         let subscription = try MQTTMapping.subscription(request, options, version: version)
         let session = try await session(for: request)
-        return try await session.subscribe(subscription, request, options)
+        return try await subscriptions.subscribe(subscription, request, options, over: session)
     }
 
     /// What cannot be sent is refused before a connection is made for it.

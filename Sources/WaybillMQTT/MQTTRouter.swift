@@ -9,6 +9,10 @@ struct MQTTSubscriptionEntry: Sendable {
     var listeners: [MessageListener]
     /// Resolves with the granted quality of service once the server has answered.
     var answer: Promise<QualityOfService>
+    /// What the server has granted, in the session that it has; nil when it has not, or not yet.
+    var granted: QualityOfService?
+    /// What the server has granted at any time, to be subscribed to again; nil when it never has.
+    var established: MQTTSubscription?
 }
 
 /// Who gets a message: filters, and their listeners.
@@ -69,6 +73,42 @@ struct MQTTRouter: Sendable {
         entries[filter]?.subscription = subscription
         entries[filter]?.answer = answer
         return answer
+    }
+
+    /// Notes that the server has granted a filter.
+    mutating func grant(_ filter: String, _ quality: QualityOfService) {
+        establish(filter)
+        entries[filter]?.granted = quality
+    }
+
+    /// Notes that the server has granted a filter, in a session that is over.
+    mutating func establish(_ filter: String) {
+        guard let entry = entries[filter] else { return }
+        entries[filter]?.established = entry.subscription
+    }
+
+    /// Notes that the server has lost its session.
+    mutating func forgetGrants() {
+        for filter in entries.keys { entries[filter]?.granted = nil }
+    }
+
+    /// What the server has granted once and does not have any longer, in the order of subscribing.
+    var ungranted: [MQTTSubscriptionEntry] {
+        entries.values.filter { $0.established != nil && $0.granted == nil }
+            .sorted { $0.identifier < $1.identifier }
+    }
+
+    /// Goes back to what the server has granted, or to nothing, after a filter was asked for in vain: whoever
+    /// asks next begins anew.
+    /// - Returns: Who listens no longer.
+    mutating func revoke(_ filter: String, _ answer: Promise<QualityOfService>) -> [MessageSource] {
+        guard let entry = entries[filter], entry.answer === answer else { return [] }
+        guard let established = entry.established else { return remove(filter) }
+        entries[filter]?.subscription = established
+        let former = Promise<QualityOfService>()
+        former.resolve(.success(MQTTMapping.quality(established.qualityOfService)))
+        entries[filter]?.answer = former
+        return []
     }
 
     /// Removes a listener.

@@ -4,10 +4,9 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// One connection from its stream to its end: the core, its driver, and who listens.
-final class MQTTSession: ConnectionSession, DeliverySettler {
+/// One connection from its stream to its end: the core, its driver, and who waits for answers.
+final class MQTTSession: ConnectionSession {
     private struct State: Sendable {
-        var router = MQTTRouter()
         var closure: MQTTClosure?
         /// Calls that the end leaves unanswered.
         var abandoned: [MQTTPendingCall] = []
@@ -22,17 +21,17 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
     private let configuration: MQTTConfiguration
     private let timers: any TimerSource
     private let driver: Driver<MQTTClientConnection>
-    private let pressure: ReadingPressure
+    private let subscriptions: MQTTSubscriptions
     private let tls: NegotiatedTLS?
 
-    private let manual = ManualDeliveries<MQTTSession>()
     /// Resolves with the server's CONNACK.
     private let connack = Promise<MQTTConnack>()
     /// Resolves when the stream is closed.
     private let ended = Promise<Void>()
 
-    init(link: OpenedLink, configuration: MQTTConfiguration) {
+    init(link: OpenedLink, configuration: MQTTConfiguration, subscriptions: MQTTSubscriptions) {
         self.configuration = configuration
+        self.subscriptions = subscriptions
         timers = link.timers
         tls = link.tls
         var core = MQTTClientConnection.Configuration()
@@ -48,10 +47,14 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
             stream: link.stream,
             timers: link.timers
         )
-        pressure = ReadingPressure { [driver] isReading in
-            driver.withCore { core, now in core.holdReading(!isReading, at: now) }
-            driver.setReading(isReading)
-        }
+    }
+
+    var now: WireInstant { timers.now }
+
+    /// Stops or resumes reading.
+    func setReading(_ isReading: Bool) {
+        driver.withCore { core, now in core.holdReading(!isReading, at: now) }
+        driver.setReading(isReading)
     }
 
     /// Sends CONNECT and waits for CONNACK.
@@ -65,6 +68,7 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
                 receive: { self.handle($0) },
                 end: { error in
                     let cause = self.cause(of: error)
+                    self.subscriptions.detach(self)
                     // First, so that whoever hears of the end from a call or a stream finds no trace of
                     // this connection.
                     onEnd(cause)
@@ -87,6 +91,10 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
         receipt.isSessionPresent = connack.sessionPresent
         receipt.tls = tls
         return receipt
+    }
+
+    func resume(_ receipt: Receipt) async throws {
+        try await subscriptions.resume(over: self, hasSession: receipt.isSessionPresent == true)
     }
 
     // MARK: Requests
@@ -117,112 +125,68 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
         return try MQTTMapping.receipt(request, code, properties)
     }
 
-    /// Subscribes a new listener; the filter is sent only if nobody has it yet, or not as good.
+    /// Sends SUBSCRIBE and waits for SUBACK.
+    /// - Returns: For each filter what was granted, or the refusal.
     func subscribe(
-        _ subscription: MQTTSubscription,
+        _ subscriptions: [MQTTSubscription],
+        identifier: UInt32?,
         _ request: Request,
-        _ options: SubscribeOptions
-    ) async throws -> Messages<Message> {
-        let filter = subscription.filter
-        let listener = MessageListener(
-            options,
-            buffering: configuration.buffering,
-            onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
-            pressure: pressure
-        )
-        let messages = listener.source.messages
-        let matching = (try? MQTTTopicFilter(filter))?.filter ?? filter
-        let (answer, identifier) = state.withLock { state -> (Promise<QualityOfService>, UInt32?) in
-            guard let entry = state.router[filter] else {
-                let entry = state.router.add(subscription, matching: matching, listener: listener)
-                return (entry.answer, entry.identifier)
-            }
-            state.router.add(listener, to: filter)
-            // What is there is good enough, unless a better quality of service is wanted.
-            guard entry.subscription.qualityOfService < subscription.qualityOfService else {
-                return (entry.answer, nil)
-            }
-            return (state.router.raise(filter, to: subscription), entry.identifier)
+        timeout: Duration?
+    ) async throws -> [Result<QualityOfService, WaybillError>] {
+        let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
+            try core.subscribe(
+                subscriptions,
+                identifier: identifier,
+                call: call,
+                timeout: timeout,
+                at: now
+            )
         }
-        if let identifier {
-            Task { @concurrent in
-                await self.send(subscription, identifier, request, options.timeout, answer)
-            }
-        }
-        do {
-            listener.source.grantedQualityOfService = try await answer.value()
-            return messages
-        } catch {
-            listener.source.terminate()
-            throw error
-        }
-    }
-
-    /// Sends SUBSCRIBE for all who wait for its answer: one of them may be cancelled, the others go on.
-    private func send(
-        _ subscription: MQTTSubscription,
-        _ identifier: UInt32,
-        _ request: Request,
-        _ timeout: Duration?,
-        _ promise: Promise<QualityOfService>
-    ) async {
-        do {
-            let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
-                try core.subscribe(
-                    [subscription],
-                    identifier: identifier,
-                    call: call,
-                    timeout: timeout,
-                    at: now
-                )
-            }
-            guard case .subscribed(let suback) = answer, let code = suback.reasonCodes.first else {
-                throw Self.confusion
-            }
+        guard case .subscribed(let suback) = answer,
+            suback.reasonCodes.count == subscriptions.count
+        else { throw Self.confusion }
+        return suback.reasonCodes.map { code in
             guard let granted = MQTTQualityOfService(rawValue: code.rawValue) else {
-                throw MQTTMapping.refusal(code, suback.properties, request)
+                return .failure(MQTTMapping.refusal(code, suback.properties, request))
             }
-            promise.resolve(.success(MQTTMapping.quality(granted)))
-        } catch {
-            promise.resolve(.failure(error))
+            return .success(MQTTMapping.quality(granted))
         }
     }
 
-    /// When the last listener leaves, the filter goes.
-    private func listenerLeft(_ source: MessageSource, _ filter: String) {
-        let isLast = state.withLock { $0.router.remove(source, from: filter) }
-        guard isLast else { return }
+    /// Subscriptions as they go into packets: one each where the server names them by identifiers, which
+    /// belong to a whole packet (MQTT 5, 3.8.2.1.2), and many where it does not.
+    func batches(of entries: [MQTTSubscriptionEntry]) -> [[MQTTSubscriptionEntry]] {
+        let isNamed =
+            configuration.version == .v5
+            && driver.withCore { core, _ in core.limits.subscriptionIdentifiersAvailable }
+        let size = isNamed ? 1 : Self.batchSize
+        return stride(from: 0, to: entries.count, by: size).map { start in
+            Array(entries[start..<min(start + size, entries.count)])
+        }
+    }
+
+    /// How many filters go into one packet: few enough for what brokers take.
+    private static let batchSize = 100
+
+    /// Sends UNSUBSCRIBE without waiting.
+    func leave(_ filter: String) {
         try? driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
             try core.unsubscribe([filter], call: nil, at: now)
         }
     }
 
-    /// Ends every stream of a filter and tells the server.
-    func unsubscribe(_ request: Request) async throws -> Receipt {
-        let filter = request.topic ?? ""
+    /// Sends UNSUBSCRIBE and waits for UNSUBACK.
+    func unsubscribe(_ filters: [String], _ request: Request) async throws -> Receipt {
         let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
-            try core.unsubscribe([filter], call: call, at: now)
-        }
-        for source in state.withLock({ $0.router.remove(filter) }) {
-            source.finish()
-            pressure.forget(source)
+            try core.unsubscribe(filters, call: call, at: now)
         }
         guard case .unsubscribed(let unsuback) = answer else { throw Self.confusion }
         let code = unsuback.reasonCodes.first ?? .success
         return try MQTTMapping.receipt(request, code, unsuback.properties)
     }
 
-    /// Settles a message that was subscribed to with manual acknowledgement.
-    func settle(
-        _ id: Message.ID,
-        isAccepted: Bool,
-        _ request: Request
-    ) throws(WaybillError) -> Receipt {
-        try manual.settle(id, Settlement(isAccepted: isAccepted), request)
-    }
-
-    func settle(_ receipt: MQTTDeliveryReceipt, _ settlement: Settlement) {
-        let reason: MQTTReasonCode = settlement.isAccepted ? .success : .unspecifiedError
+    /// Acknowledges a message that came over this connection, or over one before within the same session.
+    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) {
         driver.withCore { core, now in core.acknowledge(receipt, reason, at: now) }
     }
 
@@ -279,18 +243,14 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
     }
 
     private func handleEnd(_ cause: WaybillError?) {
-        let (sources, abandoned, abandonment) = state.withLock { state in
-            let sources = state.router.sources
-            state.router = MQTTRouter()
+        let (abandoned, abandonment) = state.withLock { state in
             defer { state.abandoned = [] }
-            return (sources, state.abandoned, state.abandonment)
+            return (state.abandoned, state.abandonment)
         }
         timers.invalidate()
         connack.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )
-        manual.removeAll()
-        for source in sources { source.finish(throwing: cause) }
         for call in abandoned { call.fail(abandonment) }
     }
 
@@ -300,7 +260,7 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
         var batch = MessageBatch()
         for event in events {
             if case .message(let publish, let receipt) = event {
-                collect(publish, receipt, into: &batch)
+                subscriptions.collect(publish, receipt, into: &batch)
                 continue
             }
             batch.deliver()
@@ -311,7 +271,10 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
 
     private func handle(_ event: MQTTClientEvent) {
         switch event {
-        case .connected(let connack): self.connack.resolve(.success(connack))
+        case .connected(let connack):
+            // First, as messages may follow at once.
+            subscriptions.attach(self)
+            self.connack.resolve(.success(connack))
         case .message: break
         case .published(let call, let code, let properties):
             (call as? MQTTPendingCall)?.succeed(.published(code, properties))
@@ -339,21 +302,5 @@ final class MQTTSession: ConnectionSession, DeliverySettler {
         case .closed(let closure):
             state.withLock { $0.closure = closure }
         }
-    }
-
-    private func collect(
-        _ publish: MQTTPublish,
-        _ receipt: MQTTDeliveryReceipt?,
-        into batch: inout MessageBatch
-    ) {
-        let listeners = state.withLock { $0.router.listeners(for: publish) }
-        guard !listeners.isEmpty else {
-            // Nobody listens any longer; the server is told all the same (MQTT 5, 4.5.0-2).
-            if let receipt { settle(receipt, Settlement()) }
-            return
-        }
-        let message = MQTTMapping.message(publish)
-        guard let receipt else { return batch.add(message, to: listeners) }
-        batch.add(message, to: listeners, settling: receipt, by: self, manual: manual)
     }
 }

@@ -86,7 +86,7 @@ public final class MQTTTransport: Transport {
         engine = MQTTEngine(
             failover: failover,
             configuration: configuration,
-            random: environment.random
+            environment: environment
         )
     }
 

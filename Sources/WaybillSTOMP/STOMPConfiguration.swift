@@ -59,6 +59,8 @@ public struct STOMPConfiguration: Sendable {
 
     /// Whether a request connects first when there is no connection; true by default.
     public var connectsOnDemand = true
+    /// Whether and when to connect again after the connection was lost; without end by default.
+    public var reconnection = ReconnectionPolicy()
     /// What happens when messages come faster than they are taken, unless the entry says otherwise: the
     /// subscription ends with `slowConsumer`.
     ///

@@ -9,19 +9,38 @@ import WireCore
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class STOMPEngine: Sendable {
     private let configuration: STOMPConfiguration
+    private let subscriptions: STOMPSubscriptions
     private let lifecycle: ConnectionLifecycle<STOMPSession>
 
-    init(failover: Failover, configuration: STOMPConfiguration) {
+    init(
+        failover: Failover,
+        configuration: STOMPConfiguration,
+        environment: LinkEnvironment
+    ) {
         self.configuration = configuration
         let settings = ConnectionLifecycle<STOMPSession>.Settings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
-            closeTimeout: configuration.closeTimeout
+            closeTimeout: configuration.closeTimeout,
+            reconnection: configuration.reconnection
         )
-        lifecycle = ConnectionLifecycle(settings, failover) { route, timeout in
-            let link = try await route.open(within: timeout)
-            return STOMPSession(link: link, configuration: configuration)
-        }
+        let subscriptions = STOMPSubscriptions(configuration: configuration)
+        self.subscriptions = subscriptions
+        lifecycle = ConnectionLifecycle(
+            settings,
+            failover,
+            in: environment,
+            .init(
+                open: { route, timeout, _ in
+                    STOMPSession(
+                        link: try await route.open(within: timeout),
+                        configuration: configuration,
+                        subscriptions: subscriptions
+                    )
+                },
+                conclude: { subscriptions.conclude($0) }
+            )
+        )
     }
 
     var states: ConnectionStates { lifecycle.states.states }
@@ -41,7 +60,8 @@ final class STOMPEngine: Sendable {
             return Receipt()
         case .unsubscribe:
             let headers = try STOMPMapping.unsubscription(request)
-            return try await lifecycle.current(for: request).unsubscribe(headers, request)
+            try lifecycle.check(request)
+            return try await subscriptions.unsubscribe(headers, request)
         case .ack(let id, let transaction):
             return try await lifecycle.current(for: request)
                 .settle(id, Settlement(isAccepted: true, transaction: transaction), request)
@@ -70,7 +90,7 @@ final class STOMPEngine: Sendable {
         var headers = subscription.headers
         headers.append(STOMPHeaderName.destination, subscription.destination)
         let session = try await session(for: request, sending: headers)
-        return try await session.subscribe(subscription, request, options)
+        return try await subscriptions.subscribe(subscription, request, options, over: session)
     }
 
     /// The session, made first if need be and if the headers can be sent at all.

@@ -12,12 +12,12 @@ extension STOMPSession {
         _ settlement: Settlement,
         _ request: Request
     ) async throws -> Receipt {
-        let delivery = try manual.take(id, for: request)
+        let delivery = try subscriptions.manual.take(id, for: request)
         let token = delivery.name.token
         let transaction = settlement.transaction
         let headers = STOMPMapping.wire(request.headers)
         var isSent = false
-        defer { if !isSent { manual.putBack(delivery, as: id) } }
+        defer { if !isSent { subscriptions.manual.putBack(delivery, as: id) } }
         // In a transaction, as with a send: only its end is answered for sure.
         let asks = configuration.asksForReceipts && transaction == nil
         return try await perform(request, asksForReceipt: asks) {
@@ -46,17 +46,15 @@ extension STOMPSession {
                 let held = Held(id: id, delivery: delivery)
                 state.withLock { $0.transactions[transaction, default: []].append(held) }
             } else {
-                noteSettled(delivery.name)
+                subscriptions.noteSettled(delivery.name)
             }
         }
     }
 
-    /// Settles a message that the consumer has taken; one that nobody took is the server's to deliver again.
-    func settle(_ name: STOMPDeliveryName, _ settlement: Settlement) {
-        noteSettled(name)
-        guard settlement.isTaken else { return }
+    /// Sends ACK without waiting, for a message of this connection.
+    func acknowledge(_ token: STOMPAckToken) {
         try? driver.withCore { (core, now) throws(STOMPSendError) in
-            try core.acknowledge(name.token, at: now)
+            try core.acknowledge(token, at: now)
         }
     }
 
@@ -65,27 +63,10 @@ extension STOMPSession {
         let held = state.withLock { $0.transactions.removeValue(forKey: transaction) } ?? []
         for one in held {
             if isTaken {
-                noteSettled(one.delivery.name)
+                subscriptions.noteSettled(one.delivery.name)
             } else {
-                manual.putBack(one.delivery, as: one.id)
+                subscriptions.manual.putBack(one.delivery, as: one.id)
             }
         }
-    }
-
-    private func noteSettled(_ name: STOMPDeliveryName) {
-        let id = name.token.subscriptionID
-        let subscription = state.withLock { state in
-            state.subscriptions[id]?.noteSettled(name)
-            return state.subscriptions[id]
-        }
-        guard let subscription else { return }
-        if subscription.holdsBack { updatePressure(of: id) }
-        guard subscription.isCumulative, subscription.listener.isManual else { return }
-        manual.remove { $0.token.subscriptionID == id && $0.number <= name.number }
-    }
-
-    /// Forgets what waits for subscriptions that have ended: nobody can settle it any longer.
-    func forgetDeliveries(of ids: Set<String>) {
-        manual.remove { ids.contains($0.token.subscriptionID) }
     }
 }

@@ -25,106 +25,42 @@ extension STOMPSession {
         }
     }
 
-    /// Makes a subscription with an id of its own.
+    /// Sends SUBSCRIBE, and waits for the receipt if one is asked for.
     func subscribe(
         _ subscription: STOMPMapping.Subscription,
+        as id: String,
         _ request: Request,
         _ options: SubscribeOptions
-    ) async throws -> Messages<Message> {
-        let (id, version) = state.withLock { state in
-            state.lastSubscription += 1
-            return (String(state.lastSubscription), state.version)
-        }
-        // 1.0 knows no acknowledgement of single messages; in order, the cumulative one amounts to it.
-        let isOld = version == .v1_0 && subscription.isModeImplied
-        let mode =
-            isOld && subscription.ackMode == .clientIndividual ? .client : subscription.ackMode
-        let policy = options.buffering ?? configuration.buffering
-        let listener = MessageListener(
-            options,
-            buffering: policy,
-            onLeave: { [weak self] _ in self?.listenerLeft(id) },
-            pressure: pressure,
-            onOverflow: { [weak self] in self?.listenerLeft(id) }
-        )
-        let messages = listener.source.messages
-        state.withLock { state in
-            state.subscriptions[id] = Subscription(
+    ) async throws {
+        let mode = subscription.ackMode(in: version)
+        let asks = options.asksForReceipt ?? configuration.asksForReceipts
+        _ = try await perform(request, asksForReceipt: asks) {
+            (core, now, call) throws(STOMPSendError) in
+            try core.subscribe(
+                id: id,
                 destination: subscription.destination,
-                listener: listener,
-                policy: policy,
-                isCumulative: mode == .client,
-                // Whoever acknowledges by hand waits for receipts, which could then not be read.
-                holdsBack: policy.overflow == .holdBack && !listener.isManual
+                ackMode: mode,
+                headers: subscription.headers,
+                call: call,
+                timeout: options.timeout,
+                at: now
             )
         }
-        do {
-            let asks = options.asksForReceipt ?? configuration.asksForReceipts
-            _ = try await perform(request, asksForReceipt: asks) {
-                (core, now, call) throws(STOMPSendError) in
-                try core.subscribe(
-                    id: id,
-                    destination: subscription.destination,
-                    ackMode: mode,
-                    headers: subscription.headers,
-                    call: call,
-                    timeout: options.timeout,
-                    at: now
-                )
-            }
-            return messages
-        } catch {
-            listener.source.terminate()
-            throw error
+    }
+
+    /// Sends UNSUBSCRIBE, and waits for the receipt if one is asked for.
+    func unsubscribe(_ id: String, _ headers: STOMPHeaders, _ request: Request) async throws {
+        _ = try await perform(request, asksForReceipt: configuration.asksForReceipts) {
+            (core, now, call) throws(STOMPSendError) in
+            try core.unsubscribe(id: id, headers: headers, call: call, at: now)
         }
     }
 
-    /// Ends a subscription that nobody listens to any longer.
-    func listenerLeft(_ id: String) {
-        guard state.withLock({ $0.subscriptions.removeValue(forKey: id) }) != nil else { return }
-        updatePressure(of: id)
-        forgetDeliveries(of: [id])
+    /// Sends UNSUBSCRIBE without waiting.
+    func leave(_ id: String, _ headers: STOMPHeaders = [:]) {
         try? driver.withCore(.immediate) { (core, now) throws(STOMPSendError) in
-            try core.unsubscribe(id: id, at: now)
+            try core.unsubscribe(id: id, headers: headers, at: now)
         }
-    }
-
-    /// Ends every subscription to a destination.
-    func unsubscribe(_ headers: STOMPHeaders, _ request: Request) async throws -> Receipt {
-        let found = state.withLock { state in
-            let found = state.subscriptions.filter { $0.value.destination == request.topic }
-            for id in found.keys { state.subscriptions[id] = nil }
-            return found.sorted { (UInt64($0.key) ?? 0) < (UInt64($1.key) ?? 0) }
-        }
-        guard !found.isEmpty else {
-            throw WaybillError(.invalidEntry, "nothing subscribes to this destination")
-                .about(request)
-        }
-        forgetDeliveries(of: Set(found.map(\.key)))
-        defer {
-            for (_, subscription) in found {
-                subscription.listener.source.finish()
-                pressure.forget(subscription.listener.source)
-            }
-        }
-        var failure: (any Error)?
-        for (id, _) in found {
-            updatePressure(of: id)
-            do {
-                _ = try await perform(request, asksForReceipt: configuration.asksForReceipts) {
-                    (core, now, call) throws(STOMPSendError) in
-                    try core.unsubscribe(id: id, headers: headers, call: call, at: now)
-                }
-            } catch {
-                // All of them go, whatever becomes of one; who was cancelled has not even sent it.
-                failure = failure ?? error
-                try? driver.withCore { (core, now) throws(STOMPSendError) in
-                    try core.unsubscribe(id: id, headers: headers, at: now)
-                }
-            }
-        }
-        if let failure { throw failure }
-        return Receipt(topic: request.topic)
     }
 
     /// What is done to a transaction.

@@ -81,7 +81,11 @@ public final class STOMPTransport: Transport {
             )
             return environment
         }
-        engine = STOMPEngine(failover: failover, configuration: configuration)
+        engine = STOMPEngine(
+            failover: failover,
+            configuration: configuration,
+            environment: environment
+        )
     }
 
     deinit {

@@ -1,7 +1,8 @@
 import Waybill
+import WaybillLink
 import WireCore
 
-/// One attempt to connect, for all who wait for it.
+/// One attempt to connect, or the attempts that follow the loss of a connection, for all who wait for them.
 @usableFromInline
 package final class ConnectionAttempt<Session: Sendable>: Sendable {
     /// What comes of it.
@@ -45,18 +46,27 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
     private struct State: Sendable {
         var reason: WaybillError?
         var earlyEnd: EarlyEnd?
+        /// Resolves when the wait before the next try is over.
+        var sleep: Promise<Void>?
+        /// Why the last try has failed, or the connection before was lost.
+        var failure: WaybillError?
     }
 
+    /// Whether it stands in for a connection that was lost: it goes on although nobody waits for it.
+    let isReconnection: Bool
     private let work = Work()
-    private let state = Locked(State())
+    private let state: Locked<State>
 
     /// Resolves with the session.
     ///
-    /// When everybody who waited has been cancelled, so is the attempt.
+    /// When everybody who waited has been cancelled, so is a first attempt.
     let outcome: Promise<Made>
 
-    init() {
-        outcome = Promise(onAbandoned: { [work] in work.cancel() })
+    /// - Parameter loss: Why the connection before was lost; nil for a first attempt.
+    init(after loss: WaybillError? = nil) {
+        isReconnection = loss != nil
+        state = Locked(State(failure: loss))
+        outcome = loss == nil ? Promise(onAbandoned: { [work] in work.cancel() }) : Promise()
     }
 
     /// Why it was stopped, for those who still wait.
@@ -70,6 +80,47 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         get { state.withLock { $0.earlyEnd } }
         set { state.withLock { $0.earlyEnd = newValue } }
     }
+
+    /// Why the last try has failed, or the connection before was lost.
+    var failure: WaybillError? {
+        get { state.withLock { $0.failure } }
+        set { state.withLock { $0.failure = newValue } }
+    }
+
+    // MARK: Waiting between tries
+
+    /// Waits before the next try.
+    ///
+    /// - Parameters:
+    ///   - deadline: Until when, unless ``hurry()`` comes first; nil for until then.
+    ///   - timers: What it is measured by.
+    ///   - mustWait: Whether there is need to; asked when ``hurry()`` would be heard.
+    /// - Throws: `CancellationError`.
+    func sleep(
+        until deadline: WireInstant?,
+        by timers: any TimerSource,
+        if mustWait: () -> Bool = { true }
+    ) async throws {
+        let sleep = Promise<Void>()
+        state.withLock { $0.sleep = sleep }
+        guard mustWait() else { return state.withLock { $0.sleep = nil } }
+        let timer = deadline.map { deadline in
+            timers.scheduleTimer(at: deadline) { sleep.resolve(.success(())) }
+        }
+        defer {
+            if let timer { timers.cancelTimer(timer) }
+            state.withLock { $0.sleep = nil }
+        }
+        if let deadline, deadline <= timers.now { return }
+        try await sleep.value()
+    }
+
+    /// Cuts the wait short, if there is one.
+    func hurry() {
+        state.withLock { $0.sleep }?.resolve(.success(()))
+    }
+
+    // MARK: The task
 
     /// Sets it going.
     func start(_ body: @escaping @Sendable () async -> Void) {

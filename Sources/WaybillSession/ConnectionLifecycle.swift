@@ -1,5 +1,5 @@
 package import Waybill
-import WaybillLink
+package import WaybillLink
 public import WireCore
 
 /// The life of a transport: when it connects, over which session requests go, and when it is over.
@@ -8,7 +8,8 @@ public import WireCore
 /// | --- | --- |
 /// | idle, disconnected | a request, ``connect(_:timeout:)`` → connecting |
 /// | connecting | the peer accepts → connected; failure, disconnect, nobody waits → disconnected |
-/// | connected | ``disconnect()``, the session's end → disconnected |
+/// | connected | ``disconnect()`` → disconnected; loss → reconnecting, or disconnected |
+/// | reconnecting | the peer accepts → connected; a fatal failure, the policy, disconnect → disconnected |
 /// | any | ``shutdown()`` → shut down, for good |
 @usableFromInline
 package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
@@ -17,7 +18,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     package enum Phase: Sendable {
         /// There is no connection.
         case idle
-        /// One is being made.
+        /// One is being made, for the first time or again.
         case connecting(ConnectionAttempt<Session>)
         /// There is one.
         case connected(Session)
@@ -33,35 +34,97 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         package var connectTimeout: Duration
         /// How long closing may take.
         package var closeTimeout: Duration
+        /// Whether and when to connect again.
+        package var reconnection: ReconnectionPolicy
 
         package init(
             connectsOnDemand: Bool,
             connectTimeout: Duration,
-            closeTimeout: Duration
+            closeTimeout: Duration,
+            reconnection: ReconnectionPolicy
         ) {
             self.connectsOnDemand = connectsOnDemand
             self.connectTimeout = connectTimeout
             self.closeTimeout = closeTimeout
+            self.reconnection = reconnection
         }
     }
 
-    /// Makes a session over a new stream to a host, not begun yet, within a time.
-    ///
-    /// Throws `WaybillError`, or `CancellationError` when the task was cancelled.
-    package typealias Opening = @Sendable (Failover.Route, Duration) async throws -> Session
+    /// What a transport does in the course of its life.
+    package struct Actions: Sendable {
+        /// Prepares the first words of one attempt.
+        ///
+        /// Throws `WaybillError`, or `CancellationError` when the task was cancelled.
+        package typealias Preparing =
+            @Sendable (Session.Greeting, ConnectOccasion) async throws -> Session.Greeting
+
+        /// Makes a session over a new stream to a host, not begun yet, within a time.
+        ///
+        /// Throws `WaybillError`, or `CancellationError` when the task was cancelled. Nothing is left open then.
+        package typealias Opening =
+            @Sendable (Failover.Route, Duration, Session.Greeting) async throws -> Session
+
+        var prepare: Preparing
+        var canReplaceCredentials: Bool
+        var open: Opening
+        var conclude: @Sendable (WaybillError?) -> Void
+
+        /// Collects actions.
+        ///
+        /// - Parameters:
+        ///   - prepare: Prepares the first words of each attempt.
+        ///   - canReplaceCredentials: Whether preparing them again may mend that they were refused.
+        ///   - open: Makes a session.
+        ///   - conclude: Called when the connection is over and no other follows, with the cause unless this
+        ///     side ended it.
+        package init(
+            prepare: @escaping Preparing = { greeting, _ in greeting },
+            canReplaceCredentials: Bool = false,
+            open: @escaping Opening,
+            conclude: @escaping @Sendable (WaybillError?) -> Void = { _ in }
+        ) {
+            self.prepare = prepare
+            self.canReplaceCredentials = canReplaceCredentials
+            self.open = open
+            self.conclude = conclude
+        }
+    }
+
+    /// What is kept from one connection to the next.
+    struct Memory: Sendable {
+        /// What was said first, and how long it might take.
+        var greeting: (words: Session.Greeting, timeout: Duration)?
+        var schedule: ReconnectionSchedule
+        /// Whether no connection is wanted for a while.
+        var isPaused = false
+    }
 
     @usableFromInline let phase = Locked(Phase.idle)
-    private let settings: Settings
-    private let failover: Failover
-    private let open: Opening
+    let memory: Locked<Memory>
+    let settings: Settings
+    let failover: Failover
+    let environment: LinkEnvironment
+    let actions: Actions
 
     /// Hears of every change once.
     package let states = ConnectionStateSource()
 
-    package init(_ settings: Settings, _ failover: Failover, open: @escaping Opening) {
+    /// - Parameters:
+    ///   - settings: When and how long.
+    ///   - failover: Where to.
+    ///   - environment: Where clocks and dice come from.
+    ///   - actions: What the transport does.
+    package init(
+        _ settings: Settings,
+        _ failover: Failover,
+        in environment: LinkEnvironment,
+        _ actions: Actions
+    ) {
         self.settings = settings
         self.failover = failover
-        self.open = open
+        self.environment = environment
+        self.actions = actions
+        memory = Locked(Memory(schedule: ReconnectionSchedule(settings.reconnection)))
     }
 
     // MARK: For requests
@@ -83,6 +146,16 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         return session
     }
 
+    /// Lets a request pass that makes sense while there is a connection or one is on its way back.
+    /// - Throws: `notConnected`, `shutDown`.
+    package func check(_ request: Request) throws(WaybillError) {
+        switch phase.withLock({ $0 }) {
+        case .connected: return
+        case .connecting(let attempt) where attempt.isReconnection: return
+        case .idle, .connecting, .shutDown: throw notConnected(request)
+        }
+    }
+
     /// The session for a request, made first if need be; ask ``connected`` before.
     ///
     /// - Parameters:
@@ -98,15 +171,39 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         guard settings.connectsOnDemand else {
             switch phase.withLock({ $0 }) {
             case .connected(let session): return session
-            case .connecting(let attempt): return try await attempt.outcome.value().session
+            case .connecting(let attempt): return try await made(by: attempt).session
             case .idle, .shutDown: throw notConnected(request)
             }
         }
         switch try join(greeting(), within: settings.connectTimeout) {
         case .there(let session): return session
-        case .new(let attempt), .underWay(let attempt):
-            return try await attempt.outcome.value().session
+        case .new(let attempt), .underWay(let attempt): return try await made(by: attempt).session
         }
+    }
+
+    /// What comes of an attempt; one that follows a loss may take long, and nobody waits for ever.
+    private func made(
+        by attempt: ConnectionAttempt<Session>
+    ) async throws -> ConnectionAttempt<Session>.Made {
+        guard attempt.isReconnection else { return try await attempt.outcome.value() }
+        let timers = try clock()
+        defer { timers.invalidate() }
+        guard
+            let made = try await attempt.outcome.value(within: settings.connectTimeout, by: timers)
+        else {
+            let failure = attempt.failure
+            throw WaybillError(
+                .notConnected,
+                "the connection was lost and is not back yet",
+                peerReason: failure?.peerReason,
+                underlying: failure
+            )
+        }
+        return made
+    }
+
+    func clock() throws(WaybillError) -> any TimerSource {
+        do { return try environment.makeTimers() } catch { throw WaybillError(error) }
     }
 
     private func notConnected(_ request: Request) -> WaybillError {
@@ -118,10 +215,10 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     // MARK: Connecting
 
-    /// Connects.
+    /// Connects; when the connection was lost, at once instead of after the wait.
     ///
     /// - Parameters:
-    ///   - greeting: The first words.
+    ///   - greeting: The first words, also of the connections that follow this one should it be lost.
     ///   - timeout: How long it may take; nil for the transport's own limit.
     /// - Returns: What the peer said.
     /// - Throws: `rejected` when there is a connection, or one is being made; `shutDown`;
@@ -129,6 +226,13 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     ///   `CancellationError`.
     package func connect(_ greeting: Session.Greeting, timeout: Duration?) async throws -> Receipt {
         switch try join(greeting, within: timeout ?? settings.connectTimeout) {
+        case .underWay(let attempt) where attempt.isReconnection:
+            memory.withLock { memory in
+                memory.greeting = (greeting, timeout ?? settings.connectTimeout)
+                memory.isPaused = false
+            }
+            attempt.hurry()
+            return try await made(by: attempt).receipt
         case .there, .underWay:
             throw WaybillError(.rejected, "a connection is being made or is there already")
         case .new(let attempt): return try await attempt.outcome.value().receipt
@@ -154,6 +258,12 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             case .idle:
                 let attempt = ConnectionAttempt<Session>()
                 phase = .connecting(attempt)
+                memory.withLock { memory in
+                    memory.greeting = (greeting, timeout)
+                    // Whoever asks for a connection wants one.
+                    memory.isPaused = false
+                    memory.schedule = ReconnectionSchedule(settings.reconnection)
+                }
                 // Reported within the lock, so that no other change comes in between.
                 states.report(.connecting(attempt: 1))
                 return .new(attempt)
@@ -162,10 +272,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         if case .new(let attempt) = joined {
             attempt.start { [self] in
                 do {
-                    let made = try await failover.first { route in
-                        try await make(greeting, route, within: timeout, for: attempt)
-                    }
-                    attempt.outcome.resolve(.success(made))
+                    attempt.outcome.resolve(.success(try await make(for: attempt)))
                 } catch {
                     fail(attempt, error)
                 }
@@ -174,13 +281,36 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         return joined
     }
 
+    /// Makes a session by the first words that were kept, with other credentials should they be refused.
+    func make(
+        for attempt: ConnectionAttempt<Session>
+    ) async throws -> ConnectionAttempt<Session>.Made {
+        guard let (words, timeout) = memory.withLock({ $0.greeting }) else {
+            throw attempt.stopReason
+        }
+        var occasion = ConnectOccasion(isReconnection: attempt.isReconnection)
+        while true {
+            let greeting = try await actions.prepare(words, occasion)
+            do {
+                return try await failover.first { route in
+                    try await make(greeting, route, within: timeout, for: attempt)
+                }
+            } catch let error as WaybillError
+                where error.code == .unauthorized && actions.canReplaceCredentials
+                && occasion.refusal == nil
+            {
+                occasion.refusal = error
+            }
+        }
+    }
+
     private func make(
         _ greeting: Session.Greeting,
         _ route: Failover.Route,
         within timeout: Duration,
         for attempt: ConnectionAttempt<Session>
     ) async throws -> ConnectionAttempt<Session>.Made {
-        let session = try await open(route, timeout)
+        let session = try await actions.open(route, timeout, greeting)
         // The end of the session with the host before has been heard.
         attempt.earlyEnd = nil
         do {
@@ -188,7 +318,11 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
                 [weak self, weak session, weak attempt] cause in
                 self?.sessionEnded(session, cause, of: attempt)
             }
+            try await session.resume(receipt)
             try takeOver(session, from: attempt)
+            if memory.withLock({ $0.isPaused }) {
+                await session.disconnect(within: settings.closeTimeout, abandonment: nil)
+            }
             return ConnectionAttempt.Made(session: session, receipt: receipt)
         } catch {
             await session.disconnect(within: settings.closeTimeout, abandonment: nil)
@@ -197,29 +331,33 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     }
 
     private func takeOver(_ session: Session, from attempt: ConnectionAttempt<Session>) throws {
-        try phase.withLock { phase in
+        let next = try phase.withLock { phase in
             guard case .connecting(let current) = phase, current === attempt else {
                 throw CancellationError()
             }
             phase = .connected(session)
+            memory.withLock { $0.schedule.noteConnected(at: session.now) }
             states.report(.connected)
             // A peer that accepts and hangs up at once may be faster than this task.
-            if let end = attempt.earlyEnd {
-                phase = .idle
-                states.report(.disconnected(cause: end.cause))
+            return attempt.earlyEnd.map { end in
+                moveOn(&phase, after: end.cause, at: session.now)
             }
         }
+        if let next { carryOut(next) }
     }
 
-    private func fail(_ attempt: ConnectionAttempt<Session>, _ error: any Error) {
+    func fail(_ attempt: ConnectionAttempt<Session>, _ error: any Error) {
         let cause = error as? WaybillError
-        let isShutDown = phase.withLock { phase in
-            if case .shutDown = phase { return true }
-            guard case .connecting(let current) = phase, current === attempt else { return false }
+        let (isShutDown, isOver) = phase.withLock { phase in
+            if case .shutDown = phase { return (true, false) }
+            guard case .connecting(let current) = phase, current === attempt else {
+                return (false, false)
+            }
             phase = .idle
             states.report(.disconnected(cause: cause))
-            return false
+            return (false, true)
         }
+        if isOver { actions.conclude(cause) }
         let reason = cause ?? (isShutDown ? .shutDown : attempt.stopReason)
         attempt.outcome.resolve(.failure(reason))
     }
@@ -231,35 +369,42 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         _ cause: WaybillError?,
         of attempt: ConnectionAttempt<Session>?
     ) {
-        phase.withLock { phase in
+        let next = phase.withLock { phase -> Next? in
             switch phase {
             case .connected(let current) where current === session:
-                phase = .idle
-                states.report(.disconnected(cause: cause))
+                return moveOn(&phase, after: cause, at: current.now)
             case .connecting(let current) where current === attempt:
                 current.earlyEnd = .init(cause: cause)
-            default: break
+                return nil
+            case .shutDown: return .conclude(nil)
+            default: return nil
             }
         }
+        if let next { carryOut(next) }
     }
 
     /// Ends the connection, or the attempt to make one, and waits until that is done.
     /// - Throws: `shutDown`.
     package func disconnect() async throws(WaybillError) {
-        let session: Session
-        switch phase.withLock({ $0 }) {
-        case .idle: return
-        case .shutDown: throw .shutDown
-        case .connected(let current): session = current
-        case .connecting(let attempt):
-            await attempt.stop(
-                because: WaybillError(.notConnected, "disconnected while connecting")
-            )
-            // It may have been done just before it was stopped.
-            guard case .success(let made) = attempt.outcome.result else { return }
-            session = made.session
+        while true {
+            let session: Session
+            switch phase.withLock({ $0 }) {
+            case .idle: return
+            case .shutDown: throw .shutDown
+            case .connected(let current): session = current
+            case .connecting(let attempt):
+                await attempt.stop(
+                    because: WaybillError(.notConnected, "disconnected while connecting")
+                )
+                // It may have been done just before it was stopped.
+                guard case .success(let made) = attempt.outcome.result else { return }
+                session = made.session
+            }
+            await session.disconnect(within: settings.closeTimeout, abandonment: nil)
+            // It may have been lost just before, and be on its way back.
+            guard case .connecting(let attempt) = phase.withLock({ $0 }), attempt.isReconnection
+            else { return }
         }
-        await session.disconnect(within: settings.closeTimeout, abandonment: nil)
     }
 
     /// Ends everything for good and waits until nothing is left.
@@ -276,6 +421,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             states.report(.disconnected(cause: nil))
             await session.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
         }
+        actions.conclude(nil)
         #if os(Linux)
             SharedEventLoop.reap()
         #endif
@@ -284,10 +430,11 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     /// Closes without waiting, when nobody refers to the transport any longer.
     package func abandon() {
         switch shutDownPhase() {
-        case .idle, .shutDown: break
+        case .idle, .shutDown: return
         case .connecting(let attempt): attempt.cancel(because: .shutDown)
         case .connected(let session): session.disconnectNow()
         }
+        actions.conclude(nil)
     }
 
     /// Moves on to the last phase.

@@ -1,4 +1,5 @@
 public import Waybill
+public import WireCore
 
 /// One connection from its stream to its end, as ``ConnectionLifecycle`` sees it.
 ///
@@ -23,6 +24,18 @@ package protocol ConnectionSession: AnyObject, Sendable {
         _ greeting: Greeting,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
     ) async throws -> Receipt
+
+    /// Restores what the connection before had, such as its subscriptions, each of them acknowledged.
+    ///
+    /// Called once, after ``begin(_:onEnd:)``; requests follow when it has returned.
+    ///
+    /// - Parameter receipt: What the peer said.
+    /// - Throws: `WaybillError` when that cannot be done; `CancellationError`.
+    ///   ``disconnect(within:abandonment:)`` follows.
+    func resume(_ receipt: Receipt) async throws
+
+    /// The time by the connection's clock.
+    var now: WireInstant { get }
 
     /// Says goodbye and waits until the stream is closed, or by force after a time.
     ///

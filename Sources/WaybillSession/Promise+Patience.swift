@@ -23,4 +23,29 @@ extension Promise {
         await settled()
         timers.cancelTimer(timer)
     }
+
+    /// Waits for the result for a time.
+    ///
+    /// - Parameters:
+    ///   - timeout: The time.
+    ///   - timers: What it is measured by.
+    /// - Returns: The result; nil when time is up.
+    /// - Throws: The result's error, or `CancellationError`.
+    package func value(within timeout: Duration, by timers: any TimerSource) async throws -> Value?
+    {
+        let first = Promise<Value?>()
+        let timer = timers.scheduleTimer(at: timers.now.advanced(by: timeout)) {
+            first.resolve(.success(nil))
+        }
+        defer { timers.cancelTimer(timer) }
+        let waiting = Task { @concurrent in
+            do {
+                first.resolve(.success(try await self.value()))
+            } catch {
+                first.resolve(.failure(error))
+            }
+        }
+        defer { waiting.cancel() }
+        return try await first.value()
+    }
 }

@@ -16,14 +16,52 @@ package final class ReadingPressure: Sendable {
         var holders: Set<Holder> = []
         var isReleased = false
         var hold = ReadingHold()
+        /// Stops or resumes reading; of the connection that there is.
+        var setReading: (@Sendable (Bool) -> Void)?
+        /// Counts connections.
+        var connection: UInt64 = 0
+
+        /// What to tell to whom; nil when nothing is to be told by this thread.
+        mutating func next() -> Telling? {
+            guard let setReading, let isHeld = hold.beginTelling() else { return nil }
+            return Telling(isHeld: isHeld, setReading: setReading, connection: connection)
+        }
+    }
+
+    private struct Telling {
+        let isHeld: Bool
+        let setReading: @Sendable (Bool) -> Void
+        let connection: UInt64
     }
 
     private let state = Locked(State())
-    private let setReading: @Sendable (Bool) -> Void
 
+    /// Without a connection.
+    package init() {}
+
+    /// For one connection.
     /// - Parameter setReading: Stops or resumes reading; called by one thread at a time.
     package init(setReading: @escaping @Sendable (Bool) -> Void) {
-        self.setReading = setReading
+        attach(setReading)
+    }
+
+    /// Goes over to another connection, which is read from as yet.
+    /// - Parameter setReading: Stops or resumes reading; called by one thread at a time.
+    package func attach(_ setReading: @escaping @Sendable (Bool) -> Void) {
+        change { state in
+            state.connection += 1
+            state.setReading = setReading
+            state.isReleased = false
+            state.hold = ReadingHold()
+        }
+    }
+
+    /// Lets go of the connection, which is over.
+    package func detach() {
+        change { state in
+            state.connection += 1
+            state.setReading = nil
+        }
     }
 
     /// Looks whether a subscription is full.
@@ -59,13 +97,15 @@ package final class ReadingPressure: Sendable {
         var next = state.withLock { state in
             body(&state)
             state.hold.isHeld = !state.holders.isEmpty && !state.isReleased
-            return state.hold.beginTelling()
+            return state.next()
         }
-        while let isHeld = next {
-            setReading(!isHeld)
+        while let telling = next {
+            telling.setReading(!telling.isHeld)
             next = state.withLock { state in
+                // Another connection has its own thread that tells.
+                guard state.connection == telling.connection else { return nil }
                 state.hold.endTelling()
-                return state.hold.beginTelling()
+                return state.next()
             }
         }
     }

@@ -94,6 +94,7 @@
             _ change: (inout MQTTConfiguration) -> Void = { _ in }
         ) throws -> MQTTTransport {
             var configuration = MQTTConfiguration()
+            configuration.reconnection = .never
             let second = try #require(TestServers.port("MOSQUITTO"))
             configuration.failover.hosts = ["127.0.0.1:\(second)"]
             change(&configuration)
@@ -228,6 +229,7 @@
             let variable = scheme == "ws" ? "RABBITMQ_WS" : "RABBITMQ_STOMP"
             let port = try #require(TestServers.port(variable))
             var configuration = STOMPConfiguration()
+            configuration.reconnection = .never
             configuration.host = "/"
             configuration.login = "guest"
             configuration.passcode = "guest"

@@ -49,6 +49,7 @@ enum MosquittoServer {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
+        configuration.reconnection = .never
         configuration.tls.authorities = TestServers.authorities
         change(&configuration)
         return try MQTTTransport(url: listener.url, configuration: configuration)

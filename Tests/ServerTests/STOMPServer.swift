@@ -39,6 +39,7 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws -> STOMPTransport {
         var configuration = STOMPConfiguration()
+        configuration.reconnection = .never
         configuration.host = "/"
         configuration.login = isRabbitMQ ? "guest" : "alice"
         configuration.passcode = isRabbitMQ ? "guest" : "secret"

@@ -15,6 +15,7 @@ import WireTestSupport
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) -> MQTTConfiguration {
         var configuration = MQTTConfiguration(version: .v3_1_1)
+        configuration.reconnection = .never
         configuration.clientIdentifier = "c"
         change(&configuration)
         return configuration

@@ -64,6 +64,7 @@ struct Fixture {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
+        configuration.reconnection = .never
         // A machine that builds and tests at the same time is slow.
         configuration.connectTimeout = .seconds(60)
         change(&configuration)

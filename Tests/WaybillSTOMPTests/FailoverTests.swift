@@ -22,6 +22,7 @@ import WaybillTesting
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) async throws -> STOMPTransport {
         var configuration = STOMPConfiguration()
+        configuration.reconnection = .never
         configuration.versions = [.v1_2]
         configuration.failover.hosts = ["other"]
         change(&configuration)

@@ -100,6 +100,7 @@ struct Fixture {
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws -> STOMPTransport {
         var configuration = STOMPConfiguration()
+        configuration.reconnection = .never
         // A machine that builds and tests at the same time is slow.
         configuration.connectTimeout = .seconds(60)
         change(&configuration)

@@ -18,6 +18,7 @@ import WaybillTesting
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws -> (STOMPTransport, Provider<STOMPEntry>) {
         var configuration = STOMPConfiguration()
+        configuration.reconnection = .never
         configuration.versions = [.v1_2]
         change(&configuration)
         let transport =

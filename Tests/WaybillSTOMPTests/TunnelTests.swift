@@ -77,6 +77,7 @@ import WireCore
         let clock = ManualClock()
         let server = Server(clock)
         var configuration = STOMPConfiguration()
+        configuration.reconnection = .never
         configuration.asksForReceipts = false
         let transport = try STOMPTransport(
             url: #require(URL(string: "ws://h/stomp")),

@@ -1,6 +1,7 @@
 import Waybill
 import WaybillLink
 import WaybillSession
+import WaybillTesting
 import WireCore
 
 /// A session without a connection, which does what a test says.
@@ -16,7 +17,14 @@ final class FakeSession: ConnectionSession {
     /// Called when the session has begun.
     private let didBegin: @Sendable (FakeSession) -> Void
 
-    init(didBegin: @escaping @Sendable (FakeSession) -> Void = { _ in }) {
+    /// Whether resuming is logged.
+    private let resumesAloud: Bool
+
+    init(
+        resumesAloud: Bool = false,
+        didBegin: @escaping @Sendable (FakeSession) -> Void = { _ in }
+    ) {
+        self.resumesAloud = resumesAloud
         self.didBegin = didBegin
     }
 
@@ -33,6 +41,12 @@ final class FakeSession: ConnectionSession {
         }
         didBegin(self)
         return try await acceptance.value()
+    }
+
+    var now: WireInstant { .zero }
+
+    func resume(_ receipt: Receipt) async throws {
+        if resumesAloud { note("resume") }
     }
 
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
@@ -70,28 +84,56 @@ struct LifecycleFixture {
     ///   - sessions: One for each try.
     ///   - hosts: The other hosts.
     ///   - connectsOnDemand: Whether a request connects.
+    ///   - reconnection: Whether and when to connect again.
+    ///   - clock: What waits are measured by.
+    ///   - random: What the dice show.
+    ///   - prepare: Prepares greetings.
+    ///   - canReplaceCredentials: Whether that may mend a refusal.
+    ///   - conclude: Hears of the end.
     ///   - onOpen: Is told the host and the time for it before each try.
     init(
         _ sessions: FakeSession...,
         hosts: [String] = [],
         connectsOnDemand: Bool = true,
-        onOpen: @escaping @Sendable (String, Duration) throws -> Void = { _, _ in }
+        reconnection: ReconnectionPolicy = .never,
+        clock: ManualClock = ManualClock(),
+        random: UInt64 = .max,
+        onOpen: @escaping @Sendable (String, Duration) throws -> Void = { _, _ in },
+        prepare: @escaping @Sendable (String, ConnectOccasion) async throws -> String = {
+            greeting,
+            _ in greeting
+        },
+        canReplaceCredentials: Bool = false,
+        conclude: @escaping @Sendable (WaybillError?) -> Void = { _ in }
     ) {
         let rest = Locked(sessions)
         lifecycle = ConnectionLifecycle(
             .init(
                 connectsOnDemand: connectsOnDemand,
                 connectTimeout: .seconds(10),
-                closeTimeout: .seconds(5)
+                closeTimeout: .seconds(5),
+                reconnection: reconnection
             ),
-            Failover.fixture(FailoverOptions(hosts: hosts))
-        ) { route, timeout in
-            try onOpen(route.address.endpoint.description, timeout)
-            guard let session = rest.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
-                throw WaybillError(.connectionRefused, "no session is left")
-            }
-            return session
-        }
+            Failover.fixture(FailoverOptions(hosts: hosts)),
+            in: LinkEnvironment(
+                dialer: Failover.NoDialer(),
+                makeTimers: { () throws(LinkError) in clock.linkTimers },
+                random: { random }
+            ),
+            .init(
+                prepare: prepare,
+                canReplaceCredentials: canReplaceCredentials,
+                open: { route, timeout, _ in
+                    try onOpen(route.address.endpoint.description, timeout)
+                    guard let session = rest.withLock({ $0.isEmpty ? nil : $0.removeFirst() })
+                    else {
+                        throw WaybillError(.connectionRefused, "no session is left")
+                    }
+                    return session
+                },
+                conclude: conclude
+            )
+        )
         observer = lifecycle.states.states.makeAsyncIterator()
     }
 
@@ -131,7 +173,7 @@ extension Failover {
         }
     }
 
-    private struct NoDialer: Dialer {
+    fileprivate struct NoDialer: Dialer {
         func dial(
             _ endpoint: Endpoint,
             timeout: Duration,

@@ -1,0 +1,260 @@
+import MQTTWire
+import Waybill
+import WaybillSession
+import WireCore
+
+/// Who listens to what: outlives every connection, of which there is one at a time.
+///
+/// | the connection is lost | its successor |
+/// | --- | --- |
+/// | and comes back with its session | gets what was not subscribed to yet, and what was left meanwhile |
+/// | and comes back without | gets every filter again |
+/// | and does not come back | every stream ends |
+final class MQTTSubscriptions: DeliverySettler {
+    private struct State: Sendable {
+        var router = MQTTRouter()
+        /// The connection that there is.
+        var session: MQTTSession?
+        /// Filters that the server may still have, and nobody any longer.
+        var leftFilters: [String] = []
+    }
+
+    private let state = Locked(State())
+    private let configuration: MQTTConfiguration
+    private let pressure = ReadingPressure()
+    private let manual = ManualDeliveries<MQTTSubscriptions>()
+
+    init(configuration: MQTTConfiguration) {
+        self.configuration = configuration
+    }
+
+    // MARK: Connections
+
+    /// Goes over to a connection that the server has accepted.
+    func attach(_ session: MQTTSession) {
+        state.withLock { $0.session = session }
+        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
+    }
+
+    /// Lets go of a connection that is over.
+    func detach(_ session: MQTTSession) {
+        let isPresent = state.withLock { state in
+            guard state.session === session else { return false }
+            state.session = nil
+            return true
+        }
+        guard isPresent else { return }
+        pressure.detach()
+        // The server delivers again what is not acknowledged; of QoS 2 it only wants to hear the outcome.
+        manual.remove { $0.qualityOfService != .exactlyOnce }
+    }
+
+    /// Has the server know every filter again.
+    ///
+    /// A filter that the server no longer grants ends its streams with the refusal; the others go on.
+    ///
+    /// - Parameters:
+    ///   - session: The connection.
+    ///   - hasSession: Whether the server has kept the session.
+    /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
+    func resume(over session: MQTTSession, hasSession: Bool) async throws {
+        let (entries, left) = state.withLock { state in
+            defer { state.leftFilters = [] }
+            if !hasSession { state.router.forgetGrants() }
+            return (state.router.ungranted, hasSession ? state.leftFilters : [])
+        }
+        if !hasSession { manual.removeAll() }
+        guard !entries.isEmpty || !left.isEmpty else { return }
+        try await withThrowingTaskGroup { group in
+            if !left.isEmpty {
+                group.addTask {
+                    do { _ = try await session.unsubscribe(left, Self.request(left[0])) } catch let
+                        error as WaybillError where error.code == .rejected
+                    {
+                        // What nobody listens to may stay as well.
+                    }
+                }
+            }
+            for batch in session.batches(of: entries) {
+                group.addTask { try await self.resubscribe(batch, over: session) }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private static func request(_ filter: String) -> Request {
+        Request(topic: filter, command: .subscribe(SubscribeOptions()))
+    }
+
+    private func resubscribe(
+        _ entries: [MQTTSubscriptionEntry],
+        over session: MQTTSession
+    ) async throws {
+        guard let first = entries.first else { return }
+        let answers = try await session.subscribe(
+            entries.map(\.subscription),
+            identifier: entries.count == 1 ? first.identifier : nil,
+            Self.request(first.subscription.filter),
+            timeout: nil
+        )
+        for (entry, answer) in zip(entries, answers) {
+            let filter = entry.subscription.filter
+            switch answer {
+            case .success(let granted): state.withLock { $0.router.grant(filter, granted) }
+            case .failure(let error):
+                for source in state.withLock({ $0.router.remove(filter) }) {
+                    source.finish(throwing: error)
+                    pressure.forget(source)
+                }
+            }
+        }
+    }
+
+    /// Ends every stream, when no connection follows.
+    func conclude(_ cause: WaybillError?) {
+        let sources = state.withLock { state in
+            defer {
+                state.router = MQTTRouter()
+                state.leftFilters = []
+            }
+            return state.router.sources
+        }
+        manual.removeAll()
+        for source in sources { source.finish(throwing: cause) }
+    }
+
+    // MARK: Listeners
+
+    /// Subscribes a new listener; the filter is sent only if nobody has it yet, or not as good.
+    func subscribe(
+        _ subscription: MQTTSubscription,
+        _ request: Request,
+        _ options: SubscribeOptions,
+        over session: MQTTSession
+    ) async throws -> Messages<Message> {
+        let filter = subscription.filter
+        let listener = MessageListener(
+            options,
+            buffering: configuration.buffering,
+            onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
+            pressure: pressure
+        )
+        let messages = listener.source.messages
+        let matching = (try? MQTTTopicFilter(filter))?.filter ?? filter
+        let (answer, identifier) = state.withLock { state -> (Promise<QualityOfService>, UInt32?) in
+            guard let entry = state.router[filter] else {
+                state.leftFilters.removeAll { $0 == filter }
+                let entry = state.router.add(subscription, matching: matching, listener: listener)
+                return (entry.answer, entry.identifier)
+            }
+            state.router.add(listener, to: filter)
+            // What is there is good enough, unless a better quality of service is wanted.
+            guard entry.subscription.qualityOfService < subscription.qualityOfService else {
+                return (entry.answer, nil)
+            }
+            return (state.router.raise(filter, to: subscription), entry.identifier)
+        }
+        if let identifier {
+            // Sent for all who wait for its answer: one of them may be cancelled, the others go on.
+            Task { @concurrent in
+                do {
+                    let granted = try await session.subscribe(
+                        [subscription],
+                        identifier: identifier,
+                        request,
+                        timeout: options.timeout
+                    )[0].get()
+                    try await note(granted, of: filter, by: session)
+                    answer.resolve(.success(granted))
+                } catch {
+                    let sources = state.withLock { $0.router.revoke(filter, answer) }
+                    answer.resolve(.failure(error))
+                    withExtendedLifetime(sources) {}
+                }
+            }
+        }
+        do {
+            listener.source.grantedQualityOfService = try await answer.value()
+            return messages
+        } catch {
+            listener.source.terminate()
+            throw error
+        }
+    }
+
+    /// Notes what a connection was granted; should it have a successor already, that one asks for it, too.
+    private func note(
+        _ granted: QualityOfService,
+        of filter: String,
+        by session: MQTTSession
+    ) async throws {
+        let (successor, entry) = state.withLock { state in
+            guard state.session !== session else {
+                state.router.grant(filter, granted)
+                return (MQTTSession?.none, MQTTSubscriptionEntry?.none)
+            }
+            state.router.establish(filter)
+            return (state.session, state.router[filter])
+        }
+        if let successor, let entry { try await resubscribe([entry], over: successor) }
+    }
+
+    /// When the last listener leaves, the filter goes.
+    private func listenerLeft(_ source: MessageSource, _ filter: String) {
+        let session = state.withLock { state -> MQTTSession? in
+            guard state.router.remove(source, from: filter) else { return nil }
+            if state.session == nil { state.leftFilters.append(filter) }
+            return state.session
+        }
+        session?.leave(filter)
+    }
+
+    /// Ends every stream of a filter and tells the server, now or when there is a connection again.
+    func unsubscribe(_ request: Request) async throws -> Receipt {
+        let filter = request.topic ?? ""
+        let session = state.withLock { $0.session }
+        let receipt = try await session?.unsubscribe([filter], request)
+        let sources = state.withLock { state in
+            if session == nil { state.leftFilters.append(filter) }
+            return state.router.remove(filter)
+        }
+        for source in sources {
+            source.finish()
+            pressure.forget(source)
+        }
+        return receipt ?? Receipt(topic: filter)
+    }
+
+    // MARK: Messages
+
+    /// Hands a message to those who listen to its topic.
+    func collect(
+        _ publish: MQTTPublish,
+        _ receipt: MQTTDeliveryReceipt?,
+        into batch: inout MessageBatch
+    ) {
+        let listeners = state.withLock { $0.router.listeners(for: publish) }
+        guard !listeners.isEmpty else {
+            // Nobody listens any longer; the server is told all the same (MQTT 5, 4.5.0-2).
+            if let receipt { settle(receipt, Settlement()) }
+            return
+        }
+        let message = MQTTMapping.message(publish)
+        guard let receipt else { return batch.add(message, to: listeners) }
+        batch.add(message, to: listeners, settling: receipt, by: self, manual: manual)
+    }
+
+    /// Settles a message that was subscribed to with manual acknowledgement.
+    func settle(
+        _ id: Message.ID,
+        isAccepted: Bool,
+        _ request: Request
+    ) throws(WaybillError) -> Receipt {
+        try manual.settle(id, Settlement(isAccepted: isAccepted), request)
+    }
+
+    func settle(_ receipt: MQTTDeliveryReceipt, _ settlement: Settlement) {
+        let reason: MQTTReasonCode = settlement.isAccepted ? .success : .unspecifiedError
+        state.withLock { $0.session }?.acknowledge(receipt, reason)
+    }
+}

@@ -1,0 +1,308 @@
+import STOMPWire
+import Waybill
+import WaybillSession
+import WireCore
+
+/// Who listens to what: outlives every connection, of which there is one at a time.
+///
+/// STOMP has no sessions: each connection makes every subscription again, under the same id, and the server
+/// delivers again what was not acknowledged.
+final class STOMPSubscriptions: DeliverySettler {
+    private struct State: Sendable {
+        var subscriptions: [String: STOMPSubscription] = [:]
+        var lastSubscription: UInt64 = 0
+        /// The connection that there is.
+        var session: STOMPSession?
+        /// Counts connections.
+        var connection: UInt64 = 0
+    }
+
+    private let state = Locked(State())
+    private let configuration: STOMPConfiguration
+    /// Stops reading while at least one subscription wants it.
+    private let pressure = ReadingPressure()
+    let manual = ManualDeliveries<STOMPSubscriptions>()
+
+    init(configuration: STOMPConfiguration) {
+        self.configuration = configuration
+    }
+
+    // MARK: Connections
+
+    /// Goes over to a connection that the server has accepted.
+    func attach(_ session: STOMPSession) {
+        state.withLock { state in
+            state.session = session
+            state.connection += 1
+        }
+        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
+    }
+
+    /// Lets go of a connection that is over.
+    func detach(_ session: STOMPSession) {
+        let isPresent = state.withLock { state in
+            guard state.session === session else { return false }
+            state.session = nil
+            return true
+        }
+        guard isPresent else { return }
+        pressure.detach()
+        manual.removeAll()
+    }
+
+    /// Makes every subscription again.
+    ///
+    /// One that the server refuses ends with the refusal, and the connection with it: another one makes the
+    /// others.
+    func resume(over session: STOMPSession) async throws {
+        let version = session.version
+        let found = state.withLock { state in
+            let found = state.subscriptions.filter { $0.value.isEstablished }
+            for id in found.keys { state.subscriptions[id]?.move(to: state.connection, version) }
+            return Self.inOrder(found)
+        }
+        for (id, _) in found { updatePressure(of: id) }
+        try await withThrowingTaskGroup { group in
+            for (id, subscription) in found {
+                group.addTask {
+                    try await self.resubscribe(id, subscription, over: session)
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private func resubscribe(
+        _ id: String,
+        _ subscription: STOMPSubscription,
+        over session: STOMPSession
+    ) async throws {
+        let request = Request(
+            topic: subscription.request.destination,
+            command: .subscribe(SubscribeOptions())
+        )
+        do {
+            try await session.subscribe(subscription.request, as: id, request, SubscribeOptions())
+        } catch let error as WaybillError where error.code == .rejected {
+            remove([id])
+            subscription.listener.source.finish(throwing: error)
+            throw WaybillError(
+                .connectionLost,
+                "the server refused a subscription and ended the connection",
+                peerReason: error.peerReason,
+                underlying: error
+            )
+        }
+    }
+
+    /// Ends every stream, when no connection follows.
+    func conclude(_ cause: WaybillError?) {
+        let subscriptions = state.withLock { state in
+            defer { state.subscriptions = [:] }
+            return state.subscriptions
+        }
+        manual.removeAll()
+        for subscription in subscriptions.values {
+            subscription.listener.source.finish(throwing: cause)
+        }
+    }
+
+    /// Has the server go on for good, as it is to say its last.
+    func releasePressure() {
+        pressure.release()
+    }
+
+    // MARK: Listeners
+
+    /// Makes a subscription with an id of its own.
+    func subscribe(
+        _ subscription: STOMPMapping.Subscription,
+        _ request: Request,
+        _ options: SubscribeOptions,
+        over session: STOMPSession
+    ) async throws -> Messages<Message> {
+        let id = state.withLock { state in
+            state.lastSubscription += 1
+            return String(state.lastSubscription)
+        }
+        let policy = options.buffering ?? configuration.buffering
+        let listener = MessageListener(
+            options,
+            buffering: policy,
+            onLeave: { [weak self] _ in self?.listenerLeft(id) },
+            pressure: pressure,
+            onOverflow: { [weak self] in self?.listenerLeft(id) }
+        )
+        let messages = listener.source.messages
+        state.withLock { state in
+            state.subscriptions[id] = STOMPSubscription(
+                subscription,
+                listener: listener,
+                policy: policy,
+                connection: state.connection,
+                version: session.version
+            )
+        }
+        do {
+            try await session.subscribe(subscription, as: id, request, options)
+            try await establish(id, over: session)
+            return messages
+        } catch {
+            listener.source.terminate()
+            throw error
+        }
+    }
+
+    /// Notes that a subscription is there; should its connection have a successor already, that one makes it,
+    /// too.
+    private func establish(_ id: String, over session: STOMPSession) async throws {
+        let (successor, subscription) = state.withLock { state in
+            state.subscriptions[id]?.isEstablished = true
+            guard let successor = state.session, successor !== session else {
+                return (STOMPSession?.none, STOMPSubscription?.none)
+            }
+            state.subscriptions[id]?.move(to: state.connection, successor.version)
+            return (successor, state.subscriptions[id])
+        }
+        if let successor, let subscription {
+            try await resubscribe(id, subscription, over: successor)
+        }
+    }
+
+    /// Ends a subscription that nobody listens to any longer.
+    private func listenerLeft(_ id: String) {
+        guard remove([id]) else { return }
+        state.withLock { $0.session }?.leave(id)
+    }
+
+    /// Ends every subscription to a destination.
+    func unsubscribe(_ headers: STOMPHeaders, _ request: Request) async throws -> Receipt {
+        let (found, session) = state.withLock { state in
+            (
+                Self.inOrder(
+                    state.subscriptions.filter { $0.value.request.destination == request.topic }
+                ),
+                state.session
+            )
+        }
+        guard !found.isEmpty else {
+            throw WaybillError(.invalidEntry, "nothing subscribes to this destination")
+                .about(request)
+        }
+        remove(found.map(\.key))
+        defer {
+            for (_, subscription) in found {
+                subscription.listener.source.finish()
+                pressure.forget(subscription.listener.source)
+            }
+        }
+        // Without a connection there is nothing left to end.
+        guard let session else { return Receipt(topic: request.topic) }
+        var failure: (any Error)?
+        for (id, _) in found {
+            do { try await session.unsubscribe(id, headers, request) } catch {
+                // All of them go, whatever becomes of one; who was cancelled has not even sent it.
+                failure = failure ?? error
+                session.leave(id, headers)
+            }
+        }
+        if let failure { throw failure }
+        return Receipt(topic: request.topic)
+    }
+
+    /// - Returns: Whether one of them was there.
+    @discardableResult
+    private func remove(_ ids: [String]) -> Bool {
+        let gone = state.withLock { state in
+            ids.compactMap { state.subscriptions.removeValue(forKey: $0) }
+        }
+        for id in ids { updatePressure(of: id) }
+        // Nobody can settle any longer what waits for them.
+        let names = Set(ids)
+        manual.remove { names.contains($0.token.subscriptionID) }
+        return !gone.isEmpty
+    }
+
+    private static func inOrder(
+        _ subscriptions: [String: STOMPSubscription]
+    ) -> [(key: String, value: STOMPSubscription)] {
+        subscriptions.sorted { (UInt64($0.key) ?? 0) < (UInt64($1.key) ?? 0) }
+    }
+
+    // MARK: Messages
+
+    /// Hands a message to the one who listens.
+    func collect(
+        _ frame: STOMPFrame,
+        _ token: STOMPAckToken?,
+        of id: String,
+        into batch: inout MessageBatch
+    ) {
+        let (subscription, connection) = state.withLock { state in
+            if token != nil {
+                state.subscriptions[id]?.noteReceived(byteCount: frame.body.count)
+            }
+            return (state.subscriptions[id], state.connection)
+        }
+        guard let subscription else { return }
+        let listener = subscription.listener
+        let message = STOMPMapping.message(frame, isAcknowledged: token != nil)
+        guard let token else { return batch.add(message, to: [listener]) }
+        if subscription.isTooSlow {
+            guard subscription.holdsBack else {
+                batch.deliver()
+                return failSlow(id, subscription, message.topic)
+            }
+            updatePressure(of: id)
+        }
+        let name = STOMPDeliveryName(
+            token: token,
+            connection: connection,
+            number: subscription.received.messages,
+            byteCount: UInt64(clamping: frame.body.count),
+            totalByteCount: subscription.received.bytes
+        )
+        batch.add(message, to: [listener], settling: name, by: self, manual: manual)
+    }
+
+    /// Ends a subscription whose messages are not acknowledged; the server delivers them again.
+    private func failSlow(_ id: String, _ subscription: STOMPSubscription, _ topic: String) {
+        let policy = subscription.policy
+        subscription.listener.source.finish(
+            throwing: WaybillError(
+                .slowConsumer,
+                "more than \(policy.messageLimit) messages or \(policy.byteLimit) bytes wait to be acknowledged",
+                topic: topic
+            )
+        )
+        listenerLeft(id)
+    }
+
+    /// Settles a message that the consumer has taken; one that nobody took is the server's to deliver again.
+    func settle(_ name: STOMPDeliveryName, _ settlement: Settlement) {
+        noteSettled(name)
+        guard settlement.isTaken else { return }
+        let session = state.withLock { state in
+            state.connection == name.connection ? state.session : nil
+        }
+        session?.acknowledge(name.token)
+    }
+
+    /// Notes that a message does not wait any longer, and all before it where that is how it is acknowledged.
+    func noteSettled(_ name: STOMPDeliveryName) {
+        let id = name.token.subscriptionID
+        let subscription = state.withLock { state in
+            state.subscriptions[id]?.noteSettled(name)
+            return state.subscriptions[id]
+        }
+        guard let subscription else { return }
+        if subscription.holdsBack { updatePressure(of: id) }
+        guard subscription.isCumulative, subscription.listener.isManual else { return }
+        manual.remove { $0.token.subscriptionID == id && $0.number <= name.number }
+    }
+
+    /// Holds the server back while too many messages of a subscription wait to be acknowledged.
+    private func updatePressure(of id: String) {
+        pressure.update(id) { state.withLock { $0.subscriptions[id]?.isTooSlow ?? false } }
+    }
+}

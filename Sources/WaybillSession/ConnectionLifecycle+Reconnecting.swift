@@ -1,0 +1,131 @@
+import Waybill
+import WaybillLink
+import WireCore
+
+// What follows when a connection was lost.
+extension ConnectionLifecycle {
+    /// What is to be done, with no lock held, after a connection.
+    enum Next: Sendable {
+        /// Connect again at a time; nil for when a pause is over.
+        case reconnect(ConnectionAttempt<Session>, WireInstant?)
+        /// Tell that it is over.
+        case conclude(WaybillError?)
+    }
+
+    /// Moves on from a connection that has ended; called with the lock of the phase held.
+    func moveOn(_ phase: inout Phase, after cause: WaybillError?, at now: WireInstant) -> Next {
+        let (isPaused, delay) = memory.withLock { memory -> (Bool, Duration?) in
+            if memory.isPaused { return (true, nil) }
+            guard let cause else { return (false, nil) }
+            let delay = memory.schedule.delay(
+                after: cause,
+                at: now,
+                random: environment.random
+            )
+            return (false, delay)
+        }
+        guard isPaused || delay != nil else {
+            phase = .idle
+            states.report(.disconnected(cause: cause))
+            return .conclude(cause)
+        }
+        let attempt = ConnectionAttempt<Session>(after: cause ?? Self.pause)
+        phase = .connecting(attempt)
+        states.report(.waiting(until: Self.instant(after: delay), cause: cause ?? Self.pause))
+        return .reconnect(attempt, delay.map { now.advanced(by: $0) })
+    }
+
+    func carryOut(_ next: Next) {
+        switch next {
+        case .conclude(let cause): actions.conclude(cause)
+        case .reconnect(let attempt, let time):
+            attempt.start { [self] in
+                do {
+                    attempt.outcome.resolve(.success(try await remake(for: attempt, at: time)))
+                } catch {
+                    fail(attempt, error)
+                }
+            }
+        }
+    }
+
+    /// Tries until the peer accepts, or there is no use in it, or enough of it.
+    private func remake(
+        for attempt: ConnectionAttempt<Session>,
+        at time: WireInstant?
+    ) async throws -> ConnectionAttempt<Session>.Made {
+        let timers = try clock()
+        defer { timers.invalidate() }
+        var next = time
+        var number = 0
+        while true {
+            if let next { try await attempt.sleep(until: next, by: timers) }
+            while isPaused { try await attempt.sleep(until: nil, by: timers, if: { isPaused }) }
+            number += 1
+            try report(.connecting(attempt: number), of: attempt)
+            do { return try await make(for: attempt) } catch let error as WaybillError {
+                try Task.checkCancellation()
+                attempt.failure = error
+                let now = timers.now
+                var delay = memory.withLock { memory in
+                    memory.schedule.delay(after: error, at: now, random: environment.random)
+                }
+                if isPaused { delay = nil } else if delay == nil { throw error }
+                next = delay.map { now.advanced(by: $0) }
+                try report(.waiting(until: Self.instant(after: delay), cause: error), of: attempt)
+            }
+        }
+    }
+
+    private var isPaused: Bool { memory.withLock { $0.isPaused } }
+
+    private func report(
+        _ state: ConnectionState,
+        of attempt: ConnectionAttempt<Session>
+    ) throws {
+        try phase.withLock { phase in
+            guard case .connecting(let current) = phase, current === attempt else {
+                throw CancellationError()
+            }
+            states.report(state)
+        }
+    }
+
+    /// When a wait is over; for one without an end, in some years.
+    private static func instant(after delay: Duration?) -> ContinuousClock.Instant {
+        .now + min(delay ?? longest, longest)
+    }
+
+    private static var longest: Duration { .seconds(10 * 365 * 86_400) }
+
+    private static var pause: WaybillError {
+        WaybillError(.notConnected, "the connection is paused")
+    }
+
+    // MARK: Hints
+
+    /// Closes the connection for a while; streams and what is under way stay.
+    package func pause() async {
+        memory.withLock { $0.isPaused = true }
+        switch phase.withLock({ $0 }) {
+        // One that is being made is closed when it is there.
+        case .idle, .connecting, .shutDown: break
+        case .connected(let session):
+            await session.disconnect(within: settings.closeTimeout, abandonment: nil)
+        }
+    }
+
+    /// Ends a pause: what was closed by it is connected again, at once.
+    package func resume() {
+        memory.withLock { $0.isPaused = false }
+        hurry()
+    }
+
+    /// Cuts the wait for the next attempt short, since there is reason to hope.
+    package func hurry() {
+        guard !memory.withLock({ $0.isPaused }),
+            case .connecting(let attempt) = phase.withLock({ $0 })
+        else { return }
+        attempt.hurry()
+    }
+}

@@ -1,0 +1,105 @@
+import Testing
+import Waybill
+import WaybillSession
+import WireCore
+
+@Suite("When to connect again (design 5.2)") struct ReconnectionScheduleTests {
+    private static let lost = WaybillError(.connectionLost, "lost")
+
+    /// The waits after failures one second apart, in milliseconds; nil for the end.
+    private func waits(
+        _ count: Int,
+        random: UInt64 = .max,
+        error: WaybillError = lost,
+        _ change: (inout ReconnectionPolicy) -> Void = { _ in }
+    ) -> [Int?] {
+        var policy = ReconnectionPolicy()
+        change(&policy)
+        var schedule = ReconnectionSchedule(policy)
+        return (0..<count).map { index in
+            let now = WireInstant.zero.advanced(by: .seconds(index))
+            return schedule.delay(after: error, at: now, random: { random }).map {
+                Int($0.wireNanoseconds / 1_000_000)
+            }
+        }
+    }
+
+    /// The dice that give the whole of a ceiling of so many seconds.
+    private func whole(_ seconds: UInt64) -> UInt64 { seconds * 1_000_000_000 }
+
+    @Test("The ceiling is 1 s, doubles with each failure in a row, and ends at 60 s")
+    func doubling() {
+        for (failure, seconds) in [1, 2, 4, 8, 16, 32, 60, 60, 60].enumerated() {
+            let most = waits(failure + 1, random: whole(UInt64(seconds))).last ?? nil
+            #expect(most == seconds * 1_000)
+            // One nanosecond above the ceiling begins again at nothing, which the pause makes 10 ms.
+            let over = waits(failure + 1, random: whole(UInt64(seconds)) + 1).last ?? nil
+            #expect(over == (failure == 0 ? 0 : 10))
+        }
+    }
+
+    @Test("The wait is anything between nothing and the ceiling: full jitter")
+    func jitter() {
+        #expect(waits(1, random: 0) == [0])
+        #expect(waits(1, random: 250_000_000) == [250])
+        #expect(waits(3, random: 3_999_000_000).last == 3_999)
+    }
+
+    @Test(
+        "A server that is gone is not asked without a pause, whatever the dice and the policy say"
+    )
+    func leastPause() {
+        #expect(waits(3, random: 0) == [0, 10, 10])
+        #expect(waits(3) { $0.initialDelay = .zero } == [0, 10, 10])
+    }
+
+    @Test("Half a million failures in a row overflow nothing")
+    func manyFailures() {
+        let last = waits(500_000, random: whole(60)).last ?? nil
+        #expect(last == 60_000)
+    }
+
+    @Test("Limits of attempts and of time end it; without them it goes on")
+    func limits() {
+        #expect(waits(4, random: 0) { $0.maximumAttempts = 2 } == [0, 10, nil, nil])
+        #expect(waits(1, random: 0) { $0.maximumAttempts = 0 } == [nil])
+        #expect(waits(4, random: 0) { $0.maximumTime = .milliseconds(1_010) } == [0, 10, nil, nil])
+        #expect(waits(1) { $0.isEnabled = false } == [nil])
+        #expect(ReconnectionPolicy.never.isEnabled == false)
+    }
+
+    @Test("After 60 s of health the failures before are forgotten, after less they are not")
+    func health() {
+        for (seconds, expected) in [(59, 4), (60, 1)] {
+            var schedule = ReconnectionSchedule(ReconnectionPolicy())
+            let dice = whole(UInt64(expected))
+            _ = schedule.delay(after: Self.lost, at: .zero, random: { 0 })
+            _ = schedule.delay(after: Self.lost, at: .zero, random: { 0 })
+            schedule.noteConnected(at: .zero)
+            let end = WireInstant.zero.advanced(by: .seconds(seconds))
+            let delay = schedule.delay(after: Self.lost, at: end, random: { dice })
+            #expect(delay == .seconds(expected))
+        }
+    }
+
+    @Test(
+        "Fatal or worth another attempt is decided by the error",
+        arguments: [
+            (WaybillError.Code.connectionLost, true), (.connectionRefused, true),
+            (.timedOut, true), (.protocolViolation, true), (.unauthorized, false),
+            (.rejected, false), (.tls, false), (.limitExceeded, false), (.unsupported, false),
+            (.invalidEntry, false), (.shutDown, false),
+        ]
+    )
+    func fatal(code: WaybillError.Code, isWorthIt: Bool) {
+        #expect((waits(1, error: WaybillError(code, ""))[0] != nil) == isWorthIt)
+    }
+
+    @Test("A server that says when to come again is not asked earlier")
+    func pacing() {
+        var refusal = HTTPRefusal(status: 503, reason: "", headers: [:], body: Payload([]))
+        refusal.headers.append(name: "Retry-After", value: "7")
+        let error = WaybillError(.connectionRefused, "busy", underlying: refusal)
+        #expect(waits(1, random: 0, error: error) == [7_000])
+    }
+}

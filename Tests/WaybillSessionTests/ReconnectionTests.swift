@@ -1,0 +1,316 @@
+import Testing
+import Waybill
+import WaybillSession
+import WaybillTesting
+import WireCore
+
+/// What follows when a connection is lost, by a clock that stands still.
+@Suite("Reconnection (design 5.2)", .timeLimit(.minutes(1))) struct ReconnectionTests {
+    private static let request = Request(topic: "t", command: .send)
+    private static let lost = WaybillError(.connectionLost, "lost")
+
+    private func accepting() -> FakeSession { FakeSession(resumesAloud: true) { $0.accept() } }
+
+    /// Waits until the life cycle is in a state.
+    private func wait(
+        _ lifecycle: ConnectionLifecycle<FakeSession>,
+        for word: String
+    ) async {
+        while !"\(lifecycle.states.states.current)".hasPrefix(word) { await Task.yield() }
+    }
+
+    @Test("Lost, waited, connected again: each change once, resumed before requests")
+    func reconnects() async throws {
+        let (first, second) = (accepting(), accepting())
+        let clock = ManualClock()
+        var fixture = LifecycleFixture(
+            first,
+            second,
+            reconnection: ReconnectionPolicy(),
+            clock: clock,
+            random: 400_000_000
+        )
+        let lifecycle = fixture.lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        first.end(Self.lost)
+        #expect(lifecycle.connected == nil)
+        let waiting = Task { try await lifecycle.session(for: Self.request) { "b" } }
+        clock.advance(by: .milliseconds(399))
+        for _ in 0..<50 { await Task.yield() }
+        #expect("\(lifecycle.states.states.current)" == "waiting (connectionLost: lost)")
+        clock.advance(by: .milliseconds(1))
+        #expect(try await waiting.value === second)
+        #expect(second.log == ["begin a", "resume"])
+        #expect(
+            await fixture.reported() == [
+                "connecting (attempt 1)", "connected", "waiting (connectionLost: lost)",
+                "connecting (attempt 1)", "connected",
+            ]
+        )
+        await lifecycle.shutdown()
+    }
+
+    @Test("Attempts that fail are counted, told with their cause, and followed by longer waits")
+    func failures() async throws {
+        let first = accepting()
+        let refused = WaybillError(.connectionRefused, "not yet")
+        let (second, third) = (FakeSession { $0.end(refused) }, accepting())
+        let clock = ManualClock()
+        var fixture = LifecycleFixture(
+            first,
+            second,
+            third,
+            reconnection: ReconnectionPolicy(),
+            clock: clock,
+            random: 1_500_000_000
+        )
+        let lifecycle = fixture.lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        first.end(Self.lost)
+        clock.advance(by: .milliseconds(500))
+        await wait(lifecycle, for: "waiting (connectionRefused")
+        clock.advance(by: .milliseconds(1_499))
+        for _ in 0..<50 { await Task.yield() }
+        #expect(third.log == [])
+        clock.advance(by: .milliseconds(1))
+        await wait(lifecycle, for: "connected")
+        #expect(
+            await fixture.reported().dropFirst(2) == [
+                "waiting (connectionLost: lost)", "connecting (attempt 1)",
+                "waiting (connectionRefused: not yet)", "connecting (attempt 2)", "connected",
+            ]
+        )
+        await lifecycle.shutdown()
+    }
+
+    @Test("A fatal refusal ends it, once, and whoever waits hears why")
+    func fatal() async throws {
+        let first = accepting()
+        let second = FakeSession { $0.end(WaybillError(.unauthorized, "no")) }
+        let clock = ManualClock()
+        let ends = Locked<[WaybillError?]>([])
+        var fixture = LifecycleFixture(
+            first,
+            second,
+            reconnection: ReconnectionPolicy(),
+            clock: clock,
+            random: 0,
+            conclude: { end in ends.withLock { $0.append(end) } }
+        )
+        let lifecycle = fixture.lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        first.end(Self.lost)
+        await wait(lifecycle, for: "disconnected")
+        #expect(
+            await fixture.reported().dropFirst(2) == [
+                "waiting (connectionLost: lost)", "connecting (attempt 1)",
+                "disconnected (unauthorized: no)",
+            ]
+        )
+        #expect(ends.withLock { $0 }.map { $0?.code } == [.unauthorized])
+        await lifecycle.shutdown()
+    }
+
+    @Test("A limit of attempts ends it with the last cause")
+    func attemptLimit() async throws {
+        let first = accepting()
+        var policy = ReconnectionPolicy()
+        policy.maximumAttempts = 2
+        let clock = ManualClock()
+        let lifecycle = LifecycleFixture(
+            first,
+            reconnection: policy,
+            clock: clock,
+            random: 0
+        ).lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        first.end(Self.lost)
+        await wait(lifecycle, for: "waiting (connectionRefused")
+        clock.advance(by: .milliseconds(10))
+        await wait(lifecycle, for: "disconnected (connectionRefused")
+        await lifecycle.shutdown()
+    }
+
+    @Test("Nobody waits for ever: a request during an outage fails after the connect timeout")
+    func patience() async throws {
+        let first = accepting()
+        let clock = ManualClock()
+        let lifecycle = LifecycleFixture(
+            first,
+            reconnection: ReconnectionPolicy(),
+            clock: clock,
+            random: 900_000_000
+        ).lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        first.end(Self.lost)
+        let waiting = Task { try await lifecycle.session(for: Self.request) { "b" } }
+        while !waiting.isCancelled {
+            clock.advance(by: .seconds(1))
+            await Task.yield()
+            if clock.now.offset > .seconds(40) { break }
+        }
+        do {
+            _ = try await waiting.value
+            Issue.record("no error")
+        } catch let error as WaybillError {
+            #expect(error.code == .notConnected)
+            #expect(error.isRetryable)
+            #expect((error.underlying as? WaybillError)?.code == .connectionRefused)
+        }
+        await lifecycle.shutdown()
+    }
+
+    @Test("Disconnecting, and shutting down, end the wait at once", arguments: [false, true])
+    func disconnectWhileWaiting(isShutdown: Bool) async throws {
+        let first = accepting()
+        let ends = Locked(0)
+        var fixture = LifecycleFixture(
+            first,
+            reconnection: ReconnectionPolicy(),
+            random: 900_000_000,
+            conclude: { _ in ends.withLock { $0 += 1 } }
+        )
+        let lifecycle = fixture.lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        first.end(Self.lost)
+        let waiting = Task { try await lifecycle.session(for: Self.request) { "b" } }
+        for _ in 0..<50 { await Task.yield() }
+        if isShutdown { await lifecycle.shutdown() } else { try await lifecycle.disconnect() }
+        await #expect(throws: WaybillError.self) { try await waiting.value }
+        #expect(
+            await fixture.reported().suffix(2) == [
+                "waiting (connectionLost: lost)", "disconnected",
+            ]
+        )
+        #expect(ends.withLock { $0 } == 1)
+        await lifecycle.shutdown()
+    }
+
+    @Test("An explicit connect cuts the wait short, with its own greeting")
+    func connectWhileWaiting() async throws {
+        let (first, second) = (accepting(), accepting())
+        let lifecycle = LifecycleFixture(
+            first,
+            second,
+            reconnection: ReconnectionPolicy(),
+            random: 900_000_000
+        ).lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        first.end(Self.lost)
+        let connecting = Task { try await lifecycle.connect("b", timeout: nil) }
+        #expect(try await connecting.value.reason == "welcome")
+        #expect(second.log == ["begin b", "resume"])
+        await lifecycle.shutdown()
+    }
+
+    @Test("A hint that the network is back cuts the wait short")
+    func hurry() async throws {
+        let (first, second) = (accepting(), accepting())
+        let lifecycle = LifecycleFixture(
+            first,
+            second,
+            reconnection: ReconnectionPolicy(),
+            random: 900_000_000
+        ).lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        first.end(Self.lost)
+        while lifecycle.connected == nil {
+            lifecycle.hurry()
+            await Task.yield()
+        }
+        #expect(lifecycle.connected === second)
+        await lifecycle.shutdown()
+    }
+
+    @Test("A pause closes the connection and keeps what it carried; resuming connects at once")
+    func pause() async throws {
+        let (first, second) = (accepting(), accepting())
+        let ends = Locked(0)
+        let clock = ManualClock()
+        var fixture = LifecycleFixture(
+            first,
+            second,
+            reconnection: ReconnectionPolicy(),
+            clock: clock,
+            conclude: { _ in ends.withLock { $0 += 1 } }
+        )
+        let lifecycle = fixture.lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        await lifecycle.pause()
+        #expect(first.log.contains("disconnect"))
+        clock.advance(by: .seconds(3_600))
+        lifecycle.hurry()
+        for _ in 0..<50 { await Task.yield() }
+        #expect(second.log == [])
+        #expect(ends.withLock { $0 } == 0)
+        lifecycle.resume()
+        await wait(lifecycle, for: "connected")
+        #expect(second.log == ["begin a", "resume"])
+        #expect(
+            await fixture.reported().suffix(3) == [
+                "waiting (notConnected: the connection is paused)", "connecting (attempt 1)",
+                "connected",
+            ]
+        )
+        await lifecycle.shutdown()
+    }
+
+    @Test("Refused credentials are prepared anew once; refused again, it is over")
+    func credentials() async throws {
+        let refused = WaybillError(.unauthorized, "no")
+        for isLucky in [true, false] {
+            let first = FakeSession { $0.end(refused) }
+            let second = FakeSession { isLucky ? $0.accept() : $0.end(refused) }
+            let occasions = Locked<[String]>([])
+            let lifecycle = LifecycleFixture(
+                first,
+                second,
+                reconnection: ReconnectionPolicy(),
+                prepare: { greeting, occasion in
+                    occasions.withLock { list in
+                        list.append("\(occasion.isReconnection) \(occasion.refusal != nil)")
+                    }
+                    return greeting + (occasion.refusal == nil ? " old" : " new")
+                },
+                canReplaceCredentials: true
+            ).lifecycle
+            if isLucky {
+                _ = try await lifecycle.connect("a", timeout: nil)
+            } else {
+                await #expect(throws: WaybillError.self) {
+                    try await lifecycle.connect("a", timeout: nil)
+                }
+            }
+            #expect(first.log.first == "begin a old")
+            #expect(second.log.first == "begin a new")
+            #expect(occasions.withLock { $0 } == ["false false", "false true"])
+            await lifecycle.shutdown()
+        }
+    }
+
+    @Test("Lost, found, lost at any moment: one session at a time, and each end is told once")
+    func anyMoment() async throws {
+        for round in 0..<200 {
+            let (first, second) = (accepting(), accepting())
+            let ends = Locked(0)
+            var fixture = LifecycleFixture(
+                first,
+                second,
+                reconnection: ReconnectionPolicy(),
+                random: 0,
+                conclude: { _ in ends.withLock { $0 += 1 } }
+            )
+            let lifecycle = fixture.lifecycle
+            _ = try await lifecycle.connect("a", timeout: nil)
+            let losing = Task { first.end(Self.lost) }
+            for _ in 0..<round % 7 { await Task.yield() }
+            try await lifecycle.disconnect()
+            await losing.value
+            try await lifecycle.disconnect()
+            #expect(lifecycle.connected == nil)
+            #expect(ends.withLock { $0 } == 1)
+            #expect(await fixture.reported().last?.hasPrefix("disconnected") == true)
+            await lifecycle.shutdown()
+        }
+    }
+}
