@@ -11,6 +11,9 @@
             var counts = ChaosCounts()
             var isCalm = true
             var mustDrop = false
+            /// Whether nothing shall move, and whether the thread knows.
+            var isFrozen = false
+            var hasFrozen = false
             var isClosing = false
         }
 
@@ -131,6 +134,19 @@
         /// Resets every connection, calm or not; none of them counts as a fault.
         package func dropConnections() {
             change { $0.mustDrop = true }
+        }
+
+        /// Lets nothing move until ``thaw()``, faults neither; returns when that holds.
+        ///
+        /// What a server has said by then and what it says later do not mix: the latter can be dropped.
+        package func freeze() {
+            change { $0.isFrozen = true }
+            while !shared.state.withLock({ $0.hasFrozen || $0.isClosing }) { sched_yield() }
+        }
+
+        /// Lets everything move again.
+        package func thaw() {
+            change { $0.isFrozen = false }
         }
 
         /// Resets every connection, stops listening and waits for the thread to be gone.

@@ -33,6 +33,7 @@
         private var connections: [UInt64: Connection] = [:]
         private var lastConnection: UInt64 = 0
         private var isCalm = true
+        private var isFrozen = false
 
         init(
             _ shared: ChaosProxy.Shared,
@@ -67,10 +68,12 @@
 
         /// - Returns: False when it is over.
         private func heedsOrders() -> Bool {
-            let (isClosing, isCalm, mustDrop) = shared.state.withLock { state in
+            let (isClosing, isCalm, isFrozen, mustDrop) = shared.state.withLock { state in
                 defer { state.mustDrop = false }
-                return (state.isClosing, state.isCalm, state.mustDrop)
+                state.hasFrozen = state.isFrozen
+                return (state.isClosing, state.isCalm, state.isFrozen, state.mustDrop)
             }
+            self.isFrozen = isFrozen
             if isCalm, !self.isCalm { calmDown() }
             self.isCalm = isCalm
             if mustDrop { for number in connections.keys { reset(number) } }
@@ -92,6 +95,11 @@
         }
 
         private func wait() {
+            guard !isFrozen else {
+                var polled = pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0)
+                poll(&polled, 1, -1)
+                return drainWakeUp()
+            }
             var now = now
             if listener < 0, now >= listenTime {
                 listener = (try? ChaosSocket.listening(at: port)) ?? -1
@@ -112,12 +120,9 @@
             let left = deadline > now ? deadline - now : 0
             let time = deadline < .max ? Int32(clamping: left / 1_000_000 + (left > 0 ? 1 : 0)) : -1
             poll(&polled, nfds_t(polled.count), time)
-            if polled[0].revents != 0 {
-                var bytes = [UInt8](repeating: 0, count: 64)
-                _ = read(wakeUp, &bytes, bytes.count)
-            }
+            if polled[0].revents != 0 { drainWakeUp() }
             // Before anything is moved, so that an order holds for all that comes after it.
-            guard heedsOrders() else { return }
+            guard heedsOrders(), !isFrozen else { return }
             now = self.now
             if listener >= 0, polled.count > 1, polled[1].fd == listener, polled[1].revents != 0 {
                 acceptAll(now)
@@ -125,6 +130,11 @@
             for number in connections.keys.sorted() { serve(number, now) }
             let open = connections.count
             shared.state.withLock { $0.counts.open = open }
+        }
+
+        private func drainWakeUp() {
+            var bytes = [UInt8](repeating: 0, count: 64)
+            _ = read(wakeUp, &bytes, bytes.count)
         }
 
         private func interests(of connection: Connection, _ now: UInt64) -> [(Int32, Int32)] {

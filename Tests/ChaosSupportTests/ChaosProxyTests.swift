@@ -244,6 +244,31 @@
             #expect(server.ends == [.finished])
         }
 
+        @Test("Frozen, nothing moves; thawed, everything goes on, but for what was dropped")
+        func freeze() throws {
+            let server = try EchoServer()
+            let proxy = try ChaosProxy(to: server.port, seed: 1)
+            do {
+                let client = try RawSocket(connectedTo: proxy.port)
+                client.send([1])
+                #expect(client.receiveAll(1).bytes == [1])
+                proxy.freeze()
+                client.send([2])
+                let before = proxy.counts.bytesUp
+                #expect(before == 1)
+                proxy.thaw()
+                #expect(client.receiveAll(1).bytes == [2])
+                proxy.freeze()
+                client.send([3])
+                proxy.dropConnections()
+                #expect(client.receive().end == .reset)
+                proxy.thaw()
+            }
+            proxy.close()
+            server.stop()
+            #expect(server.received == 2)
+        }
+
         @Test("A side that does not read holds back the other")
         func backPressure() throws {
             let listener = try SilentListener(backlog: 1)

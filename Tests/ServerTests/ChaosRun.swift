@@ -20,7 +20,7 @@
             }
         }
 
-        private static let roundCount = 4
+        static let roundCount = 4
         /// How much memory may stay with the allocator, whose arenas differ in how full they are: with 75,000
         /// messages and 750 faults behind the first measurement this shows 110 bytes that stay with a message, or
         /// 11 KiB with a connection.
