@@ -26,6 +26,8 @@ package final class NumberedLedger: Sendable {
         package internal(set) var successes = 0
         /// Calls that have failed: the message may have arrived or not.
         package internal(set) var failures = 0
+        /// Why they have failed.
+        package internal(set) var reasons: [String: Int] = [:]
         /// Calls that have not ended.
         package internal(set) var unresolved = 0
         /// Calls that have ended more than once, or without having begun.
@@ -47,6 +49,7 @@ package final class NumberedLedger: Sendable {
 
         /// Adds what another run has shown.
         package static func += (sum: inout Self, other: Self) {
+            sum.reasons.merge(other.reasons, uniquingKeysWith: +)
             for field in fields { sum[keyPath: field] += other[keyPath: field] }
         }
 
@@ -59,11 +62,13 @@ package final class NumberedLedger: Sendable {
 
         /// Every count, in one line.
         package var description: String {
-            """
-            lost \(lost), twice \(twice), out of order \(outOfOrder), unknown \(unknown); arrived \(arrived), \
-            repeats \(repeats); calls \(calls), succeeded \(successes), failed \(failures), \
-            unresolved \(unresolved), resolved twice \(resolvedTwice)
-            """
+            let why = reasons.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+            return """
+                lost \(lost), twice \(twice), out of order \(outOfOrder), unknown \(unknown); \
+                arrived \(arrived), repeats \(repeats); calls \(calls), succeeded \(successes), \
+                failed \(failures) (\(why.joined(separator: ", "))), unresolved \(unresolved), \
+                resolved twice \(resolvedTwice)
+                """
         }
     }
 
@@ -111,9 +116,11 @@ package final class NumberedLedger: Sendable {
     }
 
     /// The call has failed.
-    package func failed(_ number: Int) {
+    package func failed(_ number: Int, _ reason: String = "unknown") {
         state.withLock { state in
-            if end(number, &state) { state.verdict.failures += 1 }
+            guard end(number, &state) else { return }
+            state.verdict.failures += 1
+            state.verdict.reasons[reason, default: 0] += 1
         }
     }
 

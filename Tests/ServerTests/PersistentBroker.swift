@@ -11,8 +11,7 @@
 
         nonisolated let port: UInt16
         private let folder: URL
-        private var process: Process?
-        private var exits: AsyncStream<Void>?
+        private var process: pid_t?
 
         private var store: String { folder.appendingPathComponent("mosquitto.db").path }
 
@@ -34,34 +33,42 @@
             try await start()
         }
 
-        /// Starts it and waits until it says that it runs.
+        /// Starts it and waits until it takes connections.
         private func start() async throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            var actions = posix_spawn_file_actions_t()
+            posix_spawn_file_actions_init(&actions)
+            defer { posix_spawn_file_actions_destroy(&actions) }
+            // The threads of the runtime heed no signals, and what they start would not either.
+            var attributes = posix_spawnattr_t()
+            posix_spawnattr_init(&attributes)
+            defer { posix_spawnattr_destroy(&attributes) }
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            posix_spawnattr_setsigmask(&attributes, &signals)
+            posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+            let log = folder.appendingPathComponent("log").path
+            posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
             let configuration = folder.appendingPathComponent("conf").path
-            process.arguments = ["mosquitto", "-v", "-c", configuration]
-            let output = Pipe()
-            process.standardError = output
-            process.standardOutput = FileHandle.nullDevice
-            let (exits, exit) = AsyncStream<Void>.makeStream()
-            process.terminationHandler = { _ in exit.finish() }
-            // Whoever says much must be heard to the end, or waits.
-            let (words, mouth) = AsyncStream<String>.makeStream()
-            output.fileHandleForReading.readabilityHandler = { handle in
-                let data = handle.availableData
-                mouth.yield(String(decoding: data, as: UTF8.self))
-                guard data.isEmpty else { return }
-                handle.readabilityHandler = nil
-                mouth.finish()
+            let arguments: [String] = ["mosquitto", "-c", configuration]
+            let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+            defer { for word in words { free(word) } }
+            var process = pid_t()
+            let result = posix_spawnp(&process, "mosquitto", &actions, &attributes, words, environ)
+            guard result == 0 else { throw Failure(said: String(cString: strerror(result))) }
+            self.process = process
+            while !isListening() {
+                guard waitpid(process, nil, WNOHANG) == 0 else {
+                    self.process = nil
+                    throw Failure(said: (try? String(contentsOfFile: log, encoding: .utf8)) ?? "")
+                }
+                try await Task.sleep(for: .milliseconds(2))
             }
-            try process.run()
-            (self.process, self.exits) = (process, exits)
-            var said = ""
-            for await word in words {
-                said += word
-                if said.contains(" running\n") { return }
-            }
-            throw Failure(said: said)
+        }
+
+        private func isListening() -> Bool {
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(descriptor) }
+            return Self.withAddress(port) { connect(descriptor, $0, $1) } == 0
         }
 
         /// Kills it in the middle of what comes through a proxy, and starts it again.
@@ -72,7 +79,7 @@
         func killAndRestart(behind proxy: ChaosProxy) async throws {
             proxy.freeze()
             try await save()
-            await kill()
+            kill()
             proxy.dropConnections()
             proxy.thaw()
             try await start()
@@ -81,10 +88,10 @@
         private func save() async throws {
             guard let process else { return }
             let before = inode()
-            Glibc.kill(process.processIdentifier, SIGUSR1)
+            Glibc.kill(process, SIGUSR1)
             // The file is written beside the old one and put in its place.
             while inode() == before {
-                guard process.isRunning else { throw Failure(said: "it has ended by itself") }
+                guard Glibc.kill(process, 0) == 0 else { throw Failure(said: "it is gone") }
                 try await Task.sleep(for: .milliseconds(2))
             }
         }
@@ -94,21 +101,22 @@
             return stat(store, &status) == 0 ? UInt64(status.st_ino) : 0
         }
 
-        private func kill() async {
-            guard let process, let exits else { return }
-            Glibc.kill(process.processIdentifier, SIGKILL)
-            for await _ in exits {}
-            self.process = nil
+        private func kill() {
+            guard let process = process.take() else { return }
+            Glibc.kill(process, SIGKILL)
+            waitpid(process, nil, 0)
         }
 
         /// Kills it and forgets what it has kept.
-        func stop() async {
-            await kill()
+        func stop() {
+            kill()
             try? FileManager.default.removeItem(at: folder)
         }
 
         deinit {
-            if let process, process.isRunning { Glibc.kill(process.processIdentifier, SIGKILL) }
+            guard let process else { return }
+            Glibc.kill(process, SIGKILL)
+            waitpid(process, nil, 0)
         }
 
         /// A port that nobody listens on, below those of outgoing connections.
@@ -117,18 +125,25 @@
                 let port = UInt16.random(in: 20_000..<31_000)
                 let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
                 defer { close(descriptor) }
-                var address = sockaddr_in()
-                address.sin_family = sa_family_t(AF_INET)
-                address.sin_port = port.bigEndian
-                address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-                let result = withUnsafePointer(to: &address) { pointer in
-                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                    }
-                }
+                let result = withAddress(port) { bind(descriptor, $0, $1) }
                 if result == 0 { return port }
             }
             throw Failure(said: "no port is free")
+        }
+
+        private static func withAddress(
+            _ port: UInt16,
+            _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+        ) -> Int32 {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            return withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
         }
     }
 #endif

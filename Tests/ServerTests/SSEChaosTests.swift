@@ -179,7 +179,7 @@
             try await client.provider.request(entry)
             ledger.succeeded(number)
         } catch {
-            ledger.failed(number)
+            ledger.failed(number, (error as? WaybillError)?.code.name ?? "\(error)")
             let code = (error as? WaybillError)?.code
             if code != .connectionLost && code != .connectionRefused { Issue.record(error) }
             // While nobody listens there is no use in trying one number after the other.

@@ -20,7 +20,7 @@
                     processExitsWith: .success,
                     observing: [\.standardOutputContent]
                 ) {
-                    let run = ChaosRun("STOMP", messages: 20_000, faults: 200)
+                    let run = ChaosRun("STOMP", messages: 100_000, faults: 1_000)
                     try await run { try await flow($0) }
                 }
             )
@@ -31,7 +31,7 @@
     private func flow(_ round: ChaosRun.Round) async throws -> ChaosReport {
         let port = try #require(TestServers.port("RABBITMQ_STOMP"))
         // SEND with its receipt, and MESSAGE with its ACK.
-        let plan = round.plan(messagesOfBytes: 500)
+        let plan = round.plan(messagesOfBytes: 330)
         let proxy = try ChaosProxy(to: UInt16(port), seed: round.seed, plan: plan)
         let queue = "/queue/waybill-chaos-\(UInt64.random(in: 0 ... .max))"
         func transport() throws -> STOMPTransport {
@@ -122,7 +122,7 @@
                 )
                 return ledger.succeeded(number)
             } catch {
-                ledger.failed(number)
+                ledger.failed(number, (error as? WaybillError)?.code.name ?? "\(error)")
                 guard let error = error as? WaybillError, retried.contains(error.code) else {
                     Issue.record(error)
                     return
