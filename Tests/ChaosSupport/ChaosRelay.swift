@@ -267,7 +267,8 @@
         ) -> Bool {
             var flow = connection[keyPath: path]
             let kind = flow.draw(plan.kinds)
-            defer { shared.state.withLock { $0.counts.faults[kind, default: 0] += 1 } }
+            // Before anybody can see it.
+            shared.state.withLock { $0.counts.faults[kind, default: 0] += 1 }
             switch kind {
             case .reset: return false
             case .stall:
