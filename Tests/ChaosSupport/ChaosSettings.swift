@@ -6,6 +6,12 @@ package enum ChaosSettings {
         ProcessInfo.processInfo.environment["WAYBILL_CHAOS_\(name)"].flatMap { UInt64($0) }
     }
 
+    /// Whether the runs are made: `WAYBILL_CHAOS=1`.
+    ///
+    /// Apart from the extended set: a test that waits for a process holds threads of the pool, of which there are
+    /// few, and others would wait for minutes.
+    package static let areWanted = ProcessInfo.processInfo.environment["WAYBILL_CHAOS"] == "1"
+
     /// How many messages go in each direction: `WAYBILL_CHAOS_MESSAGES`.
     package static func messageCount(default count: Int) -> Int {
         number("MESSAGES").map { Int(clamping: $0) } ?? count

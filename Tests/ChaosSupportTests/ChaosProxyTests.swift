@@ -25,6 +25,7 @@
                 if finishes { client.finish() }
                 seen = client.receiveAll()
             }
+            server.waitForEnd()
             let counts = proxy.counts
             proxy.close()
             server.stop()
@@ -239,6 +240,7 @@
             #expect(proxy.counts.bytesUp == bytes.count)
             #expect(proxy.counts.bytesDown == bytes.count)
             #expect(proxy.counts.mostHeld <= 16_384)
+            server.waitForEnd()
             proxy.close()
             server.stop()
             #expect(server.ends == [.finished])

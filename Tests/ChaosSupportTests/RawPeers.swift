@@ -172,6 +172,11 @@
         /// How the connections have ended.
         var ends: [RawEnd] { shared.state.withLock { $0.ends } }
 
+        /// Waits until a connection has ended, as the server sees it.
+        func waitForEnd() {
+            while ends.isEmpty { sched_yield() }
+        }
+
         /// Waits for the connections that are there, and stops.
         func stop() {
             guard let thread = thread.withLock({ $0.take() }) else { return }

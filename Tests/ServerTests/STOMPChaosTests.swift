@@ -7,8 +7,8 @@
     @Suite(
         "RabbitMQ through a network that breaks",
         .enabled(
-            if: TestServers.port("RABBITMQ_STOMP") != nil && TestServers.isExtended,
-            "WAYBILL_EXTENDED=1 Tests/Servers/with --install rabbitmq -- swift test"
+            if: TestServers.port("RABBITMQ_STOMP") != nil && ChaosSettings.areWanted,
+            "WAYBILL_CHAOS=1 Tests/Servers/with --install rabbitmq -- swift test --filter ChaosTests"
         ),
         .timeLimit(.minutes(15))
     )
