@@ -164,6 +164,13 @@ let package = Package(
             exclude: ["event-stream-cases.json"],
             swiftSettings: settings
         ),
+        .target(
+            name: "ChaosSupport",
+            dependencies: ["WireCore", "WireTestSupport"],
+            path: "Tests/ChaosSupport",
+            swiftSettings: settings
+        ),
+        tests("ChaosSupportTests", ["ChaosSupport", "WireCore", "WireTestSupport"]),
         tests("WireCoreTests", ["WireCore", "WireTestSupport"]),
         tests("MQTTWireTests", ["MQTTWire", "WireCore", "WireTestSupport"]),
         tests("HTTPWireTests", ["HTTPWire", "WireCore", "WireTestSupport"]),
@@ -226,7 +233,7 @@ let package = Package(
             "ServerTests",
             [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
-                "WaybillTesting", "WireCore", "WireTestSupport",
+                "WaybillLink", "WaybillTesting", "ChaosSupport", "WireCore", "WireTestSupport",
             ]
         ),
         .executableTarget(

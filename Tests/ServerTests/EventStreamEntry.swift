@@ -6,10 +6,12 @@ import WireCore
 enum EventStreamEntry: EntryType {
     case listen(String, SubscribeOptions = SubscribeOptions(), body: String? = nil)
     case post(String, to: String, eventType: String? = nil)
+    /// Deletes what nchan keeps of a channel.
+    case forget(String)
 
     var topic: String? {
         switch self {
-        case .listen(let path, _, _), .post(_, let path, _): path
+        case .listen(let path, _, _), .post(_, let path, _), .forget(let path): path
         }
     }
 
@@ -17,6 +19,12 @@ enum EventStreamEntry: EntryType {
         switch self {
         case .listen(_, let options, _): .subscribe(options)
         case .post: .send
+        case .forget:
+            {
+                var options = SendOptions()
+                options.method = "DELETE"
+                return .send(options)
+            }()
         }
     }
 
@@ -24,6 +32,7 @@ enum EventStreamEntry: EntryType {
         switch self {
         case .listen(_, _, let body): body.map { .text($0) } ?? .none
         case .post(let text, _, _): .text(text)
+        case .forget: .none
         }
     }
 
@@ -45,15 +54,20 @@ struct EventStreamClient {
         _ variable: String,
         _ change: (inout SSEConfiguration) -> Void = { _ in }
     ) throws {
+        try self.init(url: TestServers.url(variable, "http"), change)
+    }
+
+    /// As ``init(_:_:)``, for a server at any place.
+    init(
+        url: String,
+        _ change: (inout SSEConfiguration) -> Void = { _ in }
+    ) throws {
         var configuration = SSEConfiguration()
         configuration.reconnectionTime = .milliseconds(20)
         configuration.maximumReconnectionTime = .milliseconds(200)
         change(&configuration)
         configuration.tls.authorities = TestServers.authorities
-        transport = try SSETransport(
-            url: TestServers.url(variable, "http"),
-            configuration: configuration
-        )
+        transport = try SSETransport(url: url, configuration: configuration)
         provider = Provider(transport: transport)
     }
 

@@ -113,7 +113,7 @@ daemon off; $user worker_processes 1; pid $folder/nginx.master; error_log stderr
 load_module $(nginx_module);
 events { worker_connections 512; }
 http {
-  access_log off; nchan_shared_memory_size 16M; client_max_body_size 16m; default_type text/plain;
+  access_log off; nchan_shared_memory_size 64M; client_max_body_size 16m; default_type text/plain;
   client_body_temp_path $folder/tmp/b; proxy_temp_path $folder/tmp/p; fastcgi_temp_path $folder/tmp/f;
   uwsgi_temp_path $folder/tmp/u; scgi_temp_path $folder/tmp/s;
   nchan_message_buffer_length 20000; nchan_message_timeout 5m; ssl_protocols TLSv1.2 TLSv1.3;

@@ -7,17 +7,30 @@
         package let descriptors: Int
         /// Threads of the event loop, by their name.
         package let loops: Int
+        /// Threads of any kind.
+        package let threads: Int
+        /// The memory that is in use; a multiple of the size of a page.
+        package let residentBytes: Int
 
         /// - Parameter loopThreadName: The name of the event loop's thread.
         package init(loop loopThreadName: String) {
             descriptors = Self.entries(of: "/proc/self/fd").count
-            loops = Self.entries(of: "/proc/self/task").count { task in
-                guard let file = fopen("/proc/self/task/\(task)/comm", "r") else { return false }
-                defer { fclose(file) }
-                var name = [UInt8](repeating: 0, count: 64)
-                let count = fread(&name, 1, 63, file)
-                return String(decoding: name.prefix(count), as: UTF8.self).contains(loopThreadName)
+            let tasks = Self.entries(of: "/proc/self/task")
+            threads = tasks.count
+            let pages = Self.contents(of: "/proc/self/statm").split(separator: " ")
+            residentBytes = (pages.count > 1 ? Int(pages[1]) ?? 0 : 0) * Int(getpagesize())
+            loops = tasks.count { task in
+                Self.contents(of: "/proc/self/task/\(task)/comm").contains(loopThreadName)
             }
+        }
+
+        /// The first bytes of a small file; empty when there is none.
+        private static func contents(of path: String) -> String {
+            guard let file = fopen(path, "r") else { return "" }
+            defer { fclose(file) }
+            var bytes = [UInt8](repeating: 0, count: 256)
+            let count = fread(&bytes, 1, bytes.count, file)
+            return String(decoding: bytes.prefix(count), as: UTF8.self)
         }
 
         private static func entries(of folder: String) -> [String] {

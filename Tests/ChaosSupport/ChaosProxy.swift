@@ -1,0 +1,173 @@
+#if os(Linux)
+    import Glibc
+    import WireCore
+
+    /// A TCP proxy on 127.0.0.1 that breaks connections in every way a network knows, from a seed.
+    ///
+    /// It is calm until ``rage()``. It reads no more than it can forward, so that it holds 16 KiB at most for each
+    /// direction of a connection. After ``close()`` nothing of it is left.
+    package final class ChaosProxy: Sendable {
+        struct State: Sendable {
+            var counts = ChaosCounts()
+            var isCalm = true
+            var mustDrop = false
+            /// Whether nothing shall move, and whether the thread knows.
+            var isFrozen = false
+            var hasFrozen = false
+            var isClosing = false
+        }
+
+        /// What the thread and the proxy share.
+        final class Shared: Sendable {
+            let state = Locked(State())
+        }
+
+        /// What the thread begins with.
+        private final class Start: Sendable {
+            let run: @Sendable () -> Void
+
+            init(_ run: @escaping @Sendable () -> Void) {
+                self.run = run
+            }
+        }
+
+        private struct Handle: Sendable {
+            var thread: pthread_t
+            /// Keeps the port while nobody listens.
+            var keeper: Int32
+            var wakeUp: [Int32]
+        }
+
+        /// Where it listens.
+        package let port: UInt16
+        /// What makes its decisions repeat themselves.
+        package let seed: UInt64
+        private let shared: Shared
+        private let handle: Locked<Handle?>
+
+        /// Listens, and forwards what comes to a port.
+        ///
+        /// - Parameters:
+        ///   - target: The port.
+        ///   - seed: What makes the decisions repeat themselves.
+        ///   - plan: What happens, and how often.
+        package init(
+            to target: UInt16,
+            seed: UInt64,
+            plan: ChaosPlan = ChaosPlan()
+        ) throws {
+            let keeper = try ChaosSocket.bound(to: 0)
+            let port = ChaosSocket.port(of: keeper)
+            var wakeUp: [Int32] = [-1, -1]
+            let listener: Int32
+            do {
+                listener = try ChaosSocket.listening(at: port)
+            } catch {
+                Glibc.close(keeper)
+                throw error
+            }
+            guard pipe(&wakeUp) == 0 else {
+                let number = errno
+                for descriptor in [keeper, listener] { Glibc.close(descriptor) }
+                throw ChaosSocket.Failure(call: "pipe", number: number)
+            }
+            for descriptor in wakeUp {
+                _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            }
+            let shared = Shared()
+            let end = wakeUp[0]
+            let start = Start {
+                let relay = ChaosRelay(
+                    shared,
+                    plan,
+                    seed: seed,
+                    target: target,
+                    listener: listener,
+                    wakeUp: end
+                )
+                relay.run()
+            }
+            var thread = pthread_t()
+            let context = Unmanaged.passRetained(start)
+            let result = pthread_create(
+                &thread,
+                nil,
+                { context in
+                    guard let context else { return nil }
+                    Unmanaged<Start>.fromOpaque(context).takeRetainedValue().run()
+                    return nil
+                },
+                context.toOpaque()
+            )
+            guard result == 0 else {
+                context.release()
+                for descriptor in [keeper, listener] + wakeUp { Glibc.close(descriptor) }
+                throw ChaosSocket.Failure(call: "pthread_create", number: result)
+            }
+            self.port = port
+            self.seed = seed
+            self.shared = shared
+            handle = Locked(Handle(thread: thread, keeper: keeper, wakeUp: wakeUp))
+        }
+
+        deinit {
+            close()
+        }
+
+        /// What it has done so far.
+        package var counts: ChaosCounts { shared.state.withLock { $0.counts } }
+
+        /// How many faults came so far.
+        package var faultCount: Int { counts.faultCount }
+
+        /// Faults come from now on.
+        package func rage() {
+            change { $0.isCalm = false }
+        }
+
+        /// No more faults: what is held goes on at once, and everything passes untouched.
+        package func calm() {
+            change { $0.isCalm = true }
+        }
+
+        /// Resets every connection, calm or not; none of them counts as a fault.
+        package func dropConnections() {
+            change { $0.mustDrop = true }
+        }
+
+        /// Lets nothing move until ``thaw()``, faults neither; returns when that holds.
+        ///
+        /// What a server has said by then and what it says later do not mix: the latter can be dropped.
+        package func freeze() {
+            change { $0.isFrozen = true }
+            while !shared.state.withLock({ $0.hasFrozen || $0.isClosing }) { sched_yield() }
+        }
+
+        /// Lets everything move again.
+        package func thaw() {
+            change { $0.isFrozen = false }
+        }
+
+        /// Resets every connection, stops listening and waits for the thread to be gone.
+        package func close() {
+            guard let handle = handle.withLock({ $0.take() }) else { return }
+            shared.state.withLock { $0.isClosing = true }
+            Self.wake(handle)
+            pthread_join(handle.thread, nil)
+            for descriptor in [handle.keeper] + handle.wakeUp { Glibc.close(descriptor) }
+        }
+
+        private func change(_ body: (inout State) -> Void) {
+            shared.state.withLock { body(&$0) }
+            handle.withLock { handle in
+                if let handle { Self.wake(handle) }
+            }
+        }
+
+        private static func wake(_ handle: Handle) {
+            var byte: UInt8 = 0
+            _ = write(handle.wakeUp[1], &byte, 1)
+        }
+    }
+#endif

@@ -1,0 +1,31 @@
+import Foundation
+
+/// What may be set from outside for the runs with a ``ChaosProxy``.
+package enum ChaosSettings {
+    private static func number(_ name: String) -> UInt64? {
+        ProcessInfo.processInfo.environment["WAYBILL_CHAOS_\(name)"].flatMap { UInt64($0) }
+    }
+
+    /// Whether the runs are made: `WAYBILL_CHAOS=1`.
+    ///
+    /// Apart from the extended set: a test that waits for a process holds threads of the pool, of which there are
+    /// few, and others would wait for minutes.
+    package static let areWanted = ProcessInfo.processInfo.environment["WAYBILL_CHAOS"] == "1"
+
+    /// How many messages go in each direction: `WAYBILL_CHAOS_MESSAGES`.
+    package static func messageCount(default count: Int) -> Int {
+        number("MESSAGES").map { Int(clamping: $0) } ?? count
+    }
+
+    /// How many faults come in each direction at least: `WAYBILL_CHAOS_FAULTS`.
+    package static func faultCount(default count: Int) -> Int {
+        number("FAULTS").map { Int(clamping: $0) } ?? count
+    }
+
+    /// What makes the faults repeat themselves: `WAYBILL_CHAOS_SEED`, else another one for each run.
+    package static var seed: UInt64 { number("SEED") ?? UInt64.random(in: 0 ... .max) }
+
+    /// Whether the runs of MQTT are made, which want publishes in flight to outlive a connection:
+    /// `WAYBILL_CHAOS_MQTT=1`.
+    package static let runsMQTT = number("MQTT") == 1
+}

@@ -1,0 +1,140 @@
+#if os(Linux)
+    import Glibc
+
+    /// The socket calls of the proxy, which never block.
+    enum ChaosSocket {
+        struct Failure: Error {
+            let call: String
+            let number: Int32
+        }
+
+        enum Outcome {
+            case bytes(Int)
+            case nothing
+            case end
+            case failure
+        }
+
+        /// A socket bound to 127.0.0.1.
+        static func bound(to port: UInt16) throws -> Int32 {
+            let descriptor = try opened()
+            var one: Int32 = 1
+            setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, 4)
+            guard withAddress(port, { bind(descriptor, $0, $1) }) == 0 else {
+                throw failure("bind", closing: descriptor)
+            }
+            return descriptor
+        }
+
+        /// A socket that listens, at a port that another one keeps.
+        static func listening(at port: UInt16) throws -> Int32 {
+            let descriptor = try bound(to: port)
+            guard listen(descriptor, 256) == 0 else {
+                throw failure("listen", closing: descriptor)
+            }
+            return descriptor
+        }
+
+        /// A socket that begins to connect.
+        static func connecting(to port: UInt16) throws -> Int32 {
+            let descriptor = try opened()
+            let result = withAddress(port) { connect(descriptor, $0, $1) }
+            guard result == 0 || errno == EINPROGRESS else {
+                throw failure("connect", closing: descriptor)
+            }
+            prepare(descriptor)
+            return descriptor
+        }
+
+        static func accepted(from listener: Int32) -> Int32? {
+            let descriptor = accept(listener, nil, nil)
+            guard descriptor >= 0 else { return nil }
+            prepare(descriptor)
+            return descriptor
+        }
+
+        static func port(of descriptor: Int32) -> UInt16 {
+            var address = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let result = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    getsockname(descriptor, $0, &size)
+                }
+            }
+            return result == 0 ? UInt16(bigEndian: address.sin_port) : 0
+        }
+
+        /// What became of a connection that was begun; zero for success.
+        static func error(of descriptor: Int32) -> Int32 {
+            var number: Int32 = 0
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &number, &size)
+            return number
+        }
+
+        static func send(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Outcome {
+            let flags = Int32(MSG_NOSIGNAL)
+            let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, flags)
+            if count >= 0 { return .bytes(count) }
+            return errno == EAGAIN || errno == EINTR ? .nothing : .failure
+        }
+
+        static func receive(
+            into space: UnsafeMutableRawBufferPointer,
+            from descriptor: Int32
+        ) -> Outcome {
+            let count = recv(descriptor, space.baseAddress, space.count, 0)
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .end }
+            return errno == EAGAIN || errno == EINTR ? .nothing : .failure
+        }
+
+        static func finish(_ descriptor: Int32) {
+            shutdown(descriptor, Int32(SHUT_WR))
+        }
+
+        /// Closes with a reset, whatever is under way.
+        static func reset(_ descriptor: Int32) {
+            var option = linger(l_onoff: 1, l_linger: 0)
+            let size = socklen_t(MemoryLayout<linger>.size)
+            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, size)
+            Glibc.close(descriptor)
+        }
+
+        private static func opened() throws -> Int32 {
+            let type = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
+            let descriptor = socket(AF_INET, Int32(type), 0)
+            guard descriptor >= 0 else { throw Failure(call: "socket", number: errno) }
+            return descriptor
+        }
+
+        private static func failure(_ call: String, closing descriptor: Int32) -> Failure {
+            let number = errno
+            Glibc.close(descriptor)
+            return Failure(call: call, number: number)
+        }
+
+        /// Pieces leave as they are written, and no process started meanwhile inherits the descriptor.
+        private static func prepare(_ descriptor: Int32) {
+            var one: Int32 = 1
+            setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
+            _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        }
+
+        private static func withAddress(
+            _ port: UInt16,
+            _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+        ) -> Int32 {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            return withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+        }
+    }
+#endif

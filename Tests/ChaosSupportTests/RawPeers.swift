@@ -1,0 +1,188 @@
+#if os(Linux)
+    import Glibc
+    import WireCore
+
+    /// How a connection ended for a raw socket.
+    enum RawEnd: Equatable, Sendable {
+        case finished
+        case reset
+    }
+
+    /// A plain blocking socket, whose reads and writes give up after ten seconds.
+    struct RawSocket: ~Copyable, Sendable {
+        struct Failure: Error {
+            let call: String
+            let number: Int32
+        }
+
+        let descriptor: Int32
+
+        init(accepted descriptor: Int32) {
+            self.descriptor = descriptor
+            var limit = timeval(tv_sec: 10, tv_usec: 0)
+            let size = socklen_t(MemoryLayout<timeval>.size)
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+            setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+        }
+
+        init(connectedTo port: UInt16) throws {
+            let opened = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            let result = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    connect(opened, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            guard result == 0 else {
+                let number = errno
+                Glibc.close(opened)
+                throw Failure(call: "connect", number: number)
+            }
+            self.init(accepted: opened)
+        }
+
+        deinit {
+            Glibc.close(descriptor)
+        }
+
+        /// - Returns: Whether everything was taken.
+        @discardableResult
+        func send(_ bytes: [UInt8]) -> Bool {
+            var start = 0
+            while start < bytes.count {
+                let count = bytes.withUnsafeBytes { space in
+                    Glibc.send(
+                        descriptor,
+                        space.baseAddress.map { $0 + start },
+                        bytes.count - start,
+                        Int32(MSG_NOSIGNAL)
+                    )
+                }
+                guard count > 0 else { return false }
+                start += count
+            }
+            return true
+        }
+
+        func makeNonBlocking() {
+            _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        }
+
+        func finish() {
+            shutdown(descriptor, Int32(SHUT_WR))
+        }
+
+        /// What comes with one read.
+        func receive(upTo limit: Int = 65_536) -> (bytes: [UInt8], end: RawEnd?) {
+            var bytes = [UInt8](repeating: 0, count: limit)
+            let count = recv(descriptor, &bytes, limit, 0)
+            guard count > 0 else { return ([], count == 0 ? .finished : .reset) }
+            return (Array(bytes.prefix(count)), nil)
+        }
+
+        /// What comes until the end, or until there is so much; and the sizes of what came with each read.
+        func receiveAll(_ total: Int = .max) -> (bytes: [UInt8], end: RawEnd?, sizes: [Int]) {
+            var all: [UInt8] = []
+            var sizes: [Int] = []
+            while all.count < total {
+                let (bytes, end) = receive(upTo: min(65_536, total - all.count))
+                if let end { return (all, end, sizes) }
+                all += bytes
+                sizes.append(bytes.count)
+            }
+            return (all, nil, sizes)
+        }
+    }
+
+    /// Takes connections on a thread of its own and sends back what comes, until it ends.
+    final class EchoServer: Sendable {
+        private struct State: Sendable {
+            var received = 0
+            var ends: [RawEnd] = []
+        }
+
+        private final class Shared: Sendable {
+            let listener: Int32
+            let state = Locked(State())
+
+            init(_ listener: Int32) {
+                self.listener = listener
+            }
+
+            func run() {
+                while true {
+                    let descriptor = accept(listener, nil, nil)
+                    guard descriptor >= 0 else { return }
+                    let peer = RawSocket(accepted: descriptor)
+                    while true {
+                        let (bytes, end) = peer.receive()
+                        state.withLock { $0.received += bytes.count }
+                        if let end {
+                            state.withLock { $0.ends.append(end) }
+                            break
+                        }
+                        if !peer.send(bytes) {
+                            state.withLock { $0.ends.append(.reset) }
+                            break
+                        }
+                    }
+                }
+            }
+        }
+
+        let port: UInt16
+        private let shared: Shared
+        private let thread: Locked<pthread_t?>
+
+        init() throws {
+            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let result = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(listener, $0, size) == 0 && listen(listener, 16) == 0
+                        && getsockname(listener, $0, &size) == 0
+                }
+            }
+            guard result else { throw RawSocket.Failure(call: "listen", number: errno) }
+            port = UInt16(bigEndian: address.sin_port)
+            shared = Shared(listener)
+            var thread = pthread_t()
+            pthread_create(
+                &thread,
+                nil,
+                { context in
+                    guard let context else { return nil }
+                    Unmanaged<Shared>.fromOpaque(context).takeRetainedValue().run()
+                    return nil
+                },
+                Unmanaged.passRetained(shared).toOpaque()
+            )
+            self.thread = Locked(thread)
+        }
+
+        /// How many bytes have come over all connections.
+        var received: Int { shared.state.withLock { $0.received } }
+
+        /// How the connections have ended.
+        var ends: [RawEnd] { shared.state.withLock { $0.ends } }
+
+        /// Waits until a connection has ended, as the server sees it.
+        func waitForEnd() {
+            while ends.isEmpty { sched_yield() }
+        }
+
+        /// Waits for the connections that are there, and stops.
+        func stop() {
+            guard let thread = thread.withLock({ $0.take() }) else { return }
+            shutdown(shared.listener, Int32(SHUT_RDWR))
+            pthread_join(thread, nil)
+            Glibc.close(shared.listener)
+        }
+    }
+#endif

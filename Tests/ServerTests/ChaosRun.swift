@@ -1,0 +1,90 @@
+#if os(Linux)
+    import ChaosSupport
+    import Testing
+    import WaybillLink
+    import WireTestSupport
+
+    /// A run against a server through a ``ChaosProxy``, in rounds.
+    ///
+    /// To be made in a process of its own (`processExitsWith`): what is left of it is counted.
+    struct ChaosRun: Sendable {
+        /// One round: how many messages and faults, and a seed.
+        struct Round: Sendable {
+            var messages: Int
+            var faults: Int
+            var seed: UInt64
+
+            /// A plan for messages of about so many bytes in the direction that counts.
+            func plan(messagesOfBytes byteCount: Int) -> ChaosPlan {
+                ChaosPlan(faults: faults, messages: messages, ofBytes: byteCount)
+            }
+        }
+
+        static let roundCount = 4
+        /// How much memory may stay with the allocator, whose arenas differ in how full they are: with 75,000
+        /// messages and 750 faults behind the first measurement this shows 110 bytes that stay with a message, or
+        /// 11 KiB with a connection.
+        private static let memoryTolerance = 8 << 20
+
+        let name: String
+        let messages: Int
+        let faults: Int
+
+        /// - Parameters:
+        ///   - name: What is run.
+        ///   - messages: How many messages flow, unless the environment says otherwise.
+        ///   - faults: How many faults come at least.
+        init(_ name: String, messages: Int, faults: Int) {
+            self.name = name
+            self.messages = ChaosSettings.messageCount(default: messages)
+            self.faults = ChaosSettings.faultCount(default: faults)
+        }
+
+        /// Runs the rounds, and expects that none of them leaves anything behind.
+        ///
+        /// - Returns: All rounds together.
+        @discardableResult
+        func callAsFunction(
+            _ round: (Round) async throws -> ChaosReport
+        ) async throws -> ChaosReport {
+            let seed = ChaosSettings.seed
+            var sum: ChaosReport?
+            var first: OpenResources?
+            for number in 0..<Self.roundCount {
+                let part = Round(
+                    messages: max(messages / Self.roundCount, 1),
+                    faults: faults / Self.roundCount,
+                    seed: seed &+ UInt64(number)
+                )
+                // Before it begins: a round that never ends must be repeatable, too.
+                print("chaos, \(name): round \(number + 1) with seed \(part.seed)")
+                let report = try await round(part)
+                print(report.description)
+                if sum == nil { sum = report } else { sum? += report }
+                SharedEventLoop.reap()
+                if first == nil { first = OpenResources(loop: EventLoop.threadName) }
+            }
+            let total = try #require(sum)
+            print("in all:", total.description)
+            #expect(total.counts.faultCount >= faults, "\(total.description)")
+            let before = try #require(first)
+            let after = OpenResources(loop: EventLoop.threadName)
+            print("\(before) became \(after)")
+            #expect(after.descriptors == before.descriptors, "\(before) became \(after)")
+            #expect(after.loops == 0, "\(before) became \(after)")
+            // The runtime's own come and go.
+            #expect(after.threads <= before.threads + 4, "\(before) became \(after)")
+            #expect(
+                after.residentBytes < before.residentBytes + Self.memoryTolerance,
+                "\(before) became \(after)"
+            )
+            return total
+        }
+
+        /// Prints what a process has printed that has made a run.
+        static func show(_ result: ExitTest.Result?) {
+            guard let result else { return }
+            print(String(decoding: result.standardOutputContent, as: UTF8.self))
+        }
+    }
+#endif
