@@ -41,7 +41,7 @@ package struct STOMPReceivedHeaders: Sendable {
 
     /// No headers, as of a frame that never came.
     package static let none = STOMPReceivedHeaders(
-        lines: ByteSlice([]),
+        lines: [],
         style: [],
         places: Places()
     )
