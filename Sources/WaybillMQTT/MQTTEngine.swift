@@ -81,13 +81,7 @@ final class MQTTEngine: Sendable {
         switch request.command {
         case .send(let options):
             let publish = try MQTTMapping.publish(request, options, version: version)
-            if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
-                return try await queued(publish, request, options)
-            }
-            let session = try await session(for: request) { () throws(WaybillError) in
-                try check(publish, request)
-            }
-            return try await session.publish(publish, request, timeout: options.timeout)
+            return try await send(publish, request, options)
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -108,6 +102,28 @@ final class MQTTEngine: Sendable {
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
+        }
+    }
+
+    private func send(
+        _ publish: MQTTPublish,
+        _ request: Request,
+        _ options: SendOptions
+    ) async throws -> Receipt {
+        while true {
+            if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
+                return try await queued(publish, request, options)
+            }
+            let session = try await session(for: request) { () throws(WaybillError) in
+                try check(publish, request)
+            }
+            do {
+                return try await session.publish(publish, request, timeout: options.timeout)
+            } catch let error as WaybillError where error.code == .notConnected {
+                // It came upon a connection that was just ending, and was not sent.
+                try await session.over()
+                guard lifecycle.isAlive else { throw error }
+            }
         }
     }
 

@@ -61,12 +61,7 @@ final class STOMPEngine: Sendable {
         switch request.command {
         case .send(let options):
             let headers = try STOMPMapping.send(request, options, configuration)
-            let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
-            if lifecycle.queues(isAcknowledged: asks) {
-                return try await queued(headers, request, options, asksForReceipt: asks)
-            }
-            let session = try await session(for: request, sending: headers)
-            return try await session.send(headers, request, options)
+            return try await send(headers, request, options)
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -91,6 +86,27 @@ final class STOMPEngine: Sendable {
             return try await lifecycle.current(for: request).transact(.abort, transaction, request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
+        }
+    }
+
+    private func send(
+        _ headers: STOMPHeaders,
+        _ request: Request,
+        _ options: SendOptions
+    ) async throws -> Receipt {
+        let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
+        while true {
+            if lifecycle.queues(isAcknowledged: asks) {
+                return try await queued(headers, request, options, asksForReceipt: asks)
+            }
+            let session = try await session(for: request, sending: headers)
+            do {
+                return try await session.send(headers, request, options)
+            } catch let error as WaybillError where error.code == .notConnected {
+                // It came upon a connection that was just ending, and was not sent.
+                try await session.over()
+                guard lifecycle.isAlive else { throw error }
+            }
         }
     }
 
