@@ -1,4 +1,4 @@
-#if canImport(os)
+#if canImport(Darwin)
     import os
 
     /// Writes each record to the system's log on Apple platforms, at the level `debug`.
