@@ -61,7 +61,13 @@ struct MockReporter: Sendable {
         case .send(let options):
             let qos = options.qos
             events.report(
-                .sendFailed(topic: topic, byteCount: byteCount, qos: qos, since: begun, error: cause)
+                .sendFailed(
+                    topic: topic,
+                    byteCount: byteCount,
+                    qos: qos,
+                    since: begun,
+                    error: cause
+                )
             )
         case .subscribe:
             events.report(.subscriptionRefused(topic: topic, since: begun, error: cause))

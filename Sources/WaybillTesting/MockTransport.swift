@@ -323,7 +323,10 @@ public final class MockTransport: Transport {
         end(ended, throwing: nil)
     }
 
-    private func end(_ streams: [(filter: String, feed: MessageFeed)], throwing error: WaybillError?) {
+    private func end(
+        _ streams: [(filter: String, feed: MessageFeed)],
+        throwing error: WaybillError?
+    ) {
         for (filter, feed) in streams {
             report(.subscriptionEnded(topic: filter, cause: error))
             feed.finish(throwing: error)

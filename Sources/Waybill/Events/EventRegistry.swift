@@ -117,6 +117,7 @@ final class EventRegistry: Sendable {
 
     /// Hands events to everybody.
     func append(_ events: [TransportEvent]) {
+        guard !events.isEmpty else { return }
         // Appending within the lock keeps one order for all; waking happens there, too, which only
         // schedules the waiting task.
         let mustHand = state.withLock { state in

@@ -8,7 +8,7 @@ extension TransportEvent: CustomStringConvertible {
             if let value { words.append("\(label) \(value)") }
         }
         if let command { words.append(command) }
-        if let topic { words.append(Self.withoutQuery(topic)) }
+        if let topic { words.append(topic.withoutQuery) }
         add("to", kind == .disconnected ? nil : host)
         add("from", kind == .disconnected ? host : nil)
         if let count { words.append("\(count)") }
@@ -21,11 +21,6 @@ extension TransportEvent: CustomStringConvertible {
         if let dropReason { words.append("because: \(dropReason.name)") }
         if let error { words.append("error \(error.code.name): \(error.message)") }
         return words.joined(separator: " ")
-    }
-
-    private static func withoutQuery(_ topic: String) -> String {
-        guard let mark = topic.firstIndex(of: "?") else { return topic }
-        return topic[..<mark] + "?…"
     }
 }
 

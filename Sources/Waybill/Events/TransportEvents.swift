@@ -12,7 +12,9 @@
 public struct TransportEvents: AsyncSequence, Sendable {
     let source: TransportEventSource?
 
-    /// None: what a transport has that reports nothing. Iterating over it ends at once.
+    /// None: what a transport has that reports nothing.
+    ///
+    /// Iterating over it ends at once.
     public init() {
         source = nil
     }

@@ -116,7 +116,9 @@ final class TokenKeeper: Sendable {
             return state.flight
         }
         if let flight { reportEnd(of: flight, .failure(TokenFailure.discarded)) }
-        flight?.settle(.failure(Self.error(Self.words(for: TokenFailure.discarded), TokenFailure.discarded)))
+        flight?.settle(
+            .failure(Self.error(Self.words(for: TokenFailure.discarded), TokenFailure.discarded))
+        )
     }
 
     // MARK: The one call
