@@ -14,6 +14,7 @@ final class MQTTEngine: Sendable {
     private let keeper: MQTTSessionKeeper
     private let subscriptions: MQTTSubscriptions
     private let lifecycle: ConnectionLifecycle<MQTTSession>
+    private let hints = HintListener()
 
     init(
         failover: Failover,
@@ -64,6 +65,7 @@ final class MQTTEngine: Sendable {
                 }
             )
         )
+        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0) }
     }
 
     var states: ConnectionStates { lifecycle.states.states }
@@ -280,12 +282,22 @@ final class MQTTEngine: Sendable {
 
     // MARK: The end
 
+    func pause() async {
+        await lifecycle.pause()
+    }
+
+    func resume() {
+        lifecycle.resume()
+    }
+
     func shutdown() async {
+        hints.stop()
         await lifecycle.shutdown()
     }
 
     /// Closes without waiting, when nobody refers to the transport any longer.
     func abandon() {
+        hints.stop()
         lifecycle.abandon()
     }
 }

@@ -11,6 +11,7 @@ final class STOMPEngine: Sendable {
     private let configuration: STOMPConfiguration
     private let subscriptions: STOMPSubscriptions
     private let lifecycle: ConnectionLifecycle<STOMPSession>
+    private let hints = HintListener()
 
     init(
         failover: Failover,
@@ -50,6 +51,7 @@ final class STOMPEngine: Sendable {
                 conclude: { cause, _ in subscriptions.conclude(cause) }
             )
         )
+        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0) }
     }
 
     var states: ConnectionStates { lifecycle.states.states }
@@ -187,12 +189,22 @@ final class STOMPEngine: Sendable {
 
     // MARK: The end
 
+    func pause() async {
+        await lifecycle.pause()
+    }
+
+    func resume() {
+        lifecycle.resume()
+    }
+
     func shutdown() async {
+        hints.stop()
         await lifecycle.shutdown()
     }
 
     /// Closes without waiting, when nobody refers to the transport any longer.
     func abandon() {
+        hints.stop()
         lifecycle.abandon()
     }
 }
