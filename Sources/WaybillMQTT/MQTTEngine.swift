@@ -12,6 +12,7 @@ final class MQTTEngine: Sendable {
     private let clientIdentifier: String
     private let version: MQTTVersion
     private let keeper: MQTTSessionKeeper
+    private let outbox: MQTTOutbox?
     private let subscriptions: MQTTSubscriptions
     private let lifecycle: ConnectionLifecycle<MQTTSession>
     private let hints = HintListener()
@@ -28,6 +29,7 @@ final class MQTTEngine: Sendable {
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
+            drainTimeout: configuration.drainTimeout,
             reconnection: configuration.reconnection,
             offlineQueue: configuration.offlineQueue
         )
@@ -36,6 +38,7 @@ final class MQTTEngine: Sendable {
         let subscriptions = MQTTSubscriptions(configuration: configuration, keeper: keeper)
         self.subscriptions = subscriptions
         self.keeper = keeper
+        outbox = configuration.store.map { [version] in MQTTOutbox($0, version: version) }
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
@@ -65,7 +68,9 @@ final class MQTTEngine: Sendable {
                 }
             )
         )
-        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0) }
+        if let outbox { lifecycle.preload(outbox.leftovers()) }
+        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
+        }
     }
 
     var states: ConnectionStates { lifecycle.states.states }
@@ -83,7 +88,12 @@ final class MQTTEngine: Sendable {
         switch request.command {
         case .send(let options):
             let publish = try MQTTMapping.publish(request, options, version: version)
-            return try await send(publish, request, options)
+            guard let outbox, publish.qualityOfService != .atMostOnce else {
+                return try await send(publish, request, options)
+            }
+            return try await outbox.keeping(request, options) {
+                try await send(publish, request, options)
+            }
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -293,6 +303,13 @@ final class MQTTEngine: Sendable {
     func shutdown() async {
         hints.stop()
         await lifecycle.shutdown()
+    }
+
+    /// Shuts down, and leaves nothing behind to go on with.
+    func destroy() async {
+        lifecycle.connected?.forgetSession()
+        await shutdown()
+        outbox?.removeAll()
     }
 
     /// Closes without waiting, when nobody refers to the transport any longer.

@@ -51,7 +51,8 @@ final class STOMPEngine: Sendable {
                 conclude: { cause, _ in subscriptions.conclude(cause) }
             )
         )
-        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0) }
+        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
+        }
     }
 
     var states: ConnectionStates { lifecycle.states.states }

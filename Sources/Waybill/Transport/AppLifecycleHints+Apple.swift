@@ -35,7 +35,8 @@
         public func start(
             _ tell: @escaping @Sendable (ConnectionHint) -> Void
         ) -> any Cancellable {
-            func observe(_ name: Notification.Name, _ hint: ConnectionHint) -> any NSObjectProtocol {
+            func observe(_ name: Notification.Name, _ hint: ConnectionHint) -> any NSObjectProtocol
+            {
                 NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) {
                     _ in tell(hint)
                 }
