@@ -73,6 +73,8 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// Messages of QoS 1 and 2 are held back by the protocol and never dropped.
     public var buffering = BufferPolicy(.dropOldest)
+    /// How long messages are kept that nobody listens for yet; nil, the default, for not at all.
+    public var lateDelivery: LateDeliveryPolicy?
     /// Keeps sends of QoS 1 and 2 until they are acknowledged, beyond the end of the process; nil, the default, for
     /// not at all.
     public var store: (any SessionStore)?

@@ -35,7 +35,11 @@ final class MQTTEngine: Sendable {
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let keeper = MQTTSessionKeeper(environment: environment)
-        let subscriptions = MQTTSubscriptions(configuration: configuration, keeper: keeper)
+        let subscriptions = MQTTSubscriptions(
+            configuration: configuration,
+            keeper: keeper,
+            environment: environment
+        )
         self.subscriptions = subscriptions
         self.keeper = keeper
         outbox = configuration.store.map { [version] in MQTTOutbox($0, version: version) }

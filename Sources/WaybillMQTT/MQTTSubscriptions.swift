@@ -1,5 +1,6 @@
 import MQTTWire
 import Waybill
+import WaybillLink
 import WaybillSession
 import WireCore
 
@@ -17,9 +18,14 @@ final class MQTTSubscriptions: DeliverySettler {
         var session: MQTTSession?
         /// Filters that the server may still have, and nobody any longer.
         var leftFilters: [String] = []
+        /// What nobody listens for yet; nil when nothing is kept.
+        var held: MQTTHeldMessages?
+        /// The clock, while something is kept.
+        var timers: (any TimerSource)?
     }
 
-    private let state = Locked(State())
+    private let state: Locked<State>
+    private let environment: LinkEnvironment
     private let configuration: MQTTConfiguration
     private let keeper: MQTTSessionKeeper
     private let pressure = ReadingPressure()
@@ -28,7 +34,14 @@ final class MQTTSubscriptions: DeliverySettler {
     /// - Parameters:
     ///   - configuration: How messages are buffered.
     ///   - keeper: Who knows which connection has the session.
-    init(configuration: MQTTConfiguration, keeper: MQTTSessionKeeper) {
+    ///   - environment: Where clocks come from.
+    init(
+        configuration: MQTTConfiguration,
+        keeper: MQTTSessionKeeper,
+        environment: LinkEnvironment
+    ) {
+        state = Locked(State(held: configuration.lateDelivery.map { MQTTHeldMessages($0) }))
+        self.environment = environment
         self.configuration = configuration
         self.keeper = keeper
     }
@@ -125,6 +138,7 @@ final class MQTTSubscriptions: DeliverySettler {
             return state.router.sources
         }
         manual.removeAll()
+        dropHeld()
         for source in sources { source.finish(throwing: cause) }
     }
 
@@ -180,6 +194,7 @@ final class MQTTSubscriptions: DeliverySettler {
         }
         do {
             listener.source.grantedQualityOfService = try await answer.value()
+            deliverHeld(to: listener, matching)
             return messages
         } catch {
             listener.source.terminate()
@@ -239,14 +254,75 @@ final class MQTTSubscriptions: DeliverySettler {
         into batch: inout MessageBatch
     ) {
         let listeners = state.withLock { $0.router.listeners(for: publish) }
-        guard !listeners.isEmpty else {
-            // Nobody listens any longer; the server is told all the same (MQTT 5, 4.5.0-2).
-            if let receipt { settle(receipt, Settlement()) }
-            return
-        }
+        guard !listeners.isEmpty else { return hold(publish, receipt) }
         let message = MQTTMapping.message(publish)
         guard let receipt else { return batch.add(message, to: listeners) }
         batch.add(message, to: listeners, settling: receipt, by: self, manual: manual)
+    }
+
+    // MARK: Messages that nobody listens for yet
+
+    /// Keeps a message for whoever subscribes late, or drops it.
+    private func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) {
+        guard configuration.lateDelivery != nil,
+            let clock = state.withLock({ $0.timers }) ?? (try? environment.makeTimers())
+        else { return drop(receipt) }
+        let gone = state.withLock { state in
+            state.timers = clock
+            return state.held?.add(publish, receipt, at: clock.now) ?? []
+        }
+        for one in gone { drop(one.receipt) }
+        watch(clock)
+    }
+
+    /// Nobody listens; the server is told all the same (MQTT 5, 4.5.0-2).
+    private func drop(_ receipt: MQTTDeliveryReceipt?) {
+        if let receipt { settle(receipt, Settlement()) }
+    }
+
+    /// Comes back when the next message has been kept long enough.
+    private func watch(_ clock: any TimerSource) {
+        let isIdle = state.withLock { state in
+            guard let deadline = state.held?.deadline else {
+                defer { state.timers = nil }
+                return state.timers != nil
+            }
+            _ = clock.scheduleTimer(at: deadline) { [weak self] in self?.dropExpired(clock) }
+            return false
+        }
+        if isIdle { clock.invalidate() }
+    }
+
+    private func dropExpired(_ clock: any TimerSource) {
+        let gone = state.withLock { $0.held?.takeExpired(at: clock.now) ?? [] }
+        guard !gone.isEmpty else { return }
+        for one in gone { drop(one.receipt) }
+        watch(clock)
+    }
+
+    private func dropHeld() {
+        let (gone, clock) = state.withLock { state in
+            defer { state.timers = nil }
+            return (state.held?.takeAll() ?? [], state.timers)
+        }
+        clock?.invalidate()
+        for one in gone { drop(one.receipt) }
+    }
+
+    /// Hands a listener what came before it.
+    private func deliverHeld(to listener: MessageListener, _ filter: String) {
+        let found = state.withLock { $0.held?.take(matching: filter) ?? [] }
+        guard !found.isEmpty else { return }
+        var batch = MessageBatch()
+        for held in found {
+            let message = MQTTMapping.message(held.publish)
+            if let receipt = held.receipt {
+                batch.add(message, to: [listener], settling: receipt, by: self, manual: manual)
+            } else {
+                batch.add(message, to: [listener])
+            }
+        }
+        batch.deliver()
     }
 
     /// Settles a message that was subscribed to with manual acknowledgement.
