@@ -8,11 +8,12 @@ import WireCore
 ///
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class MQTTEngine: Sendable {
-    private let configuration: MQTTConfiguration
+    let configuration: MQTTConfiguration
     private let clientIdentifier: String
     private let version: MQTTVersion
     private let keeper: MQTTSessionKeeper
     private let subscriptions: MQTTSubscriptions
+    let replies: MQTTReplies
     private let lifecycle: ConnectionLifecycle<MQTTSession>
 
     init(
@@ -33,7 +34,14 @@ final class MQTTEngine: Sendable {
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let keeper = MQTTSessionKeeper(environment: environment)
         let subscriptions = MQTTSubscriptions(configuration: configuration, keeper: keeper)
+        let replies = MQTTReplies(
+            configuration: configuration,
+            clientIdentifier: clientIdentifier,
+            subscriptions: subscriptions,
+            environment: environment
+        )
         self.subscriptions = subscriptions
+        self.replies = replies
         self.keeper = keeper
         lifecycle = ConnectionLifecycle(
             settings,
@@ -56,9 +64,11 @@ final class MQTTEngine: Sendable {
                     )
                 },
                 conclude: { cause, isForGood in
+                    let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
                     subscriptions.conclude(cause)
+                    replies.conclude(unanswered)
                     keeper.conclude(
-                        isForGood ? .shutDown : MQTTMapping.unanswered(cause),
+                        unanswered,
                         keepsSession: configuration.keepsSession && !isForGood
                     )
                 }
@@ -81,6 +91,7 @@ final class MQTTEngine: Sendable {
         switch request.command {
         case .send(let options):
             let publish = try MQTTMapping.publish(request, options, version: version)
+            if request.expectsReply { return try await reply(to: publish, request, options) }
             if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
                 return try await queued(publish, request, options)
             }
@@ -142,7 +153,7 @@ final class MQTTEngine: Sendable {
     }
 
     /// What cannot be sent is refused before a connection is made for it.
-    private func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
+    func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
         let writer = MQTTPacketWriter(version: version, isTracing: false)
         do {
             try writer.check(MQTTOutgoingMessage(publish: publish, payload: request.body))
@@ -160,7 +171,7 @@ final class MQTTEngine: Sendable {
     }
 
     /// The session, made first if need be.
-    private func session(
+    func session(
         for request: Request,
         check: () throws(WaybillError) -> Void = { () throws(WaybillError) in }
     ) async throws -> MQTTSession {
@@ -220,6 +231,9 @@ final class MQTTEngine: Sendable {
             packet.properties.maximumPacketSize = UInt32(
                 clamping: max(configuration.maximumPacketSize, 1)
             )
+            if configuration.asksForResponseInformation {
+                packet.properties.requestResponseInformation = true
+            }
             packet.properties.userProperties = MQTTMapping.userProperties(request.headers)
         case .v3_1_1:
             guard request.headers.isEmpty else {

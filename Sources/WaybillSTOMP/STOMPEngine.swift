@@ -8,8 +8,9 @@ import WireCore
 ///
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class STOMPEngine: Sendable {
-    private let configuration: STOMPConfiguration
+    let configuration: STOMPConfiguration
     private let subscriptions: STOMPSubscriptions
+    let replies: STOMPReplies
     private let lifecycle: ConnectionLifecycle<STOMPSession>
 
     init(
@@ -27,7 +28,9 @@ final class STOMPEngine: Sendable {
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let subscriptions = STOMPSubscriptions(configuration: configuration)
+        let replies = STOMPReplies(configuration: configuration, environment: environment)
         self.subscriptions = subscriptions
+        self.replies = replies
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
@@ -44,10 +47,14 @@ final class STOMPEngine: Sendable {
                             requesting: greeting.upgradeHeaders
                         ),
                         configuration: configuration,
-                        subscriptions: subscriptions
+                        subscriptions: subscriptions,
+                        replies: replies
                     )
                 },
-                conclude: { cause, _ in subscriptions.conclude(cause) }
+                conclude: { cause, isForGood in
+                    subscriptions.conclude(cause)
+                    replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
+                }
             )
         )
     }
@@ -61,6 +68,7 @@ final class STOMPEngine: Sendable {
         switch request.command {
         case .send(let options):
             let headers = try STOMPMapping.send(request, options, configuration)
+            if request.expectsReply { return try await reply(to: headers, request, options) }
             let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
             if lifecycle.queues(isAcknowledged: asks) {
                 return try await queued(headers, request, options, asksForReceipt: asks)
@@ -127,7 +135,7 @@ final class STOMPEngine: Sendable {
     }
 
     /// The session, made first if need be and if the headers can be sent at all.
-    private func session(
+    func session(
         for request: Request,
         sending headers: STOMPHeaders
     ) async throws -> STOMPSession {
