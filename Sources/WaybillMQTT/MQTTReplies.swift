@@ -117,10 +117,12 @@ extension MQTTEngine {
             to: request,
             within: options.timeout ?? configuration.replyTimeout
         ) { correlation in
-            let session = try await self.session(for: request)
+            let first = try await self.session(for: request)
             var publish = publish
-            publish.properties.responseTopic = try await self.replies.topic(over: session)
+            publish.properties.responseTopic = try await self.replies.topic(over: first)
             publish.properties.correlationData = Array(correlation.utf8)
+            // It may have a successor by now, which has the subscription, too.
+            let session = try await self.session(for: request)
             self.replies.desk.noteSent(correlation, over: session)
             return try await session.publish(publish, request, timeout: options.timeout)
         }

@@ -41,8 +41,8 @@ private enum SumEntry: EntryType {
     }
 }
 
-/// Counts the answers that pass.
-private struct Doubling: Interceptor {
+/// Marks the answers that pass.
+private struct Marking: Interceptor {
     func receive(_ message: Message, context: InterceptorContext) async throws -> Message {
         var message = message
         message.headers.append(name: "seen", value: "yes")
@@ -84,7 +84,7 @@ private struct Doubling: Interceptor {
                 }
             }
         }
-        let provider = try provider(broker, service).intercepted(Doubling())
+        let provider = try provider(broker, service).intercepted(Marking())
         for number in 0..<10 {
             let sum: Int = try await provider.request(.add(.init(a: number, b: 1)))
             #expect(sum == number + 1)
