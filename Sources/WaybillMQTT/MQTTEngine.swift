@@ -15,6 +15,7 @@ final class MQTTEngine: Sendable {
     private let subscriptions: MQTTSubscriptions
     let replies: MQTTReplies
     private let lifecycle: ConnectionLifecycle<MQTTSession>
+    private let hints = HintListener()
 
     init(
         failover: Failover,
@@ -74,6 +75,7 @@ final class MQTTEngine: Sendable {
                 }
             )
         )
+        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0) }
     }
 
     var states: ConnectionStates { lifecycle.states.states }
@@ -92,13 +94,7 @@ final class MQTTEngine: Sendable {
         case .send(let options):
             let publish = try MQTTMapping.publish(request, options, version: version)
             if request.expectsReply { return try await reply(to: publish, request, options) }
-            if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
-                return try await queued(publish, request, options)
-            }
-            let session = try await session(for: request) { () throws(WaybillError) in
-                try check(publish, request)
-            }
-            return try await session.publish(publish, request, timeout: options.timeout)
+            return try await send(publish, request, options)
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -119,6 +115,28 @@ final class MQTTEngine: Sendable {
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
+        }
+    }
+
+    private func send(
+        _ publish: MQTTPublish,
+        _ request: Request,
+        _ options: SendOptions
+    ) async throws -> Receipt {
+        while true {
+            if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
+                return try await queued(publish, request, options)
+            }
+            let session = try await session(for: request) { () throws(WaybillError) in
+                try check(publish, request)
+            }
+            do {
+                return try await session.publish(publish, request, timeout: options.timeout)
+            } catch let error as WaybillError where error.code == .notConnected {
+                // It came upon a connection that was just ending, and was not sent.
+                try await session.over()
+                guard lifecycle.isAlive else { throw error }
+            }
         }
     }
 
@@ -278,12 +296,22 @@ final class MQTTEngine: Sendable {
 
     // MARK: The end
 
+    func pause() async {
+        await lifecycle.pause()
+    }
+
+    func resume() {
+        lifecycle.resume()
+    }
+
     func shutdown() async {
+        hints.stop()
         await lifecycle.shutdown()
     }
 
     /// Closes without waiting, when nobody refers to the transport any longer.
     func abandon() {
+        hints.stop()
         lifecycle.abandon()
     }
 }

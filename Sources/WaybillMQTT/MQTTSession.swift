@@ -88,8 +88,7 @@ final class MQTTSession: ConnectionSession {
                 receive: { self.handle($0) },
                 end: { error in
                     let cause = self.cause(of: error)
-                    self.keeper.leave(self)
-                    self.keeper.park(self.driver.withCore { core, _ in core.takeSessionState() })
+                    self.handBack()
                     self.subscriptions.detach(self)
                     // First, so that whoever hears of the end from a call or a stream finds no trace of
                     // this connection.
@@ -123,6 +122,19 @@ final class MQTTSession: ConnectionSession {
         receipt.tls = tls
         return receipt
     }
+
+    /// Gives the session's state back, if it was taken over at all.
+    private func handBack() {
+        keeper.leave(self)
+        let carried = driver.withCore { core, _ in
+            core.hasBegun ? core.takeSessionState() : nil
+        }
+        if let carried { keeper.park(carried) }
+    }
+
+    /// Waits until it is over.
+    /// - Throws: `CancellationError`.
+    func over() async throws { try await ended.value() }
 
     func resume(_ receipt: Receipt) async throws {
         try await subscriptions.resume(over: self, hasSession: receipt.isSessionPresent == true)

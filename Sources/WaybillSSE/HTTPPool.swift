@@ -27,11 +27,13 @@ final class HTTPPool: Sendable {
 
     private let configuration: SSEConfiguration
     private let links: HTTPLinks
+    private let events: TransportEventSource
     private let state = Locked(State())
 
-    init(configuration: SSEConfiguration, links: HTTPLinks) {
+    init(configuration: SSEConfiguration, links: HTTPLinks, events: TransportEventSource) {
         self.configuration = configuration
         self.links = links
+        self.events = events
     }
 
     /// Makes a request and follows where it leads.
@@ -88,12 +90,8 @@ final class HTTPPool: Sendable {
     private func connect(for plan: HTTPRequestPlan) async throws -> HTTPExchange {
         let (number, task) = try state.withLock { state in
             guard !state.isShutDown else { throw WaybillError.shutDown }
-            let task = Task { @concurrent [links, configuration] in
-                try await links.first(for: plan) { plan in
-                    let timeout = configuration.connectTimeout
-                    let link = try await links.open(plan.target, within: timeout)
-                    return HTTPExchange(link, target: plan.target, configuration: configuration)
-                }
+            let task = Task { @concurrent [self] in
+                try await links.first(for: plan) { plan in try await open(plan.target) }
             }
             state.lastAttempt += 1
             state.attempts[state.lastAttempt] = task
@@ -112,6 +110,21 @@ final class HTTPPool: Sendable {
         }
         if case .failure = result, isShutDown { throw WaybillError.shutDown }
         return try result.get()
+    }
+
+    private func open(_ target: HTTPTarget) async throws -> HTTPExchange {
+        let begun = ContinuousClock.now
+        events.report(.connecting(to: target.host))
+        do {
+            let link = try await links.open(target, within: configuration.connectTimeout)
+            events.report(.connected(to: target.host, since: begun))
+            return HTTPExchange(link, target: target, configuration: configuration, events: events)
+        } catch {
+            let error = error
+            let cause = error as? WaybillError ?? .shutDown
+            events.report(.connectionFailed(to: target.host, since: begun, error: cause))
+            throw error
+        }
     }
 
     private func use(
@@ -190,24 +203,34 @@ final class HTTPExchange: Sendable {
     private let state = Locked(State())
     private let driver: Driver<HTTPClientConnection>
     private let configuration: SSEConfiguration
+    private let events: TransportEventSource
     private let tls: NegotiatedTLS?
 
-    init(_ link: OpenedLink, target: HTTPTarget, configuration: SSEConfiguration) {
+    init(
+        _ link: OpenedLink,
+        target: HTTPTarget,
+        configuration: SSEConfiguration,
+        events: TransportEventSource
+    ) {
         self.target = target
         self.configuration = configuration
+        self.events = events
         tls = link.tls
         driver = Driver(
             core: HTTPClientConnection(limitsWhole: true),
             stream: link.stream,
             timers: link.timers
         )
+        let begun = ContinuousClock.now
         // The driver lets go of the handler after the end, and of this exchange with it.
         driver.start(
             .init(
                 receive: { self.handle($0) },
                 end: { error in
                     link.timers.invalidate()
-                    self.fail(WaybillError(error ?? .closed))
+                    let cause = error.map { WaybillError($0) }
+                    events.report(.disconnected(from: target.host, since: begun, cause: cause))
+                    self.fail(cause ?? WaybillError(.closed))
                     self.ended.resolve(.success(()))
                 }
             )
@@ -243,6 +266,7 @@ final class HTTPExchange: Sendable {
                     at: now
                 )
             }
+            events.report(.sent(topic: plan.topic, byteCount: plan.body.count))
         } catch {
             fail(SSEMapping.error(error))
         }

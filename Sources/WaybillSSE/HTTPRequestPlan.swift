@@ -8,6 +8,8 @@ struct HTTPRequestPlan: Sendable {
     var target: HTTPTarget
     var headers: HTTPHeaders
     var body: Payload
+    /// The topic of the message that it sends.
+    var topic = ""
     /// Whether any host of the service will do: not after a redirect, which has named one.
     var isForAnyHost = true
 

@@ -19,6 +19,9 @@ struct HTTPTarget: Hashable, Sendable {
     /// Path and query.
     var target: String
 
+    /// The host and its port.
+    var host: String { address.endpoint.description }
+
     init(_ url: URL) throws(WaybillError) {
         address = try ServiceAddress(url, for: "HTTP", schemes: Self.schemes)
         target = address.path

@@ -21,6 +21,7 @@ final class SSEEngine: Sendable {
     let configuration: SSEConfiguration
     let links: HTTPLinks
     let states = SSEStates()
+    let events = TransportEventSource()
     private let base: HTTPTarget
     private let state = Locked(State())
     private let pool: HTTPPool
@@ -29,7 +30,7 @@ final class SSEEngine: Sendable {
         self.base = base
         self.configuration = configuration
         self.links = links
-        pool = HTTPPool(configuration: configuration, links: links)
+        pool = HTTPPool(configuration: configuration, links: links, events: events)
     }
 
     // MARK: Requests
@@ -80,14 +81,32 @@ final class SSEEngine: Sendable {
         let method = options.method ?? "POST"
         try HTTPRequestPlan.check(request, method)
         try HTTPRequestPlan.check(configuration.headers)
-        let plan = HTTPRequestPlan(
+        var plan = HTTPRequestPlan(
             method: method,
             target: try base.appending(request.topic),
             headers: headers(of: request),
             body: request.body
         )
-        let response = try await pool.response(to: plan, request, options.timeout)
-        return try SSEMapping.receipt(request, response)
+        plan.topic = request.topic ?? ""
+        let (topic, byteCount) = (request.topic ?? "", request.body.count)
+        let begun = events.timestamp
+        do {
+            let response = try await pool.response(to: plan, request, options.timeout)
+            let receipt = try SSEMapping.receipt(request, response)
+            events.report(.acknowledged(topic: topic, byteCount: byteCount, since: begun))
+            return receipt
+        } catch {
+            let error = error
+            events.report(
+                .sendFailed(
+                    topic: topic,
+                    byteCount: byteCount,
+                    since: begun,
+                    error: error as? WaybillError ?? WaybillError(.notConnected, "cancelled")
+                )
+            )
+            throw error
+        }
     }
 
     /// The configuration's fields below the entry's, with credentials and content type.

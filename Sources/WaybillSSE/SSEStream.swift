@@ -55,6 +55,8 @@ final class SSEStream: Sendable {
     private let configuration: SSEConfiguration
     private let links: HTTPLinks
     private let states: SSEStates
+    private let events: TransportEventSource
+    private let journal: SSEJournal
     private let state: Locked<State>
     private let opened = Promise<Void>()
     private let ended = Promise<Void>()
@@ -81,6 +83,8 @@ final class SSEStream: Sendable {
         configuration = engine.configuration
         links = engine.links
         states = engine.states
+        events = engine.events
+        journal = SSEJournal(topic: topic, events: engine.events)
         state = Locked(State(lastEventID: options.lastEventID ?? stated ?? ""))
     }
 
@@ -102,6 +106,8 @@ final class SSEStream: Sendable {
         let listener = MessageListener(
             options,
             buffering: configuration.buffering,
+            topic: topic,
+            events: events,
             onLeave: { [weak self] _ in self?.stop(throwing: nil) },
             pressure: pressure,
             onOverflow: { [weak self] in self?.stop(throwing: nil) }
@@ -166,7 +172,7 @@ final class SSEStream: Sendable {
         var cause: WaybillError?
         while !state.withLock({ $0.isClosed }) {
             states.report(.connecting(attempt: failures + 1), of: self)
-            let outcome = await attempt(source)
+            let outcome = await attempt(failures + 1, source)
             cause = outcome.error
             let (isClosed, lastEventID) = state.withLock { ($0.isClosed, $0.lastEventID) }
             if isClosed { break }
@@ -189,13 +195,10 @@ final class SSEStream: Sendable {
             var delay = max(outcome.retryAfter ?? .zero, self.delay(afterFailures: failures))
             // Nor is one asked without a pause that opens a stream only to end it.
             if !outcome.hadEvents { delay = max(delay, Self.leastPause) }
-            states.report(
-                .waiting(
-                    until: .now + delay,
-                    cause: outcome.error ?? WaybillError(.connectionLost, "the stream has ended")
-                ),
-                of: self
-            )
+            let until = ContinuousClock.now + delay
+            let reason = cause ?? WaybillError(.connectionLost, "the stream has ended")
+            journal.noteWait(until: until, attempt: failures + 1, cause: reason)
+            states.report(.waiting(until: until, cause: reason), of: self)
             guard await sleep(for: delay) else { break }
         }
         finish(source, cause)
@@ -204,6 +207,7 @@ final class SSEStream: Sendable {
     private func finish(_ source: MessageSource, _ cause: WaybillError?) {
         let (isClosed, closeError) = state.withLock { ($0.isClosed, $0.closeError) }
         let error = isClosed ? closeError : cause
+        journal.noteSubscriptionEnd(error)
         opened.resolve(
             .failure(
                 error ?? WaybillError(.rejected, "the server has no stream", peerReason: "204")
@@ -250,13 +254,15 @@ final class SSEStream: Sendable {
     }
 
     /// One attempt: host after host until a stream opens, and until that is over.
-    private func attempt(_ source: MessageSource) async -> Outcome {
+    private func attempt(_ number: Int, _ source: MessageSource) async -> Outcome {
         var last = Outcome(error: nil, isFinal: true)
         var isFinal = true
         var retryAfter: Duration?
         do {
             return try await links.first(for: plan) { plan in
+                journal.noteConnecting(to: plan.target.host, attempt: number)
                 last = await attempt(plan, source)
+                journal.noteEnd(last.error)
                 isFinal = isFinal && last.isFinal
                 if let time = last.retryAfter { retryAfter = max(time, retryAfter ?? time) }
                 if !last.wasOpen, let error = last.error, error.mayBeOneHostsOwn { throw error }
@@ -373,6 +379,7 @@ final class SSEStream: Sendable {
         }
         guard !isClosed else { throw CancellationError() }
         tellReading(driver)
+        journal.noteHost(plan.target.host)
         log(.outbound, plan.description)
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
@@ -426,6 +433,7 @@ final class SSEStream: Sendable {
             case .opened(let head):
                 state.withLock { $0.isOpen = true }
                 log(.inbound, SSEMapping.reason(head))
+                journal.noteOpened()
                 states.report(.connected, of: self)
                 opened.resolve(.success(()))
                 if announces { batch.append(SSENotice(.opened).message) }
@@ -436,6 +444,7 @@ final class SSEStream: Sendable {
                 if let types = options.eventTypes, !types.contains(event.type) { continue }
                 batch.append(SSEMapping.message(event, topic: topic))
             case .closed(let closure):
+                journal.noteReceived(batch)
                 source.deliver(batch)
                 batch = []
                 note(driver)
@@ -444,7 +453,9 @@ final class SSEStream: Sendable {
             }
         }
         note(driver)
-        if !batch.isEmpty { source.deliver(batch) }
+        guard !batch.isEmpty else { return }
+        journal.noteReceived(batch)
+        source.deliver(batch)
     }
 
     /// Keeps what the next attempt needs to know.

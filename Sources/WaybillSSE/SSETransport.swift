@@ -67,6 +67,9 @@ public final class SSETransport: Transport {
     /// The state of the streams: connected while one is open, waiting while the next attempt is due.
     public var states: ConnectionStates { engine.states.source.states }
 
+    /// What happens to each stream, and to each connection for sends; see ``Waybill/TransportEvent``.
+    public var events: TransportEvents { engine.events.events }
+
     /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)

@@ -72,6 +72,9 @@ public struct STOMPConfiguration: Sendable {
     public var connectsOnDemand = true
     /// Whether and when to connect again after the connection was lost; without end by default.
     public var reconnection = ReconnectionPolicy()
+    /// What tells when to pause, to go on and to try again; nothing by default, and the network on Apple platforms in
+    /// any case.
+    public var hints: [any ConnectionHintSource] = []
     /// What becomes of sends until the connection is back: they wait, unless nobody acknowledges them.
     public var offlineQueue = OfflineQueuePolicy()
     /// What happens when messages come faster than they are taken, unless the entry says otherwise: the

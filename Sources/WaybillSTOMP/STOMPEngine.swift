@@ -12,6 +12,7 @@ final class STOMPEngine: Sendable {
     private let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
     private let lifecycle: ConnectionLifecycle<STOMPSession>
+    private let hints = HintListener()
 
     init(
         failover: Failover,
@@ -57,6 +58,7 @@ final class STOMPEngine: Sendable {
                 }
             )
         )
+        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0) }
     }
 
     var states: ConnectionStates { lifecycle.states.states }
@@ -69,12 +71,7 @@ final class STOMPEngine: Sendable {
         case .send(let options):
             let headers = try STOMPMapping.send(request, options, configuration)
             if request.expectsReply { return try await reply(to: headers, request, options) }
-            let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
-            if lifecycle.queues(isAcknowledged: asks) {
-                return try await queued(headers, request, options, asksForReceipt: asks)
-            }
-            let session = try await session(for: request, sending: headers)
-            return try await session.send(headers, request, options)
+            return try await send(headers, request, options)
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -99,6 +96,27 @@ final class STOMPEngine: Sendable {
             return try await lifecycle.current(for: request).transact(.abort, transaction, request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
+        }
+    }
+
+    private func send(
+        _ headers: STOMPHeaders,
+        _ request: Request,
+        _ options: SendOptions
+    ) async throws -> Receipt {
+        let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
+        while true {
+            if lifecycle.queues(isAcknowledged: asks) {
+                return try await queued(headers, request, options, asksForReceipt: asks)
+            }
+            let session = try await session(for: request, sending: headers)
+            do {
+                return try await session.send(headers, request, options)
+            } catch let error as WaybillError where error.code == .notConnected {
+                // It came upon a connection that was just ending, and was not sent.
+                try await session.over()
+                guard lifecycle.isAlive else { throw error }
+            }
         }
     }
 
@@ -179,12 +197,22 @@ final class STOMPEngine: Sendable {
 
     // MARK: The end
 
+    func pause() async {
+        await lifecycle.pause()
+    }
+
+    func resume() {
+        lifecycle.resume()
+    }
+
     func shutdown() async {
+        hints.stop()
         await lifecycle.shutdown()
     }
 
     /// Closes without waiting, when nobody refers to the transport any longer.
     func abandon() {
+        hints.stop()
         lifecycle.abandon()
     }
 }

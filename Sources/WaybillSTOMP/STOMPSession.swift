@@ -121,6 +121,10 @@ final class STOMPSession: ConnectionSession {
         return STOMPMapping.receipt(answer, tls)
     }
 
+    /// Waits until it is over.
+    /// - Throws: `CancellationError`.
+    func over() async throws { try await ended.value() }
+
     func resume(_ receipt: Receipt) async throws {
         try await subscriptions.resume(over: self)
         try await replies.resume(over: self)

@@ -111,6 +111,19 @@ public final class STOMPTransport: Transport {
         try await engine.subscribe(request)
     }
 
+    /// Closes the connection for a while, as in the background, and waits until that is done.
+    ///
+    /// Streams live on, and what is under way waits, as when a connection is lost. Whoever sends
+    /// meanwhile waits for it, too; an explicit `connect` ends the pause.
+    public func pause() async {
+        await engine.pause()
+    }
+
+    /// Ends a pause: the connection that it has closed is made again, at once.
+    public func resume() {
+        engine.resume()
+    }
+
     /// Disconnects and waits until the connection is closed; calls under way fail with `shutDown`.
     public func shutdown() async {
         await engine.shutdown()

@@ -164,15 +164,27 @@ extension ConnectionLifecycle {
 
     // MARK: Hints
 
-    /// Closes the connection for a while; streams and what is under way stay.
+    /// Heeds what the app or the platform knows of the surroundings.
+    package func heed(_ hint: ConnectionHint) {
+        switch hint {
+        case .pause:
+            memory.withLock { $0.isPaused = true }
+            Task { @concurrent in await closeForPause() }
+        case .resume: resume()
+        case .retryNow: hurry()
+        }
+    }
+
+    /// Closes the connection for a while and waits until that is done; streams and what is under way stay.
     package func pause() async {
         memory.withLock { $0.isPaused = true }
-        switch phase.withLock({ $0 }) {
+        await closeForPause()
+    }
+
+    private func closeForPause() async {
         // One that is being made is closed when it is there.
-        case .idle, .connecting, .shutDown: break
-        case .connected(let session):
-            await session.disconnect(within: settings.closeTimeout, abandonment: nil)
-        }
+        guard isPaused, let session = connected else { return }
+        await session.disconnect(within: settings.closeTimeout, abandonment: nil)
     }
 
     /// Ends a pause: what was closed by it is connected again, at once.
@@ -183,9 +195,7 @@ extension ConnectionLifecycle {
 
     /// Cuts the wait for the next attempt short, since there is reason to hope.
     package func hurry() {
-        guard !memory.withLock({ $0.isPaused }),
-            case .connecting(let attempt) = phase.withLock({ $0 })
-        else { return }
+        guard !isPaused, case .connecting(let attempt) = phase.withLock({ $0 }) else { return }
         attempt.hurry()
     }
 }

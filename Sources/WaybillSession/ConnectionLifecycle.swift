@@ -155,14 +155,19 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         return session
     }
 
+    /// Whether there is a connection or one is on its way back.
+    package var isAlive: Bool {
+        switch phase.withLock({ $0 }) {
+        case .connected: true
+        case .connecting(let attempt): attempt.isReconnection
+        case .idle, .shutDown: false
+        }
+    }
+
     /// Lets a request pass that makes sense while there is a connection or one is on its way back.
     /// - Throws: `notConnected`, `shutDown`.
     package func check(_ request: Request) throws(WaybillError) {
-        switch phase.withLock({ $0 }) {
-        case .connected: return
-        case .connecting(let attempt) where attempt.isReconnection: return
-        case .idle, .connecting, .shutDown: throw notConnected(request)
-        }
+        guard isAlive else { throw notConnected(request) }
     }
 
     /// The session for a request, made first if need be; ask ``connected`` before.

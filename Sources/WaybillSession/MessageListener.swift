@@ -18,24 +18,39 @@ package struct MessageListener: Sendable {
     /// - Parameters:
     ///   - options: The options.
     ///   - buffering: What happens when messages come faster than they are taken, unless the options say.
+    ///   - topic: What is subscribed to, for the events.
+    ///   - events: Where it is reported what the policy has dropped.
     ///   - onLeave: Called once, with the source, when nobody listens any longer.
     ///   - pressure: Who holds the peer back.
     ///   - onOverflow: Called when the policy has ended the subscription, before those who listen leave.
     package init(
         _ options: SubscribeOptions,
         buffering: BufferPolicy,
+        topic: String? = nil,
+        events: TransportEventSource? = nil,
         onLeave: @escaping @Sendable (MessageSource) -> Void,
         pressure: ReadingPressure,
         onOverflow: @escaping @Sendable () -> Void = {}
     ) {
         let itself = Locked<MessageSource?>(nil)
+        let policy = options.buffering ?? buffering
         let source = MessageSource(
-            policy: options.buffering ?? buffering,
+            policy: policy,
             callbacks: .init(
                 onTermination: {
                     guard let source = itself.withLock({ $0.take() }) else { return }
                     pressure.forget(source)
                     onLeave(source)
+                },
+                onDrop: { count, byteCount in
+                    events?.report(
+                        .dropped(
+                            count,
+                            byteCount: byteCount,
+                            topic: topic,
+                            reason: TransportEvent.DropReason(policy.overflow)
+                        )
+                    )
                 },
                 onPressure: { pressure.update($0) },
                 onOverflow: onOverflow

@@ -74,7 +74,7 @@ public final class MockTransport: Transport {
     }
 
     private let state = Locked(State())
-    private let source = ConnectionStateSource()
+    private let reporter = MockReporter()
     private let clock: any Clock<Duration>
     private let wildcards: Wildcards
 
@@ -124,7 +124,10 @@ public final class MockTransport: Transport {
                 .filter { TopicMatching.matches($0.filter, message.topic, wildcards) }
                 .map(\.feed)
         }
-        for feed in feeds { feed.deliver([message]) }
+        for feed in feeds {
+            report(.received(topic: message.topic, byteCount: message.body.count))
+            feed.deliver([message])
+        }
         return feeds.count
     }
 
@@ -146,9 +149,14 @@ public final class MockTransport: Transport {
             }
             return (state.streams, state.silent)
         }
-        source.report(.disconnected(cause: error))
+        reporter.reportDisconnected(error)
         for continuation in silent.values { continuation.resume(throwing: error) }
-        for (_, feed) in streams.values { feed.finish(throwing: error) }
+        end(streams.map(\.value), throwing: error)
+    }
+
+    /// Has observers see an event, behind those of the mock's own.
+    public func report(_ event: @autoclosure () -> TransportEvent) {
+        reporter.events.report(event())
     }
 
     // MARK: After
@@ -165,25 +173,24 @@ public final class MockTransport: Transport {
     // MARK: Transport
 
     /// The states: `connected` after a successful `connect`, and what ``dropConnection(_:)`` makes of it.
-    public var states: ConnectionStates { source.states }
+    public var states: ConnectionStates { reporter.states.states }
+
+    /// The events that a transport has: those of connecting, subscribing, sending and receiving, and what
+    /// ``report(_:)`` adds.
+    public var events: TransportEvents { reporter.events.events }
 
     /// Does what the rules say.
     public func perform(_ request: Request) async throws -> Receipt {
         let outcome = try note(request)
-        if case .connect = request.command { source.report(.connecting(attempt: 1)) }
+        let begun = reporter.events.timestamp
+        reporter.reportBegin(of: request)
         do {
             let receipt = try await carryOut(outcome, request)
-            switch request.command {
-            case .connect: source.report(.connected)
-            case .disconnect: source.report(.disconnected(cause: nil))
-            case .unsubscribe: endStreams(of: request.topic)
-            default: break
-            }
+            reporter.reportSuccess(of: request, receipt, since: begun)
+            if case .unsubscribe = request.command { endStreams(of: request.topic) }
             return receipt
         } catch {
-            if case .connect = request.command {
-                source.report(.disconnected(cause: error as? WaybillError))
-            }
+            reporter.reportFailure(of: request, error as? WaybillError, since: begun)
             throw error
         }
     }
@@ -191,13 +198,30 @@ public final class MockTransport: Transport {
     /// Does what the rules say, and gives a stream that ``push(_:)`` feeds.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
         let outcome = try note(request)
-        _ = try await carryOut(outcome, request)
+        let begun = reporter.events.timestamp
+        do {
+            let receipt = try await carryOut(outcome, request)
+            reporter.reportSuccess(of: request, receipt, since: begun)
+        } catch {
+            reporter.reportFailure(of: request, error as? WaybillError, since: begun)
+            throw error
+        }
         let identifier = makeIdentifier()
         var policy = BufferPolicy(.dropOldest)
         if case .subscribe(let options) = request.command { policy = options.buffering ?? policy }
-        let (messages, feed) = Messages.makeStream(policy: policy) { [weak self] in
-            _ = self?.state.withLock { $0.streams.removeValue(forKey: identifier) }
-        }
+        let (topic, overflow) = (request.topic, policy.overflow)
+        let (messages, feed) = Messages.makeStream(
+            policy: policy,
+            onTermination: { [weak self] in
+                let stream = self?.state.withLock { $0.streams.removeValue(forKey: identifier) }
+                guard stream != nil else { return }
+                self?.report(.subscriptionEnded(topic: topic, cause: nil))
+            },
+            onDrop: { [weak self] count, byteCount in
+                let reason = TransportEvent.DropReason(overflow)
+                self?.report(.dropped(count, byteCount: byteCount, topic: topic, reason: reason))
+            }
+        )
         state.withLock { $0.streams[identifier] = (request.topic ?? "", feed) }
         return messages
     }
@@ -216,9 +240,9 @@ public final class MockTransport: Transport {
             }
             return (state.streams, state.silent)
         }
-        source.report(.disconnected(cause: nil))
+        reporter.reportDisconnected(nil)
         for continuation in silent.values { continuation.resume(throwing: Self.shutDown) }
-        for (_, feed) in streams.values { feed.finish() }
+        end(streams.map(\.value), throwing: nil)
     }
 
     // MARK: Carrying out
@@ -291,12 +315,22 @@ public final class MockTransport: Transport {
     }
 
     private func endStreams(of topic: String?) {
-        let feeds = state.withLock { state in
+        let ended = state.withLock { state in
             let ended = state.streams.filter { $0.value.filter == topic }
             for key in ended.keys { state.streams[key] = nil }
-            return ended.values.map(\.feed)
+            return ended.map(\.value)
         }
-        for feed in feeds { feed.finish() }
+        end(ended, throwing: nil)
+    }
+
+    private func end(
+        _ streams: [(filter: String, feed: MessageFeed)],
+        throwing error: WaybillError?
+    ) {
+        for (filter, feed) in streams {
+            report(.subscriptionEnded(topic: filter, cause: error))
+            feed.finish(throwing: error)
+        }
     }
 
     private func makeIdentifier() -> UInt64 {

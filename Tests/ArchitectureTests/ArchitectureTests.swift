@@ -66,7 +66,10 @@ import Testing
             "CommonCrypto", "CoreFoundation", "CryptoKit", "Dispatch", "Network", "Security",
             "FoundationEssentials", "Foundation",
         ],
-        "Waybill": ["FoundationEssentials", "Foundation", "Combine"],
+        // The loggers' alone: standard error, and the log of Apple platforms.
+        "Waybill": [
+            "FoundationEssentials", "Foundation", "Combine", "Glibc", "Musl", "Darwin", "os",
+        ],
         "WaybillSession": ["FoundationEssentials", "Foundation"],
         "WaybillWebSocket": ["FoundationEssentials", "Foundation"],
         "WaybillSTOMP": ["FoundationEssentials", "Foundation"],

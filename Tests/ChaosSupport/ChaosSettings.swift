@@ -24,8 +24,4 @@ package enum ChaosSettings {
 
     /// What makes the faults repeat themselves: `WAYBILL_CHAOS_SEED`, else another one for each run.
     package static var seed: UInt64 { number("SEED") ?? UInt64.random(in: 0 ... .max) }
-
-    /// Whether the runs of MQTT are made, which want publishes in flight to outlive a connection:
-    /// `WAYBILL_CHAOS_MQTT=1`.
-    package static let runsMQTT = number("MQTT") == 1
 }

@@ -100,6 +100,9 @@ package struct MQTTClientConnection: ProtocolCore {
         if case .closed = state { true } else { false }
     }
 
+    /// Whether CONNECT was sent, and with that the state of a session taken over.
+    package var hasBegun: Bool { request != nil }
+
     package var hasEvents: Bool { !events.isEmpty }
 
     package mutating func takeEvents() -> [MQTTClientEvent] {

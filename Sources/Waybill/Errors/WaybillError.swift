@@ -130,7 +130,7 @@ extension WaybillError: CustomStringConvertible {
         var text = "\(code.name): \(message)"
         if let peerReason { text += " (the peer said: \(peerReason))" }
         if let command { text += ", command \(command)" }
-        if let topic { text += ", topic \(topic)" }
+        if let topic { text += ", topic \(topic.withoutQuery)" }
         if attempt > 1 { text += ", attempt \(attempt)" }
         return text
     }

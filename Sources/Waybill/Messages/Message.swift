@@ -125,5 +125,5 @@ package protocol MessageDelivery: AnyObject, Sendable {
 
 extension Message: CustomStringConvertible {
     /// Topic and length, never the content.
-    public var description: String { "message of \(body) from \(topic)" }
+    public var description: String { "message of \(body) from \(topic.withoutQuery)" }
 }

@@ -9,7 +9,13 @@ final class MessageBuffer: Sendable {
         }
 
         var dropped = 0
+        var droppedBytes = 0
         var pressure = Pressure.none
+
+        mutating func drop(_ message: Message) {
+            dropped += 1
+            droppedBytes += message.body.count
+        }
     }
 
     private struct Counts: Sendable {
@@ -83,16 +89,16 @@ final class MessageBuffer: Sendable {
                 let oldest = waiting.remove(at: index)
                 counts.bytes -= oldest.body.count
                 counts.messages -= 1
-                outcome.dropped += 1
+                outcome.drop(oldest)
                 victims.append(oldest)
                 continue
             case .dropNewest:
-                outcome.dropped += 1
+                outcome.drop(message)
                 victims.append(message)
                 return
             case .fail:
                 outcome.pressure = .fail
-                outcome.dropped += 1
+                outcome.drop(message)
                 victims.append(message)
                 return
             case .holdBack:

@@ -6,8 +6,8 @@ package final class MessageSource: Sendable {
     package struct Callbacks: Sendable {
         /// Nobody listens any longer; called once.
         package var onTermination: @Sendable () -> Void
-        /// So many messages were dropped by the policy.
-        package var onDrop: @Sendable (Int) -> Void
+        /// So many messages with so many bytes of body were dropped by the policy.
+        package var onDrop: @Sendable (Int, Int) -> Void
         /// Whether the peer should be held back, see ``MessageSource/isFull``, may have changed.
         package var onPressure: @Sendable (MessageSource) -> Void
         /// The policy has ended the subscription; what follows would be dropped.
@@ -15,7 +15,7 @@ package final class MessageSource: Sendable {
 
         package init(
             onTermination: @escaping @Sendable () -> Void = {},
-            onDrop: @escaping @Sendable (Int) -> Void = { _ in },
+            onDrop: @escaping @Sendable (Int, Int) -> Void = { _, _ in },
             onPressure: @escaping @Sendable (MessageSource) -> Void = { _ in },
             onOverflow: @escaping @Sendable () -> Void = {}
         ) {
@@ -92,7 +92,7 @@ package final class MessageSource: Sendable {
 
     private func deliver(_ batch: [Message], to buffer: MessageBuffer) {
         let outcome = buffer.append(batch)
-        if outcome.dropped > 0 { callbacks.onDrop(outcome.dropped) }
+        if outcome.dropped > 0 { callbacks.onDrop(outcome.dropped, outcome.droppedBytes) }
         switch outcome.pressure {
         case .none: break
         case .holdBack: callbacks.onPressure(self)

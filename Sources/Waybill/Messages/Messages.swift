@@ -122,12 +122,17 @@ extension Messages where Element == Message {
     /// - Parameters:
     ///   - policy: What happens to messages that come faster than they are taken.
     ///   - onTermination: Called once when nobody listens any longer.
+    ///   - onDrop: Called when the policy has dropped so many messages with so many bytes of body.
     /// - Returns: The sequence to give out, and the feed to keep.
     public static func makeStream(
         policy: BufferPolicy = BufferPolicy(.dropOldest),
-        onTermination: @escaping @Sendable () -> Void = {}
+        onTermination: @escaping @Sendable () -> Void = {},
+        onDrop: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
     ) -> (messages: Messages<Message>, feed: MessageFeed) {
-        let callbacks = MessageSource.Callbacks(onTermination: onTermination)
+        let callbacks = MessageSource.Callbacks(
+            onTermination: onTermination,
+            onDrop: onDrop
+        )
         let source = MessageSource(policy: policy, callbacks: callbacks)
         return (source.messages, MessageFeed(source: source))
     }

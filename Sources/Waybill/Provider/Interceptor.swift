@@ -1,7 +1,8 @@
 /// Sees what goes out and what comes in, and decides on retries.
 ///
 /// Interceptors run in the order in which they were added, each seeing the result of the one before;
-/// for what comes in, in reverse order. Each does nothing by default.
+/// for what comes in, in reverse order. Each does nothing by default. Those who want to see what happens
+/// on the transport as well are an ``EventInterceptor``.
 public protocol Interceptor: Sendable {
     /// Adapts a request before it is sent, at every attempt anew, starting from the entry's original.
     ///
@@ -76,11 +77,11 @@ public struct InterceptorContext: Sendable {
         memory = RequestMemory(DisconnectSignal())
     }
 
-    init(_ request: Request, _ disconnects: DisconnectSignal) {
+    init(_ request: Request, _ memory: RequestMemory) {
         attempt = 1
         command = request.command.name
         topic = request.topic
-        memory = RequestMemory(disconnects)
+        self.memory = memory
     }
 }
 

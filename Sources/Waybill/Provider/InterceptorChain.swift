@@ -1,8 +1,22 @@
 /// Interceptors one after another.
 struct InterceptorChain: Sendable {
-    var interceptors: [any Interceptor] = []
+    private var interceptors: [any Interceptor] = []
+    /// What lets those observe who want to; kept as long as somebody uses the chain.
+    private var registrations: [EventRegistry.Registration] = []
 
     var isEmpty: Bool { interceptors.isEmpty }
+
+    /// Adds interceptors behind those that are there; those who want to, see the events of a source from now on.
+    mutating func append(_ new: [any Interceptor], observing source: TransportEventSource) {
+        interceptors += new
+        let observers = new.compactMap { $0 as? any EventInterceptor }
+        guard !observers.isEmpty else { return }
+        registrations.append(
+            source.registry.observe { event in
+                for observer in observers { observer.observe(event) }
+            }
+        )
+    }
 
     /// Lets each adapt the request, in order.
     func execute(_ request: Request, context: InterceptorContext) async throws -> Request {

@@ -10,6 +10,8 @@ public struct Provider<Entry: EntryType>: Sendable {
     let configuration: ProviderConfiguration
     var chain = InterceptorChain()
     var logger: (any WireLogger)?
+    /// That of the transport, so that all providers of one report to the same observers.
+    private let eventSource: TransportEventSource
     private let disconnects = DisconnectSignal()
 
     /// Makes a provider.
@@ -23,12 +25,13 @@ public struct Provider<Entry: EntryType>: Sendable {
     ) {
         self.transport = transport
         self.configuration = configuration
+        eventSource = transport.events.source ?? TransportEventSource()
     }
 
     /// The same provider with more interceptors, behind those it has.
     public func intercepted(_ interceptors: any Interceptor...) -> Self {
         var copy = self
-        copy.chain.interceptors += interceptors
+        copy.chain.append(interceptors, observing: eventSource)
         return copy
     }
 
@@ -41,6 +44,9 @@ public struct Provider<Entry: EntryType>: Sendable {
 
     /// The states of the transport's connection.
     public var states: ConnectionStates { transport.states }
+
+    /// What happens on the transport, with this provider's retries and tokens among it.
+    public var events: TransportEvents { eventSource.events }
 
     // MARK: Requests
 
@@ -98,7 +104,7 @@ public struct Provider<Entry: EntryType>: Sendable {
                 command: request.command.name
             )
         }
-        return try await chain.receive(reply, context: InterceptorContext(request, disconnects))
+        return try await chain.receive(reply, context: context(of: request))
     }
 
     private func perform(_ request: Request) async throws -> Receipt {
@@ -179,7 +185,7 @@ public struct Provider<Entry: EntryType>: Sendable {
             log(.request, .outbound, "\(adapted)")
             return try await transport.subscribe(adapted)
         }
-        return (messages, InterceptorContext(request, disconnects))
+        return (messages, context(of: request))
     }
 
     private func interception(
@@ -199,6 +205,10 @@ public struct Provider<Entry: EntryType>: Sendable {
     }
 
     // MARK: Shared
+
+    private func context(of request: Request) -> InterceptorContext {
+        InterceptorContext(request, RequestMemory(disconnects, eventSource))
+    }
 
     var decoding: ResponseDecoding { ResponseDecoding(decoders: configuration.decoders) }
 
@@ -224,7 +234,7 @@ public struct Provider<Entry: EntryType>: Sendable {
             // Another one at the same time does not stop it.
             signal = DisconnectSignal()
         }
-        var context = InterceptorContext(original, signal)
+        var context = InterceptorContext(original, RequestMemory(signal, eventSource))
         while true {
             do {
                 let adapted = try await chain.execute(original, context: context)
@@ -240,6 +250,10 @@ public struct Provider<Entry: EntryType>: Sendable {
                 // Another attempt would bring back a connection that nobody wants.
                 guard !context.memory.isDisconnected else { throw error }
                 let delay = try await delayBeforeRetry(original, after: error, context)
+                let next = context.attempt + 1
+                eventSource.report(
+                    .retrying(original, attempt: next, delay: delay, after: error)
+                )
                 try await sleep(for: delay, context.memory)
                 guard !context.memory.isDisconnected else { throw error }
                 context.attempt += 1

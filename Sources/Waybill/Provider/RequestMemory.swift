@@ -14,10 +14,15 @@ final class RequestMemory: Sendable {
     private let state = Locked(State())
     private let disconnects: DisconnectSignal
     private let disconnectCount: Int
+    /// Where events of the request are reported; nil in the test of an interceptor.
+    let events: TransportEventSource?
 
-    /// - Parameter disconnects: Who tells that somebody disconnects.
-    init(_ disconnects: DisconnectSignal) {
+    /// - Parameters:
+    ///   - disconnects: Who tells that somebody disconnects.
+    ///   - events: Where events of the request are reported.
+    init(_ disconnects: DisconnectSignal, _ events: TransportEventSource? = nil) {
         self.disconnects = disconnects
+        self.events = events
         disconnectCount = disconnects.count
     }
 

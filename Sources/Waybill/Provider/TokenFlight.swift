@@ -10,6 +10,7 @@ final class TokenFlight: Sendable {
         var interest = 1
         var isAbandoned = false
         var isSourceDone = false
+        var isReported = false
         var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
         var lastWaiter: UInt64 = 0
         var tasks: [Task<Void, Never>] = []
@@ -19,6 +20,8 @@ final class TokenFlight: Sendable {
     let owner: ObjectIdentifier
     /// The token that was refused; nil at the first call.
     let refused: String?
+    /// When the source was asked.
+    let begun = ContinuousClock.now
     private let state = Locked(State())
 
     /// Begins with the interest of one request.
@@ -56,6 +59,14 @@ final class TokenFlight: Sendable {
     /// Remembers that the source has returned.
     func noteSourceDone() {
         state.withLock { $0.isSourceDone = true }
+    }
+
+    /// Whether observers have still to be told how it ended: true once.
+    func takeReport() -> Bool {
+        state.withLock { state in
+            defer { state.isReported = true }
+            return !state.isReported
+        }
     }
 
     /// Gives everybody the result; the first one counts.

@@ -19,6 +19,7 @@ final class TokenKeeper: Sendable {
         var calls: [Duration] = []
         var failures = 0
         var lastFailure: WaybillError?
+        var outlets = TokenOutlets()
     }
 
     /// What a request has to do for a token.
@@ -63,7 +64,8 @@ final class TokenKeeper: Sendable {
     /// - Throws: `unauthorized`, `notConnected` when somebody disconnects, or `CancellationError`.
     func credential(for memory: RequestMemory) async throws -> (Credential, failures: Int) {
         let present = state.withLock { state in
-            Self.present(state).map { ($0, failures: state.failures) }
+            state.outlets.note(memory.events)
+            return Self.present(state).map { ($0, failures: state.failures) }
         }
         if let present { return present }
         let now = elapsed()
@@ -105,14 +107,18 @@ final class TokenKeeper: Sendable {
     func forget() {
         let flight = state.withLock { state in
             defer {
-                let (version, failures) = (state.lastVersion, state.failures)
-                state = State()
-                state.lastVersion = version
-                state.failures = failures
+                var fresh = State()
+                fresh.lastVersion = state.lastVersion
+                fresh.failures = state.failures
+                fresh.outlets = state.outlets
+                state = fresh
             }
             return state.flight
         }
-        flight?.settle(.failure(Self.error("the token was discarded", TokenFailure.discarded)))
+        if let flight { reportEnd(of: flight, .failure(TokenFailure.discarded)) }
+        flight?.settle(
+            .failure(Self.error(Self.words(for: TokenFailure.discarded), TokenFailure.discarded))
+        )
     }
 
     // MARK: The one call
@@ -145,6 +151,7 @@ final class TokenKeeper: Sendable {
     }
 
     private func start(_ flight: TokenFlight) {
+        report(TransportEvent(flight.refused == nil ? .tokenRequested : .tokenRefreshing))
         let work = Task { @concurrent in
             let result: Result<String, any Error>
             do { result = .success(try await ask(flight)) } catch { result = .failure(error) }
@@ -168,6 +175,7 @@ final class TokenKeeper: Sendable {
     }
 
     private func finish(_ flight: TokenFlight, _ outcome: Result<String, any Error>) {
+        reportEnd(of: flight, outcome)
         let isWanted = flight.isUnderWay
         let now = elapsed()
         let result = state.withLock { state -> Result<Credential, WaybillError>? in
@@ -193,9 +201,32 @@ final class TokenKeeper: Sendable {
         if let result { flight.settle(result) }
     }
 
+    // MARK: Events
+
+    private func report(_ event: @autoclosure () -> TransportEvent) {
+        let sources = state.withLock { $0.outlets.sources }.filter(\.isObserved)
+        guard !sources.isEmpty else { return }
+        let event = event()
+        for source in sources { source.report(event) }
+    }
+
+    private func reportEnd(of flight: TokenFlight, _ outcome: Result<String, any Error>) {
+        guard flight.takeReport() else { return }
+        switch outcome {
+        case .success: report(TransportEvent(.tokenReceived, since: flight.begun))
+        case .failure(let failure):
+            var event = TransportEvent(.tokenFailed, since: flight.begun)
+            event.error = Self.error(Self.words(for: failure), failure)
+            report(event)
+        }
+    }
+
     private static func words(for error: any Error) -> String {
-        (error as? TokenFailure) == .timedOut
-            ? "the token source has not answered in time" : "the token source failed"
+        switch error as? TokenFailure {
+        case .timedOut: "the token source has not answered in time"
+        case .discarded: "the token was discarded"
+        default: "the token source failed"
+        }
     }
 
     private static func error(_ message: String, _ underlying: any Error) -> WaybillError {

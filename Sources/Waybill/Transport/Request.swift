@@ -73,10 +73,10 @@ public struct Request: Sendable {
 }
 
 extension Request: CustomStringConvertible {
-    /// Command, topic and length; never content, header values or credentials.
+    /// Command, topic and length; never content, header values, credentials or the query of a topic.
     public var description: String {
         var text = command.name
-        if let topic { text += " \(topic)" }
+        if let topic { text += " \(topic.withoutQuery)" }
         if !body.isEmpty { text += " (\(body))" }
         if !headers.isEmpty { text += " headers \(headers)" }
         return text

@@ -25,8 +25,18 @@ public protocol Transport: Sendable {
     /// The state of the connection: the present one first, then each change once.
     var states: ConnectionStates { get }
 
+    /// What happens: connections, subscriptions, messages, drops; by default nothing is reported.
+    ///
+    /// Those of a ``TransportEventSource`` that the transport keeps: its provider then reports there, too.
+    var events: TransportEvents { get }
+
     /// Ends everything: calls under way fail with `shutDown`, streams end, nothing stays behind.
     ///
     /// Returns when that is so. Calling it twice does nothing more.
     func shutdown() async
+}
+
+extension Transport {
+    /// None.
+    public var events: TransportEvents { TransportEvents() }
 }

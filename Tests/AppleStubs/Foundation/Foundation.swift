@@ -5,3 +5,30 @@
 
 // Stands in for Foundation, which on Apple platforms has in it what FoundationEssentials has on Linux, and gives on
 // the other three.
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public protocol NSObjectProtocol: AnyObject {}
+
+@available(macOS 10.5, iOS 4.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+open class OperationQueue {}
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public struct Notification {
+    public struct Name: Hashable, Sendable {
+        public init(_ rawValue: String) {}
+    }
+}
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+open class NotificationCenter: @unchecked Sendable {
+    open class var `default`: NotificationCenter { NotificationCenter() }
+
+    open func addObserver(
+        forName name: Notification.Name?,
+        object obj: Any?,
+        queue: OperationQueue?,
+        using block: @escaping @Sendable (Notification) -> Void
+    ) -> any NSObjectProtocol { preconditionFailure() }
+
+    open func removeObserver(_ observer: Any) {}
+}

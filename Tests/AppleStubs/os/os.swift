@@ -20,3 +20,42 @@ extension OSAllocatedUnfairLock where State: Sendable {
         fatalError("stand-in")
     }
 }
+
+@available(macOS 11.0, iOS 14.0, tvOS 14.0, watchOS 7.0, visionOS 1.0, *)
+public struct Logger: @unchecked Sendable {
+    public init(subsystem: String, category: String) {}
+
+    public func debug(_ message: OSLogMessage) {}
+}
+
+@available(macOS 11.0, iOS 14.0, tvOS 14.0, watchOS 7.0, visionOS 1.0, *)
+@frozen
+public struct OSLogMessage: ExpressibleByStringInterpolation, ExpressibleByStringLiteral {
+    public init(stringInterpolation: OSLogInterpolation) {}
+    public init(stringLiteral value: String) {}
+}
+
+@available(macOS 11.0, iOS 14.0, tvOS 14.0, watchOS 7.0, visionOS 1.0, *)
+@frozen
+public struct OSLogInterpolation: StringInterpolationProtocol {
+    public init(literalCapacity: Int, interpolationCount: Int) {}
+    public mutating func appendLiteral(_ literal: String) {}
+    public mutating func appendInterpolation(
+        _ argumentString: @autoclosure @escaping () -> String,
+        align: OSLogStringAlignment = .none,
+        privacy: OSLogPrivacy = .auto
+    ) {}
+}
+
+@available(macOS 11.0, iOS 14.0, tvOS 14.0, watchOS 7.0, visionOS 1.0, *)
+@frozen
+public struct OSLogStringAlignment {
+    public static var none: OSLogStringAlignment { OSLogStringAlignment() }
+}
+
+@available(macOS 11.0, iOS 14.0, tvOS 14.0, watchOS 7.0, visionOS 1.0, *)
+@frozen
+public struct OSLogPrivacy {
+    public static var auto: OSLogPrivacy { OSLogPrivacy() }
+    public static var `public`: OSLogPrivacy { OSLogPrivacy() }
+}

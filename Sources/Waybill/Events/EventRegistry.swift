@@ -1,0 +1,165 @@
+import WireCore
+
+/// Who observes a source of events, and what they have not seen yet.
+///
+/// It outlives its source only in the hands of observers, who see the end.
+final class EventRegistry: Sendable {
+    /// One iterator's queue, which leaves the registry when it goes.
+    final class Observation: Sendable {
+        let mailbox: Mailbox<TransportEvent>
+        private let registration: Registration
+
+        init(mailbox: Mailbox<TransportEvent>, registration: Registration) {
+            self.mailbox = mailbox
+            self.registration = registration
+        }
+    }
+
+    /// That somebody observes, for as long as it lives.
+    final class Registration: Sendable {
+        private let registry: EventRegistry
+        private let identifier: UInt64
+
+        init(registry: EventRegistry, identifier: UInt64) {
+            self.registry = registry
+            self.identifier = identifier
+        }
+
+        deinit {
+            registry.leave(identifier)
+        }
+    }
+
+    private struct Handler: Sendable {
+        let identifier: UInt64
+        /// The last event that came before the handler.
+        let lastNumber: UInt64
+        let body: @Sendable (TransportEvent) -> Void
+    }
+
+    private struct State: Sendable {
+        var mailboxes: [UInt64: Mailbox<TransportEvent>] = [:]
+        /// In the order in which they were added.
+        var handlers: [Handler] = []
+        /// What the handlers have not seen yet.
+        var waiting: [TransportEvent] = []
+        /// The number of the last event, counted while there are handlers.
+        var lastNumber: UInt64 = 0
+        var isHanding = false
+        var lastIdentifier: UInt64 = 0
+        var isFinished = false
+
+        mutating func makeIdentifier() -> UInt64 {
+            lastIdentifier += 1
+            return lastIdentifier
+        }
+    }
+
+    /// How far an observer may lag behind.
+    static let lagLimit = 4_096
+
+    private let state = Locked(State())
+
+    var isObserved: Bool {
+        state.withLock { !$0.mailboxes.isEmpty || !$0.handlers.isEmpty }
+    }
+
+    // MARK: Observers
+
+    /// Adds an iterator.
+    func observe() -> Observation {
+        let mailbox = Mailbox<TransportEvent>()
+        let identifier = state.withLock { state in
+            let identifier = state.makeIdentifier()
+            state.mailboxes[identifier] = mailbox
+            if state.isFinished { mailbox.finish(.finished) }
+            return identifier
+        }
+        let registration = Registration(registry: self, identifier: identifier)
+        return Observation(mailbox: mailbox, registration: registration)
+    }
+
+    /// Adds a handler behind those that are there.
+    ///
+    /// - Parameter body: Called with each event from now on, one at a time, in a task of its own.
+    /// - Returns: What keeps it; after that is gone, it may still be called with what had happened before.
+    func observe(_ body: @escaping @Sendable (TransportEvent) -> Void) -> Registration {
+        let identifier = state.withLock { state in
+            let identifier = state.makeIdentifier()
+            state.handlers.append(
+                Handler(identifier: identifier, lastNumber: state.lastNumber, body: body)
+            )
+            return identifier
+        }
+        return Registration(registry: self, identifier: identifier)
+    }
+
+    private func leave(_ identifier: UInt64) {
+        // What the closure of a handler refers to must not go while the lock is held.
+        let (_, removed) = state.withLock { state in
+            let mailbox = state.mailboxes.removeValue(forKey: identifier)
+            let index = state.handlers.firstIndex { $0.identifier == identifier }
+            return (mailbox, index.map { state.handlers.remove(at: $0) })
+        }
+        _ = removed
+    }
+
+    /// Ends the iterations, after what waits.
+    func finish() {
+        let mailboxes = state.withLock { state in
+            state.isFinished = true
+            return Array(state.mailboxes.values)
+        }
+        for mailbox in mailboxes { mailbox.finish(.finished) }
+    }
+
+    // MARK: Events
+
+    /// Hands events to everybody.
+    func append(_ events: [TransportEvent]) {
+        guard !events.isEmpty else { return }
+        // Appending within the lock keeps one order for all; waking happens there, too, which only
+        // schedules the waiting task.
+        let mustHand = state.withLock { state in
+            for mailbox in state.mailboxes.values {
+                mailbox.append { Self.append(events, to: &$0) }
+            }
+            guard !state.handlers.isEmpty else { return false }
+            state.lastNumber += UInt64(events.count)
+            Self.append(events, to: &state.waiting)
+            defer { state.isHanding = true }
+            return !state.isHanding
+        }
+        if mustHand { Task { @concurrent in self.hand() } }
+    }
+
+    /// Adds events; the oldest make room, a quarter at once, so that a laggard costs no move for each event.
+    private static func append(_ events: [TransportEvent], to waiting: inout [TransportEvent]) {
+        waiting += events
+        guard waiting.count > lagLimit else { return }
+        let excess = waiting.count - lagLimit * 3 / 4
+        let count = waiting[..<excess].reduce(0) { $0 + ($1.kind == .missed ? $1.count ?? 0 : 1) }
+        waiting.replaceSubrange(..<excess, with: [.missed(count)])
+    }
+
+    /// Calls the handlers until nothing waits.
+    private func hand() {
+        while let (events, last, handlers) = take() {
+            for (index, event) in events.enumerated() {
+                let number = last - UInt64(events.count - 1 - index)
+                for handler in handlers where handler.lastNumber < number { handler.body(event) }
+            }
+        }
+    }
+
+    private func take() -> ([TransportEvent], last: UInt64, [Handler])? {
+        state.withLock { state in
+            guard !state.waiting.isEmpty else {
+                state.isHanding = false
+                return nil
+            }
+            defer { state.waiting = [] }
+            return (state.waiting, state.lastNumber, state.handlers)
+        }
+    }
+}

@@ -1,0 +1,35 @@
+extension TransportEvent: CustomStringConvertible {
+    /// The kind and the values that are there, in one line without secrets.
+    ///
+    /// Of a topic only what stands before a question mark: tokens travel in queries.
+    public var description: String {
+        var words = [kind.name]
+        func add(_ label: String, _ value: (some Any)?) {
+            if let value { words.append("\(label) \(value)") }
+        }
+        if let command { words.append(command) }
+        if let topic { words.append(topic.withoutQuery) }
+        add("to", kind == .disconnected ? nil : host)
+        add("from", kind == .disconnected ? host : nil)
+        if let count { words.append("\(count)") }
+        if let byteCount { words.append("(\(byteCount) bytes)") }
+        add("at QoS", qos?.rawValue)
+        add("attempt", attempt)
+        add("in", delay ?? until.map { time.duration(to: $0) })
+        add("after", duration)
+        if isResumed == true { words.append("resumed") }
+        if let dropReason { words.append("because: \(dropReason.name)") }
+        if let error { words.append("error \(error.code.name): \(error.message)") }
+        return words.joined(separator: " ")
+    }
+}
+
+extension TransportEvent.Kind: CustomStringConvertible {
+    /// The name of the kind.
+    public var description: String { name }
+}
+
+extension TransportEvent.DropReason: CustomStringConvertible {
+    /// The reason in words.
+    public var description: String { name }
+}

@@ -1,0 +1,54 @@
+/// What happens on a transport, from the moment on when it is asked for: each event once, in order.
+///
+/// Every iteration is an observer of its own; any number may run at the same time. One that lags more than 4,096
+/// events behind misses the oldest of them, and is told how many by an event of the kind
+/// ``TransportEvent/Kind/missed`` in their place. It ends when the transport is gone.
+///
+/// ```swift
+/// for await event in provider.events where event.kind == .dropped {
+///     print("\(event.count ?? 0) messages of \(event.topic ?? "") are lost")
+/// }
+/// ```
+public struct TransportEvents: AsyncSequence, Sendable {
+    let source: TransportEventSource?
+
+    /// None: what a transport has that reports nothing.
+    ///
+    /// Iterating over it ends at once.
+    public init() {
+        source = nil
+    }
+
+    init(_ source: TransportEventSource) {
+        self.source = source
+    }
+
+    /// Begins to observe.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(observation: source?.registry.observe())
+    }
+
+    /// One observer.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private let observation: EventRegistry.Observation?
+        private var batch: ArraySlice<TransportEvent> = []
+
+        init(observation: EventRegistry.Observation?) {
+            self.observation = observation
+        }
+
+        /// The next event; nil when the transport is gone or the task is cancelled.
+        public mutating func next() async -> TransportEvent? {
+            while batch.isEmpty {
+                guard let more = try? await observation?.mailbox.take() else { return nil }
+                batch = more[...]
+            }
+            return batch.popFirst()
+        }
+
+        /// As ``next()``, on the caller's actor.
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> TransportEvent? {
+            await next()
+        }
+    }
+}

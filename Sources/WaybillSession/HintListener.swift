@@ -1,0 +1,66 @@
+package import Waybill
+package import WaybillLink
+import WireCore
+
+/// Listens, for a transport, to what the app and the platform know of its surroundings.
+package final class HintListener: Sendable {
+    private struct State: Sendable {
+        var subscriptions: [any Cancellable] = []
+        var reachability: (any Reachability)?
+        var reach: NetworkReach?
+        var isOver = false
+    }
+
+    private let state = Locked(State())
+
+    package init() {}
+
+    /// Begins to listen.
+    ///
+    /// - Parameters:
+    ///   - sources: What the app tells.
+    ///   - environment: What the platform tells.
+    ///   - tell: Takes each hint.
+    package func start(
+        _ sources: [any ConnectionHintSource],
+        in environment: LinkEnvironment,
+        _ tell: @escaping @Sendable (ConnectionHint) -> Void
+    ) {
+        let subscriptions = sources.map { $0.start(tell) }
+        let reachability = environment.makeReachability.map { $0() }
+        let isOver = state.withLock { state in
+            state.subscriptions = subscriptions
+            state.reachability = reachability
+            return state.isOver
+        }
+        reachability?.start { [weak self] reach in
+            if self?.isReason(reach) == true { tell(.retryNow) }
+        }
+        if isOver { stop() }
+    }
+
+    /// Whether a change of the network is worth an attempt; what is known first is none.
+    private func isReason(_ reach: NetworkReach) -> Bool {
+        state.withLock { state in
+            defer { state.reach = reach }
+            guard let before = state.reach, reach.isReachable else { return false }
+            return !before.isReachable || before.interface != reach.interface
+        }
+    }
+
+    /// Ends it.
+    package func stop() {
+        let (subscriptions, reachability) = state.withLock { state in
+            defer {
+                state.subscriptions = []
+                state.reachability = nil
+                state.isOver = true
+            }
+            return (state.subscriptions, state.reachability)
+        }
+        for subscription in subscriptions { subscription.cancel() }
+        reachability?.stop()
+    }
+
+    deinit { stop() }
+}

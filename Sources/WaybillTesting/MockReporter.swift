@@ -1,0 +1,77 @@
+import Waybill
+
+/// Reports what becomes of a mock's requests: as states of its connection, and as events.
+struct MockReporter: Sendable {
+    let states = ConnectionStateSource()
+    let events = TransportEventSource()
+
+    func reportDisconnected(_ cause: WaybillError?) {
+        states.report(.disconnected(cause: cause))
+        events.report(.disconnected(from: nil, since: nil, cause: cause))
+    }
+
+    /// A request has come.
+    func reportBegin(of request: Request) {
+        switch request.command {
+        case .connect:
+            states.report(.connecting(attempt: 1))
+            events.report(.connecting(to: nil))
+        case .send(let options):
+            let byteCount = request.body.count
+            events.report(.sent(topic: request.topic, byteCount: byteCount, qos: options.qos))
+        default: break
+        }
+    }
+
+    /// A request was confirmed.
+    func reportSuccess(
+        of request: Request,
+        _ receipt: Receipt,
+        since begun: ContinuousClock.Instant?
+    ) {
+        let (topic, byteCount) = (request.topic, request.body.count)
+        switch request.command {
+        case .connect:
+            states.report(.connected)
+            let isResumed = receipt.isSessionPresent
+            events.report(.connected(to: nil, since: begun, isResumed: isResumed))
+        case .disconnect: reportDisconnected(nil)
+        case .send(let options):
+            let qos = options.qos
+            events.report(.acknowledged(topic: topic, byteCount: byteCount, qos: qos, since: begun))
+        case .subscribe:
+            let granted = receipt.grantedQualityOfService
+            events.report(.subscribed(topic: topic, since: begun, qos: granted))
+        default: break
+        }
+    }
+
+    /// A request has failed, or was cancelled, which is no error.
+    func reportFailure(
+        of request: Request,
+        _ error: WaybillError?,
+        since begun: ContinuousClock.Instant?
+    ) {
+        let cause = error ?? WaybillError(.notConnected, "the request was cancelled")
+        let (topic, byteCount) = (request.topic, request.body.count)
+        switch request.command {
+        case .connect:
+            states.report(.disconnected(cause: error))
+            events.report(.connectionFailed(to: nil, since: begun, error: cause))
+        case .send(let options):
+            let qos = options.qos
+            events.report(
+                .sendFailed(
+                    topic: topic,
+                    byteCount: byteCount,
+                    qos: qos,
+                    since: begun,
+                    error: cause
+                )
+            )
+        case .subscribe:
+            events.report(.subscriptionRefused(topic: topic, since: begun, error: cause))
+        default: break
+        }
+    }
+}

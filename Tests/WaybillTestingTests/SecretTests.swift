@@ -1,0 +1,106 @@
+import Foundation
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillSSE
+import WaybillSTOMP
+import WaybillTesting
+
+/// What loggers and observers are shown of a whole conversation, on every transport.
+@Suite("Secrets", .timeLimit(.minutes(1))) struct SecretTests {
+    private static let secret = "s3cret"
+
+    private struct Entry: EntryType {
+        var command: EntryCommand
+        var topic: String?
+        var body = EntryBody.none
+        var headers: Headers = [:]
+    }
+
+    /// Collects lines from any thread.
+    private struct Log: WireLogger {
+        let lines: AsyncStream<String>.Continuation
+
+        func log(_ record: WireRecord) { lines.yield("\(record)") }
+    }
+
+    private static func transport(
+        _ service: LoopbackBroker.Service,
+        _ broker: LoopbackBroker,
+        _ log: Log
+    ) throws -> any Transport {
+        let url = broker.url(for: service)
+        let (user, password) = ("ada", "\(secret)-password")
+        switch service {
+        case .mqtt, .mqttOverWebSocket:
+            var configuration = MQTTConfiguration()
+            (configuration.userName, configuration.password) = (user, password)
+            configuration.will = Will(topic: "gone", body: Payload("\(secret)-will"))
+            configuration.wireLogger = log
+            return try MQTTTransport(url: url, configuration: configuration)
+        case .stomp, .stompOverWebSocket:
+            var configuration = STOMPConfiguration()
+            (configuration.login, configuration.passcode) = (user, password)
+            configuration.wireLogger = log
+            return try STOMPTransport(url: url, configuration: configuration)
+        case .eventStream:
+            var configuration = SSEConfiguration()
+            (configuration.userName, configuration.password) = (user, password)
+            configuration.wireLogger = log
+            return try SSETransport(url: url, configuration: configuration)
+        }
+    }
+
+    @Test(
+        "No log line and no event shows a password, a header's value, a body, a will or a query",
+        arguments: LoopbackBroker.Service.allCases
+    )
+    func redacted(service: LoopbackBroker.Service) async throws {
+        var configuration = LoopbackBroker.Configuration()
+        configuration.credentials = ["ada": "\(Self.secret)-password"]
+        let broker = LoopbackBroker(configuration: configuration)
+        try broker.start()
+        let (lines, continuation) = AsyncStream<String>.makeStream()
+        let log = Log(lines: continuation)
+        let transport = try Self.transport(service, broker, log)
+        let (frames, requests) = AsyncStream<String>.makeStream()
+        let provider = Provider<Entry>(transport: transport).logged(Log(lines: requests))
+        let events = Task { [events = provider.events] in
+            var lines: [String] = []
+            for await event in events { lines.append("\(event)") }
+            return lines
+        }
+        // A query is one in a path; elsewhere it would be a topic like any other.
+        let topic = service == .eventStream ? "room?token=\(Self.secret)-query" : "room"
+        let leave = Entry(command: .unsubscribe, topic: topic)
+        try await provider.request(Entry(command: .connect))
+        let messages: Messages<String> = try await provider.messages(
+            Entry(command: .subscribe, topic: topic)
+        )
+        var heard = messages.makeAsyncIterator()
+        try await provider.request(
+            Entry(
+                command: .send,
+                topic: topic,
+                body: .text("\(Self.secret)-body"),
+                headers: ["token": "\(Self.secret)-header"]
+            )
+        )
+        #expect(try await heard.next() == "\(Self.secret)-body")
+        try await provider.request(leave)
+        // What fails is shown, too.
+        _ = try? await provider.request(leave)
+        await transport.shutdown()
+        await broker.stop()
+        events.cancel()
+        continuation.finish()
+        requests.finish()
+        let wire = await lines.reduce(into: [String]()) { $0.append($1) }
+        let calls = await frames.reduce(into: [String]()) { $0.append($1) }
+        #expect(wire.count >= 4 && calls.count >= 6)
+        let basic = Data("ada:\(Self.secret)-password".utf8).base64EncodedString()
+        for line in await wire + calls + events.value {
+            #expect(!line.contains(Self.secret) && !line.contains(basic), "\(line)")
+        }
+    }
+}
