@@ -14,7 +14,7 @@ final class MQTTEngine: Sendable {
     private let keeper: MQTTSessionKeeper
     private let subscriptions: MQTTSubscriptions
     let replies: MQTTReplies
-    private let lifecycle: ConnectionLifecycle<MQTTSession>
+    let lifecycle: ConnectionLifecycle<MQTTSession>
     private let hints = HintListener()
 
     init(
@@ -75,7 +75,8 @@ final class MQTTEngine: Sendable {
                 }
             )
         )
-        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0) }
+        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
+        }
     }
 
     var states: ConnectionStates { lifecycle.states.states }

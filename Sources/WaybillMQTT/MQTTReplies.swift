@@ -80,9 +80,23 @@ final class MQTTReplies: Sendable {
             end(promise, MQTTMapping.unanswered(nil))
         } catch {
             let failure = (error as? WaybillError) ?? MQTTMapping.unanswered(nil)
-            promise.resolve(.failure(failure))
             end(promise, failure)
+            // Who waits for the topic has sent nothing yet.
+            guard [.notConnected, .connectionLost].contains(failure.code) else {
+                return promise.resolve(.failure(failure))
+            }
+            try? await session.over()
+            promise.resolve(.failure(Self.notSent(failure)))
         }
+    }
+
+    private static func notSent(_ cause: WaybillError) -> WaybillError {
+        WaybillError(
+            .notConnected,
+            "the connection ended before the request was sent",
+            peerReason: cause.peerReason,
+            underlying: cause.underlying
+        )
     }
 
     /// The next request begins anew; nobody who waits is answered any more.
@@ -117,14 +131,36 @@ extension MQTTEngine {
             to: request,
             within: options.timeout ?? configuration.replyTimeout
         ) { correlation in
-            let first = try await self.session(for: request)
-            var publish = publish
-            publish.properties.responseTopic = try await self.replies.topic(over: first)
-            publish.properties.correlationData = Array(correlation.utf8)
-            // It may have a successor by now, which has the subscription, too.
-            let session = try await self.session(for: request)
-            self.replies.desk.noteSent(correlation, over: session)
+            while true {
+                let first = try await self.session(for: request)
+                do {
+                    return try await self.send(publish, request, options, correlation, first)
+                } catch let error as WaybillError where error.code == .notConnected {
+                    // It came upon a connection that was just ending, and was not sent.
+                    guard self.lifecycle.isAlive else { throw error }
+                }
+            }
+        }
+    }
+
+    private func send(
+        _ publish: MQTTPublish,
+        _ request: Request,
+        _ options: SendOptions,
+        _ correlation: String,
+        _ first: MQTTSession
+    ) async throws -> Receipt {
+        var publish = publish
+        publish.properties.responseTopic = try await replies.topic(over: first)
+        publish.properties.correlationData = Array(correlation.utf8)
+        // It may have a successor by now, which has the subscription, too.
+        let session = try await session(for: request)
+        replies.desk.noteSent(correlation, over: session)
+        do {
             return try await session.publish(publish, request, timeout: options.timeout)
+        } catch let error as WaybillError where error.code == .notConnected {
+            try await session.over()
+            throw error
         }
     }
 }

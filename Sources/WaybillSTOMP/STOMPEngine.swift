@@ -11,7 +11,7 @@ final class STOMPEngine: Sendable {
     let configuration: STOMPConfiguration
     private let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
-    private let lifecycle: ConnectionLifecycle<STOMPSession>
+    let lifecycle: ConnectionLifecycle<STOMPSession>
     private let hints = HintListener()
 
     init(
@@ -58,7 +58,8 @@ final class STOMPEngine: Sendable {
                 }
             )
         )
-        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0) }
+        hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
+        }
     }
 
     var states: ConnectionStates { lifecycle.states.states }

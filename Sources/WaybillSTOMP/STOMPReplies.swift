@@ -52,6 +52,19 @@ final class STOMPReplies: Sendable {
                 do {
                     try await self.subscribe(over: session)
                     isReady.resolve(.success(()))
+                } catch let error as WaybillError where error.code == .connectionLost {
+                    // Who waits for it has sent nothing yet.
+                    self.forget(session)
+                    isReady.resolve(
+                        .failure(
+                            WaybillError(
+                                .notConnected,
+                                "the connection ended before the request was sent",
+                                peerReason: error.peerReason,
+                                underlying: error.underlying
+                            )
+                        )
+                    )
                 } catch {
                     self.forget(session)
                     isReady.resolve(.failure(error))
@@ -149,13 +162,21 @@ extension STOMPEngine {
             to: request,
             within: options.timeout ?? configuration.replyTimeout
         ) { correlation in
-            let session = try await self.session(for: request, sending: headers)
-            try await self.replies.prepare(over: session)
             var headers = headers
             headers.append(STOMPMapping.replyTo, self.replies.destination)
             headers.append(STOMPMapping.correlationID, correlation)
-            self.replies.desk.noteSent(correlation, over: session)
-            return try await session.send(headers, request, options)
+            while true {
+                let session = try await self.session(for: request, sending: headers)
+                do {
+                    try await self.replies.prepare(over: session)
+                    self.replies.desk.noteSent(correlation, over: session)
+                    return try await session.send(headers, request, options)
+                } catch let error as WaybillError where error.code == .notConnected {
+                    // It came upon a connection that was just ending, and was not sent.
+                    try await session.over()
+                    guard self.lifecycle.isAlive else { throw error }
+                }
+            }
         }
     }
 }

@@ -130,6 +130,7 @@ extension ConnectionLifecycle {
     /// Whether a send may wait in the queue now.
     ///
     /// - Parameter isAcknowledged: Whether the peer will acknowledge it.
+    /// - Returns: Whether it may.
     package func queues(isAcknowledged: Bool) -> Bool {
         guard queue.policy.isEnabled, isAcknowledged || queue.policy.includesUnacknowledged,
             case .connecting(let attempt) = phase.withLock({ $0 })

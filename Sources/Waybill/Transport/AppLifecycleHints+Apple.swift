@@ -35,7 +35,8 @@
         public func start(
             _ tell: @escaping @Sendable (ConnectionHint) -> Void
         ) -> any Cancellable {
-            func observe(_ name: Notification.Name, _ hint: ConnectionHint) -> any NSObjectProtocol {
+            func observe(_ name: Notification.Name, _ hint: ConnectionHint) -> any NSObjectProtocol
+            {
                 NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) {
                     _ in tell(hint)
                 }
@@ -43,8 +44,8 @@
             return Observers([observe(background, .pause), observe(foreground, .resume)])
         }
 
-        // `@unchecked Sendable`, because: the tokens are set once, before anybody else has them, and then only given
-        // back to the notification center, which any thread may call.
+        /// `@unchecked Sendable`, because: the tokens are set once, before anybody else has them, and then only given
+        /// back to the notification center, which any thread may call.
         private final class Observers: Cancellable, @unchecked Sendable {
             private let tokens: [any NSObjectProtocol]
 
