@@ -43,6 +43,9 @@ public struct MQTTConfiguration: Sendable {
     /// How long closing may take; 5 seconds by default.
     public var closeTimeout = Duration.seconds(5)
 
+    /// How long `disconnect` waits for messages of QoS 1 and 2 to be acknowledged before it closes; 5 seconds by default.
+    public var drainTimeout = Duration.seconds(5)
+
     /// How many messages of QoS 1 and 2 may wait for the server at once; 20 by default, 1 to
     /// 65,535.
     ///
@@ -82,6 +85,9 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// Messages of QoS 1 and 2 are held back by the protocol and never dropped.
     public var buffering = BufferPolicy(.dropOldest)
+    /// Keeps sends of QoS 1 and 2 until they are acknowledged, beyond the end of the process; nil, the default, for
+    /// not at all.
+    public var store: (any SessionStore)?
     /// How the connection is secured, where the URL says `mqtts` or `wss`.
     public var tls = TLSOptions()
     /// The proxy through which connections are made; nil, the default, for none.

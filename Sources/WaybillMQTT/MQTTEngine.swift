@@ -12,6 +12,7 @@ final class MQTTEngine: Sendable {
     private let clientIdentifier: String
     private let version: MQTTVersion
     private let keeper: MQTTSessionKeeper
+    private let outbox: MQTTOutbox?
     private let subscriptions: MQTTSubscriptions
     let replies: MQTTReplies
     let lifecycle: ConnectionLifecycle<MQTTSession>
@@ -29,6 +30,7 @@ final class MQTTEngine: Sendable {
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
+            drainTimeout: configuration.drainTimeout,
             reconnection: configuration.reconnection,
             offlineQueue: configuration.offlineQueue
         )
@@ -44,6 +46,7 @@ final class MQTTEngine: Sendable {
         self.subscriptions = subscriptions
         self.replies = replies
         self.keeper = keeper
+        outbox = configuration.store.map { [version] in MQTTOutbox($0, version: version) }
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
@@ -75,6 +78,7 @@ final class MQTTEngine: Sendable {
                 }
             )
         )
+        if let outbox { lifecycle.preload(outbox.leftovers()) }
         hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
         }
     }
@@ -95,7 +99,12 @@ final class MQTTEngine: Sendable {
         case .send(let options):
             let publish = try MQTTMapping.publish(request, options, version: version)
             if request.expectsReply { return try await reply(to: publish, request, options) }
-            return try await send(publish, request, options)
+            guard let outbox, publish.qualityOfService != .atMostOnce else {
+                return try await send(publish, request, options)
+            }
+            return try await outbox.keeping(request, options) {
+                try await send(publish, request, options)
+            }
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -308,6 +317,13 @@ final class MQTTEngine: Sendable {
     func shutdown() async {
         hints.stop()
         await lifecycle.shutdown()
+    }
+
+    /// Shuts down, and leaves nothing behind to go on with.
+    func destroy() async {
+        lifecycle.connected?.forgetSession()
+        await shutdown()
+        outbox?.removeAll()
     }
 
     /// Closes without waiting, when nobody refers to the transport any longer.

@@ -17,6 +17,10 @@ final class MQTTSession: ConnectionSession {
         var closure: MQTTClosure?
         /// What the server says that topics for answers should begin with.
         var responseInformation: String?
+        /// Resolves when no message is under way, if somebody waits for that.
+        var drained: Promise<Void>?
+        /// Whether the server is to forget the session.
+        var forgetsSession = false
         /// Calls that the end leaves unanswered.
         var abandoned: [MQTTPendingCall] = []
         /// What they fail with.
@@ -185,7 +189,7 @@ final class MQTTSession: ConnectionSession {
         _ publish: MQTTPublish,
         _ request: Request,
         timeout: Duration?,
-        _ call: MQTTPendingCall
+        _ call: any MQTTCall
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
@@ -199,7 +203,7 @@ final class MQTTSession: ConnectionSession {
             throw MQTTMapping.error(error, request)
         }
         if publish.qualityOfService == .atMostOnce {
-            call.succeed(.published(.success, MQTTProperties()))
+            (call as? MQTTPendingCall)?.succeed(.published(.success, MQTTProperties()))
         }
     }
 
@@ -314,13 +318,36 @@ final class MQTTSession: ConnectionSession {
     /// Sends DISCONNECT and waits until the stream is closed, or by force after a time.
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         if let abandonment { state.withLock { $0.abandonment = abandonment } }
-        driver.withCore(.immediate) { core, now in core.disconnect(at: now) }
+        disconnectNow()
         await ended.settled(within: timeout, by: timers) { [driver] in driver.close() }
+    }
+
+    func drain(within timeout: Duration) async {
+        guard timeout > .zero else { return }
+        let drained = Promise<Void>()
+        state.withLock { $0.drained = drained }
+        noteDrained()
+        await drained.settled(within: timeout, by: timers) { drained.resolve(.success(())) }
+    }
+
+    private func noteDrained() {
+        guard let drained = state.withLock({ $0.drained }) else { return }
+        let isIdle = driver.withCore { core, _ in core.isFinished || !core.hasMessagesUnderWay }
+        if isIdle { drained.resolve(.success(())) }
+    }
+
+    /// Has the server forget the session at the end (MQTT 5, 3.14.2.2.2); 3.1.1 cannot say so.
+    func forgetSession() {
+        state.withLock { $0.forgetsSession = true }
     }
 
     /// Sends DISCONNECT without waiting.
     func disconnectNow() {
-        driver.withCore(.immediate) { core, now in core.disconnect(at: now) }
+        var packet = MQTTDisconnect()
+        if configuration.version == .v5, state.withLock({ $0.forgetsSession }) {
+            packet.properties.sessionExpiryInterval = 0
+        }
+        driver.withCore(.immediate) { [packet] core, now in core.disconnect(packet, at: now) }
     }
 
     /// Why it is over; nil when this side ended it.
@@ -342,6 +369,7 @@ final class MQTTSession: ConnectionSession {
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )
         for call in abandoned { call.fail(abandonment) }
+        state.withLock { $0.drained }?.resolve(.success(()))
     }
 
     // MARK: Events
@@ -357,6 +385,7 @@ final class MQTTSession: ConnectionSession {
             handle(event)
         }
         batch.deliver()
+        noteDrained()
     }
 
     private func handle(_ event: MQTTClientEvent) {
@@ -368,7 +397,11 @@ final class MQTTSession: ConnectionSession {
             self.connack.resolve(.success(connack))
         case .message: break
         case .published(let call, let code, let properties):
-            (call as? MQTTPendingCall)?.succeed(.published(code, properties))
+            if let call = call as? MQTTPendingCall {
+                call.succeed(.published(code, properties))
+            } else {
+                (call as? MQTTStoredCall)?.didEnd()
+            }
         case .subscribed(let call, let suback):
             (call as? MQTTPendingCall)?.succeed(.subscribed(suback))
         case .unsubscribed(let call, let unsuback):

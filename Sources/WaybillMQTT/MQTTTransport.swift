@@ -130,4 +130,10 @@ public final class MQTTTransport: Transport {
     public func shutdown() async {
         await engine.shutdown()
     }
+
+    /// Shuts down as ``shutdown()`` does, and leaves nothing to go on with: the store is emptied, and the server, if there
+    /// is a connection and it speaks MQTT 5, forgets the session.
+    public func destroy() async {
+        await engine.destroy()
+    }
 }

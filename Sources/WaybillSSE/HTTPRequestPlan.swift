@@ -2,6 +2,12 @@ import HTTPWire
 import Waybill
 import WaybillSession
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// A request that can be made again: after a redirect, or as a stream's next attempt.
 struct HTTPRequestPlan: Sendable {
     var method: String
@@ -32,6 +38,26 @@ struct HTTPRequestPlan: Sendable {
             all.append(name: name, value: value)
         }
         return HTTPRequestHead(method: method, target: target.target, headers: all)
+    }
+
+    /// Puts credentials on it, in the place of others.
+    ///
+    /// - Throws: `invalidEntry` for headers that cannot be sent.
+    mutating func show(_ credentials: Credentials) throws(WaybillError) {
+        try Self.check(credentials.headers)
+        if let userName = credentials.userName {
+            headers.replace(
+                with: [
+                    "Authorization": Self.basic(userName, credentials.password ?? "")
+                ]
+            )
+        }
+        headers.replace(with: HTTPHeaders(credentials.headers))
+    }
+
+    /// Credentials as a field says them (RFC 7617, 2).
+    static func basic(_ userName: String, _ password: String) -> String {
+        "Basic " + Data("\(userName):\(password)".utf8).base64EncodedString()
     }
 
     /// Refuses what cannot be sent, before anything is.

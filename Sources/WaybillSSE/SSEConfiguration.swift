@@ -14,15 +14,17 @@ public struct SSEConfiguration: Sendable {
     /// Never logged.
     public var password: String?
 
-    /// Whether a stream that has ended or been lost is asked for again; true by default.
-    public var reconnects = true
-    /// How long to wait before asking again, until a stream sets its own (`retry`); 3 seconds by default.
+    /// Gives credentials before each attempt to open a stream; nil for those above.
+    public var credentials: CredentialSource?
+    /// Whether and when a stream that has ended or been lost is asked for again; without end by default.
     ///
-    /// When attempts fail one after another the wait doubles, with jitter, up to
-    /// ``maximumReconnectionTime``.
-    public var reconnectionTime = Duration.seconds(3)
-    /// The longest wait between two attempts, unless the server asks for more; 60 seconds by default.
-    public var maximumReconnectionTime = Duration.seconds(60)
+    /// The reconnection time that a server sets (`retry`) is the least wait from then on. A stream that has brought an
+    /// event counts as healthy, however soon it ended; after one that has brought none the wait is at least 100
+    /// milliseconds.
+    public var reconnection = ReconnectionPolicy()
+    /// What tells when to pause, to go on and to try again; nothing by default, and the network on Apple platforms in
+    /// any case.
+    public var hints: [any ConnectionHintSource] = []
 
     /// How long connecting to a host may take, from the name to the head of the answer; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)

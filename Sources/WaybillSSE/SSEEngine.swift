@@ -4,18 +4,13 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// What an event stream transport does with requests.
 final class SSEEngine: Sendable {
     private struct State: Sendable {
         var streams: [UInt64: SSEStream] = [:]
         var lastStream: UInt64 = 0
         var isShutDown = false
+        var isPaused = false
     }
 
     let configuration: SSEConfiguration
@@ -25,12 +20,28 @@ final class SSEEngine: Sendable {
     private let base: HTTPTarget
     private let state = Locked(State())
     private let pool: HTTPPool
+    private let hints = HintListener()
+    /// Who gives credentials, if anybody does.
+    let desk: CredentialDesk?
 
     init(base: HTTPTarget, configuration: SSEConfiguration, links: HTTPLinks) {
         self.base = base
         self.configuration = configuration
         self.links = links
         pool = HTTPPool(configuration: configuration, links: links, events: events)
+        desk = configuration.credentials.map { CredentialDesk($0, in: links.plain) }
+        hints.start(configuration.hints, in: links.plain) { [weak self] in self?.heed($0) }
+    }
+
+    // MARK: Hints
+
+    /// Heeds what the app or the platform knows of the surroundings.
+    func heed(_ hint: ConnectionHint) {
+        let streams = state.withLock { state in
+            if hint != .retryNow { state.isPaused = hint == .pause }
+            return state.streams.values
+        }
+        for stream in streams { stream.heed(hint) }
     }
 
     // MARK: Requests
@@ -124,8 +135,7 @@ final class SSEEngine: Sendable {
             headers.append(name: field.name, value: field.value)
         }
         if let userName = configuration.userName {
-            let pair = Data("\(userName):\(configuration.password ?? "")".utf8)
-            add("Authorization", "Basic \(pair.base64EncodedString())")
+            add("Authorization", HTTPRequestPlan.basic(userName, configuration.password ?? ""))
         }
         return headers
     }
@@ -177,7 +187,8 @@ final class SSEEngine: Sendable {
                 topic: request.topic ?? "",
                 options: options,
                 announces: announces,
-                engine: self
+                engine: self,
+                isPaused: state.isPaused
             ) { [weak self] in
                 self?.remove(identifier)
             }
@@ -214,6 +225,7 @@ final class SSEEngine: Sendable {
             return !state.isShutDown
         }
         guard isFirst else { return }
+        hints.stop()
         await closeStreams(throwing: nil)
         await pool.shutdown()
         states.end()
@@ -225,6 +237,7 @@ final class SSEEngine: Sendable {
     /// Closes what is idle without waiting, when nobody refers to the transport any longer; streams that
     /// somebody reads go on.
     func abandon() {
+        hints.stop()
         pool.closeIdle()
     }
 }

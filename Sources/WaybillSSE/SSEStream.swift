@@ -31,7 +31,7 @@ final class SSEStream: Sendable {
     }
 
     /// How one attempt ended.
-    private struct Outcome {
+    struct Outcome {
         var wasOpen = false
         /// Whether it has brought an event.
         var hadEvents = false
@@ -54,6 +54,8 @@ final class SSEStream: Sendable {
 
     private let configuration: SSEConfiguration
     private let links: HTTPLinks
+    private let desk: CredentialDesk?
+    private let patience: SSEPatience
     private let states: SSEStates
     private let events: TransportEventSource
     private let journal: SSEJournal
@@ -67,6 +69,7 @@ final class SSEStream: Sendable {
         options: SubscribeOptions,
         announces: Bool,
         engine: SSEEngine,
+        isPaused: Bool,
         onEnd: @escaping @Sendable () -> Void
     ) {
         // A header that says where to begin is out of date at the next attempt.
@@ -82,6 +85,12 @@ final class SSEStream: Sendable {
         self.onEnd = onEnd
         configuration = engine.configuration
         links = engine.links
+        desk = engine.desk
+        patience = SSEPatience(
+            engine.configuration.reconnection,
+            in: engine.links.plain,
+            isPaused: isPaused
+        )
         states = engine.states
         events = engine.events
         journal = SSEJournal(topic: topic, events: engine.events)
@@ -171,35 +180,36 @@ final class SSEStream: Sendable {
         var failures = 0
         var cause: WaybillError?
         while !state.withLock({ $0.isClosed }) {
+            guard await sleepWhilePaused() else { break }
             states.report(.connecting(attempt: failures + 1), of: self)
             let outcome = await attempt(failures + 1, source)
             cause = outcome.error
             let (isClosed, lastEventID) = state.withLock { ($0.isClosed, $0.lastEventID) }
             if isClosed { break }
+            if patience.isPaused { continue }
             let mayGoOn = outcome.wasOpen || opened.result != nil || announces
-            let isLast = outcome.isFinal || !configuration.reconnects || !mayGoOn
+            let delay =
+                outcome.isFinal || !mayGoOn
+                ? nil
+                : patience.delay(after: outcome, stated: state.withLock { $0.reconnectionTime })
             if announces {
                 let notice = SSENotice(
                     .ended(
                         status: outcome.status,
-                        willReconnect: !isLast,
+                        willReconnect: delay != nil,
                         error: outcome.error,
                         lastEventID: lastEventID
                     )
                 )
                 source.deliver([notice.message])
             }
-            if isLast { break }
+            guard let delay else { break }
             failures = outcome.wasOpen ? 0 : failures + 1
-            // A server may ask for more patience, not for less.
-            var delay = max(outcome.retryAfter ?? .zero, self.delay(afterFailures: failures))
-            // Nor is one asked without a pause that opens a stream only to end it.
-            if !outcome.hadEvents { delay = max(delay, Self.leastPause) }
             let until = ContinuousClock.now + delay
             let reason = cause ?? WaybillError(.connectionLost, "the stream has ended")
             journal.noteWait(until: until, attempt: failures + 1, cause: reason)
             states.report(.waiting(until: until, cause: reason), of: self)
-            guard await sleep(for: delay) else { break }
+            guard await patience.sleep(for: delay) else { break }
         }
         finish(source, cause)
     }
@@ -220,41 +230,57 @@ final class SSEStream: Sendable {
         ended.resolve(.success(()))
     }
 
-    /// The least wait after an attempt that failed: 100 milliseconds.
-    private static let leastPause = Duration.milliseconds(100)
+    // MARK: Pauses
 
-    /// The longest wait that can be doubled without an overflow, as the longest that a server can set.
-    private static let mostPause = Duration.milliseconds(1 << 53)
-
-    /// The wait before the next attempt: the stream's own time, then doubling with jitter.
-    private func delay(afterFailures failures: Int) -> Duration {
-        let stated = state.withLock { $0.reconnectionTime } ?? configuration.reconnectionTime
-        let time = min(stated, Self.mostPause)
-        guard failures > 0 else { return time }
-        // A server that has set no time at all and is gone is not asked without a pause.
-        let base = max(time, Self.leastPause)
-        let doubled = base * (1 << min(failures, 16))
-        let limit = max(min(doubled, configuration.maximumReconnectionTime), base)
-        let spread = (limit - base).wireNanoseconds
-        guard spread > 0 else { return base }
-        return base + .nanoseconds(Int64(links.plain.random() % UInt64(spread)))
+    /// Waits until the app wants streams.
+    /// - Returns: False when this one was ended meanwhile.
+    private func sleepWhilePaused() async -> Bool {
+        guard patience.isPaused else { return true }
+        let until = ContinuousClock.now + .seconds(10 * 365 * 86_400)
+        let pause = WaybillError(.notConnected, "the connection is paused")
+        states.report(.waiting(until: until, cause: pause), of: self)
+        return await patience.sleepWhilePaused()
     }
 
-    /// - Returns: Whether the time has passed; false when the stream was ended meanwhile.
-    private func sleep(for delay: Duration) async -> Bool {
-        guard delay > .zero else { return !Task.isCancelled }
-        guard let timers = try? links.plain.makeTimers() else { return false }
-        defer { timers.invalidate() }
-        let awake = Promise<Void>()
-        let timer = timers.scheduleTimer(at: timers.now.advanced(by: delay)) {
-            awake.resolve(.success(()))
+    /// Heeds what the app or the platform knows of the surroundings.
+    func heed(_ hint: ConnectionHint) {
+        switch hint {
+        case .pause:
+            patience.pause()
+            state.withLock { $0.driver }?.withCore(.immediate) { core, _ in core.close() }
+        case .resume: patience.resume()
+        case .retryNow: patience.hurry()
         }
-        defer { timers.cancelTimer(timer) }
-        return (try? await awake.value()) != nil
+    }
+
+    // MARK: One attempt
+
+    /// One attempt, with fresh credentials, and with others should they be refused.
+    private func attempt(_ number: Int, _ source: MessageSource) async -> Outcome {
+        guard let desk else { return await attempt(plan, number, source) }
+        var occasion = ConnectOccasion(isReconnection: opened.result != nil)
+        while true {
+            var plan = plan
+            do {
+                try plan.show(await desk.credentials(for: occasion))
+            } catch let error as WaybillError {
+                return Outcome(error: error, isFinal: !error.isRetryable)
+            } catch {
+                return Outcome(error: nil, isFinal: true)
+            }
+            let outcome = await attempt(plan, number, source)
+            guard let error = outcome.error, error.code == .unauthorized, occasion.refusal == nil
+            else { return outcome }
+            occasion.refusal = error
+        }
     }
 
     /// One attempt: host after host until a stream opens, and until that is over.
-    private func attempt(_ number: Int, _ source: MessageSource) async -> Outcome {
+    private func attempt(
+        _ plan: HTTPRequestPlan,
+        _ number: Int,
+        _ source: MessageSource
+    ) async -> Outcome {
         var last = Outcome(error: nil, isFinal: true)
         var isFinal = true
         var retryAfter: Duration?

@@ -83,6 +83,18 @@ public final class SSETransport: Transport {
         try await engine.subscribe(request)
     }
 
+    /// Closes the streams for a while, as in the background; those who listen notice nothing.
+    ///
+    /// A stream that is asked for meanwhile waits for ``resume()``. Sends are made all the same.
+    public func pause() {
+        engine.heed(.pause)
+    }
+
+    /// Ends a pause: the streams are asked for again, at once, from the last event on.
+    public func resume() {
+        engine.heed(.resume)
+    }
+
     /// Closes all streams and connections; calls under way fail with `shutDown`.
     public func shutdown() async {
         await engine.shutdown()

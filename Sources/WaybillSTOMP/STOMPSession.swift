@@ -138,6 +138,9 @@ final class STOMPSession: ConnectionSession {
 
     // MARK: The end
 
+    /// Does nothing: the receipt of DISCONNECT comes after those of all that was sent before (STOMP 1.2, DISCONNECT).
+    func drain(within timeout: Duration) async {}
+
     /// Sends DISCONNECT and waits until the stream is closed, or by force after a time.
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         if let abandonment { state.withLock { $0.abandonment = abandonment } }

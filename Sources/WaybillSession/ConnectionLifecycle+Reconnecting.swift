@@ -159,6 +159,11 @@ extension ConnectionLifecycle {
         return placement
     }
 
+    /// Has sends go first that an earlier transport has left.
+    package func preload(_ items: [OfflineQueue<Session>.Item]) {
+        queue.preload(items)
+    }
+
     /// Withdraws a send that waits.
     /// - Returns: Whether it still did.
     package func withdraw(_ number: UInt64) -> Bool { queue.withdraw(number) }

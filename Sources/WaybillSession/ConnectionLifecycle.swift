@@ -34,6 +34,8 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         package var connectTimeout: Duration
         /// How long closing may take.
         package var closeTimeout: Duration
+        /// How long what is under way may take before.
+        package var drainTimeout: Duration
         /// Whether and when to connect again.
         package var reconnection: ReconnectionPolicy
         /// What becomes of sends meanwhile.
@@ -43,12 +45,14 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             connectsOnDemand: Bool,
             connectTimeout: Duration,
             closeTimeout: Duration,
+            drainTimeout: Duration = .zero,
             reconnection: ReconnectionPolicy,
             offlineQueue: OfflineQueuePolicy = .off
         ) {
             self.connectsOnDemand = connectsOnDemand
             self.connectTimeout = connectTimeout
             self.closeTimeout = closeTimeout
+            self.drainTimeout = drainTimeout
             self.reconnection = reconnection
             self.offlineQueue = offlineQueue
         }
@@ -423,6 +427,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
                 guard case .success(let made) = attempt.outcome.result else { return }
                 session = made.session
             }
+            await session.drain(within: settings.drainTimeout)
             await session.disconnect(within: settings.closeTimeout, abandonment: nil)
             // It may have been lost just before, and be on its way back.
             guard case .connecting(let attempt) = phase.withLock({ $0 }), attempt.isReconnection

@@ -37,6 +37,11 @@ package protocol ConnectionSession: AnyObject, Sendable {
     /// The time by the connection's clock.
     var now: WireInstant { get }
 
+    /// Waits until what was sent is acknowledged, before ``disconnect(within:abandonment:)``; for a time at the most.
+    ///
+    /// Not to be cut short by cancelling the task.
+    func drain(within timeout: Duration) async
+
     /// Says goodbye and waits until the stream is closed, or by force after a time.
     ///
     /// Not to be cut short by cancelling the task; does nothing when the connection is over.

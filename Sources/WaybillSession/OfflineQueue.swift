@@ -8,8 +8,8 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
     package struct Item: Sendable {
         /// The length of its body.
         package var byteCount: Int
-        /// How long it may wait.
-        package var patience: Duration
+        /// How long it may wait; nil for any time, also beyond the end of the connection.
+        package var patience: Duration?
         /// Hands it to a connection.
         ///
         /// Throws `notConnected` when that is over, and nothing was sent; whatever else goes wrong the caller is told.
@@ -19,7 +19,7 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
         package init(
             byteCount: Int,
-            patience: Duration,
+            patience: Duration?,
             send: @escaping @Sendable (Session) throws(WaybillError) -> Void,
             fail: @escaping @Sendable (WaybillError) -> Void
         ) {
@@ -32,7 +32,7 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
     private struct Waiting: Sendable {
         let item: Item
-        let timer: UInt64
+        let timer: UInt64?
     }
 
     private struct State: Sendable {
@@ -47,7 +47,7 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
         mutating func remove(_ number: UInt64) -> Item? {
             guard let waiting = waiting.removeValue(forKey: number) else { return nil }
-            timers?.cancelTimer(waiting.timer)
+            if let timer = waiting.timer { timers?.cancelTimer(timer) }
             byteCount -= waiting.item.byteCount
             return waiting.item
         }
@@ -63,7 +63,7 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
         /// Takes the clock out, if nobody waits any longer.
         mutating func idleTimers() -> (any TimerSource)? {
-            guard waiting.isEmpty else { return nil }
+            guard waiting.values.allSatisfy({ $0.timer == nil }) else { return nil }
             defer { timers = nil }
             return timers
         }
@@ -111,6 +111,17 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
         }
     }
 
+    /// Puts sends at the end that an earlier queue has left; no limit counts for them.
+    package func preload(_ items: [Item]) {
+        state.withLock { state in
+            for item in items {
+                state.last += 1
+                state.waiting[state.last] = Waiting(item: item, timer: nil)
+                state.byteCount += item.byteCount
+            }
+        }
+    }
+
     private func clock() throws(WaybillError) -> any TimerSource {
         if let timers = state.withLock({ $0.timers }) { return timers }
         do throws(LinkError) { return try makeTimers() } catch { throw WaybillError(error) }
@@ -122,8 +133,10 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
         _ timers: any TimerSource,
         _ state: inout State
     ) {
-        let timer = timers.scheduleTimer(at: timers.now.advanced(by: item.patience)) {
-            [weak self] in self?.expire(number)
+        let timer = item.patience.map { patience in
+            timers.scheduleTimer(at: timers.now.advanced(by: patience)) {
+                [weak self] in self?.expire(number)
+            }
         }
         state.waiting[number] = Waiting(item: item, timer: timer)
         state.byteCount += item.byteCount
@@ -190,11 +203,11 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
         }
     }
 
-    /// Fails all that waits, as no connection follows.
+    /// Fails all that waits, as no connection follows; but for what may wait any time.
     package func conclude(_ error: WaybillError) {
         let (items, timers) = state.withLock { state in
-            var items: [Item] = []
-            while let (_, item) = state.removeFirst() { items.append(item) }
+            let numbers = state.waiting.filter { $0.value.item.patience != nil }.keys.sorted()
+            let items = numbers.compactMap { state.remove($0) }
             return (items, state.idleTimers())
         }
         timers?.invalidate()

@@ -35,7 +35,9 @@ package struct ReconnectionSchedule: Sendable {
         at now: WireInstant,
         random: () -> UInt64
     ) -> Duration? {
-        guard policy.isEnabled, error.isRetryable else { return nil }
+        // What goes wrong with a connection that was secure says nothing against the next one.
+        let isFatal = !error.isRetryable && !(connected != nil && error.code == .tls)
+        guard policy.isEnabled, !isFatal else { return nil }
         if let begin = connected, begin.duration(to: now) >= policy.healthyTime {
             failureCount = 0
             firstFailure = nil

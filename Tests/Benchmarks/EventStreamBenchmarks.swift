@@ -20,7 +20,7 @@ enum EventStreamBenchmarks {
     @concurrent
     static func run(port: Int, _ count: Int, size: Int, isChunked: Bool) async throws {
         var configuration = SSEConfiguration()
-        configuration.reconnects = false
+        configuration.reconnection = .never
         let transport = try SSETransport(
             url: "http://127.0.0.1:\(port)",
             configuration: configuration

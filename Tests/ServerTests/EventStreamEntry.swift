@@ -63,8 +63,8 @@ struct EventStreamClient {
         _ change: (inout SSEConfiguration) -> Void = { _ in }
     ) throws {
         var configuration = SSEConfiguration()
-        configuration.reconnectionTime = .milliseconds(20)
-        configuration.maximumReconnectionTime = .milliseconds(200)
+        configuration.reconnection.initialDelay = .milliseconds(20)
+        configuration.reconnection.maximumDelay = .milliseconds(200)
         change(&configuration)
         configuration.tls.authorities = TestServers.authorities
         transport = try SSETransport(url: url, configuration: configuration)

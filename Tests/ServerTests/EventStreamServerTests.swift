@@ -43,7 +43,7 @@ struct EventStreamServerTests {
 
     @Test("A stream may be the answer to a POST", arguments: all)
     func post(_ server: String) async throws {
-        let client = try EventStreamClient(server) { $0.reconnects = false }
+        let client = try EventStreamClient(server) { $0.reconnection = .never }
         let heard = try await client.messages(.listen("/echo", body: "one\ntwö\n three"))
         #expect(heard.map(\.text) == ["one", "twö", " three"])
         #expect(heard.allSatisfy { $0.details?.eventType == "line" })

@@ -126,7 +126,7 @@ struct NchanTests {
     func redirectLimits(server: String) async throws {
         let client = try EventStreamClient(server) {
             $0.headers = ["Authorization": "Bearer t"]
-            $0.reconnects = false
+            $0.reconnection = .never
         }
         let error = await #expect(throws: WaybillError.self) { try await client.texts("/loop") }
         #expect(error?.code == .rejected)

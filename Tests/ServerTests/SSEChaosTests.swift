@@ -58,7 +58,7 @@
             )
             direct = try EventStreamClient("NGINX")
             broken = try EventStreamClient(url: "http://127.0.0.1:\(proxy.port)") {
-                $0.reconnectionTime = .milliseconds(1)
+                $0.reconnection.initialDelay = .milliseconds(1)
                 // Longer than any stall, and the pings of the server are a second apart.
                 $0.idleTimeout = .seconds(5)
                 $0.connectTimeout = .seconds(5)

@@ -110,7 +110,7 @@ import WireTestSupport
     @Test("open-is-announced")
     func openIsAnnounced() async throws {
         let server = HTTPServer([.close(Say.stream(try body("open-is-announced")))])
-        let source = try source(server) { $0.reconnects = false }
+        let source = try source(server) { $0.reconnection = .never }
         let journal = Journal()
         journal.follow(source)
         source.connect()

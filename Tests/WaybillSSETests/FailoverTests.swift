@@ -44,7 +44,7 @@ struct FailoverTests {
             .refuse, .open(Say.stream("id: 1\ndata: x\n\n")),
             .open(Say.stream("data: y\n\n")),
         ])
-        let (transport, provider) = try transport(server) { $0.reconnectionTime = .zero }
+        let (transport, provider) = try transport(server) { $0.reconnection.initialDelay = .zero }
         var iterator = try await provider.messages(.listen()).makeAsyncIterator()
         #expect(try await iterator.next()?.text == "x")
         server.endOfStream()

@@ -23,7 +23,7 @@ struct LoopbackTests {
         _ change: (inout SSEConfiguration) -> Void = { _ in }
     ) throws -> SSETransport {
         var configuration = SSEConfiguration()
-        configuration.reconnectionTime = .milliseconds(5)
+        configuration.reconnection.initialDelay = .milliseconds(5)
         change(&configuration)
         return try SSETransport(url: broker.url(for: .eventStream), configuration: configuration)
     }

@@ -23,7 +23,7 @@ import WireCore
         let broker = LoopbackBroker()
         try broker.start()
         var configuration = SSEConfiguration()
-        configuration.reconnectionTime = .milliseconds(1)
+        configuration.reconnection.initialDelay = .milliseconds(1)
         let url = broker.url(for: .eventStream)
         let transport = try SSETransport(url: url, configuration: configuration)
         let sender = try SSETransport(url: url)

@@ -106,7 +106,7 @@ struct StreamTests {
         let server = HTTPServer([
             .close(Say.stream("data: a\n\n")), .close(Say.status(204)), .open(Say.stream("")),
         ])
-        let transport = try server.transport { $0.reconnectionTime = .zero }
+        let transport = try server.transport { $0.reconnection.initialDelay = .zero }
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         var heard: [String?] = []
         for try await message in messages { heard.append(message.text) }
@@ -232,7 +232,7 @@ struct StreamTests {
                 )
             )
         ])
-        let transport = try server.transport { $0.reconnects = false }
+        let transport = try server.transport { $0.reconnection = .never }
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         var heard: [String?] = []
         for try await message in messages { heard.append(message.text) }

@@ -64,8 +64,8 @@ struct WaitTests {
                 .refuse, .refuse, .refuse, .refuse,
             ])
             let transport = try server.transport {
-                $0.reconnectionTime = time
-                $0.maximumReconnectionTime = time
+                $0.reconnection.initialDelay = time
+                $0.reconnection.maximumDelay = time
             }
             var states = transport.states.makeAsyncIterator()
             let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())

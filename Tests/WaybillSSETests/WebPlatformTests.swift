@@ -23,7 +23,7 @@ struct WebPlatformTests {
         let answers = row.responses.map { HTTPServer.Answer.close($0.rawBytes) }
         let server = HTTPServer(answers + [.close(Say.status(204))])
         let transport = try server.transport("http://example.com/") {
-            $0.reconnectionTime = .milliseconds(2)
+            $0.reconnection.initialDelay = .milliseconds(2)
         }
         let provider = Provider<StreamEntry>(transport: transport)
         // Time passes as long as anybody waits.

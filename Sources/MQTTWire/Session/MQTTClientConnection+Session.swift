@@ -15,6 +15,9 @@ extension MQTTClientConnection {
         return session
     }
 
+    /// Whether outbound messages of QoS 1 and 2 are in flight or queued.
+    package var hasMessagesUnderWay: Bool { !publisher.isIdle }
+
     /// Begins with the state that an earlier connection has left.
     mutating func adopt(_ session: MQTTSessionState) {
         publisher = session.publisher

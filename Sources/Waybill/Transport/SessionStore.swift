@@ -1,0 +1,98 @@
+import WireCore
+
+/// A send that its transport has taken on and the peer has not acknowledged.
+public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
+    /// Which one it is; the store gives numbers out in the order of the calls.
+    public var id: UInt64
+    /// Where to.
+    public var topic: String
+    /// What.
+    public var body: [UInt8]
+    /// What kind of body it is.
+    public var contentType: String?
+    /// What is said beside it, in pairs of name and value.
+    public var headers: [[String]]
+    /// How surely it is delivered: 1 or 2.
+    public var qualityOfService: Int
+    /// Whether the server keeps it for those who subscribe later.
+    public var isRetained: Bool
+
+    /// Describes a message; the store sets its number.
+    public init(
+        topic: String,
+        body: [UInt8],
+        contentType: String? = nil,
+        headers: [[String]] = [],
+        qualityOfService: Int,
+        isRetained: Bool = false
+    ) {
+        id = 0
+        self.topic = topic
+        self.body = body
+        self.contentType = contentType
+        self.headers = headers
+        self.qualityOfService = qualityOfService
+        self.isRetained = isRetained
+    }
+}
+
+/// Keeps what a transport has taken on until it is acknowledged, also beyond the end of the process.
+///
+/// A message is stored before it is sent and removed when its call has ended, whichever way: then its caller knows. What
+/// is still there when a transport begins was left by a process that ended in between; it goes out again, first and as new
+/// messages, so that one of QoS 2 may arrive twice. Calls come from any thread, and should return soon.
+public protocol SessionStore: Sendable {
+    /// Stores a message for good before it returns.
+    ///
+    /// - Parameter message: The message, whose number counts for nothing.
+    /// - Returns: Its number, greater than all before.
+    /// - Throws: Anything; the send fails with `limitExceeded` and this as `underlying`, and nothing is sent.
+    func insert(_ message: StoredMessage) throws -> StoredMessage.ID
+
+    /// Forgets a message; one that is not there is none.
+    func remove(_ id: StoredMessage.ID)
+
+    /// All messages, in the order of their numbers.
+    func messages() throws -> [StoredMessage]
+
+    /// Forgets all messages.
+    func removeAll()
+}
+
+/// Keeps messages as long as the process lives, for several transports one after another and for tests.
+public final class InMemorySessionStore: SessionStore {
+    private struct State: Sendable {
+        var messages: [StoredMessage.ID: StoredMessage] = [:]
+        var last: StoredMessage.ID = 0
+    }
+
+    private let state = Locked(State())
+
+    /// Empty.
+    public init() {}
+
+    /// Stores a message.
+    public func insert(_ message: StoredMessage) -> StoredMessage.ID {
+        state.withLock { state in
+            state.last += 1
+            state.messages[state.last] = message
+            state.messages[state.last]?.id = state.last
+            return state.last
+        }
+    }
+
+    /// Forgets a message.
+    public func remove(_ id: StoredMessage.ID) {
+        state.withLock { _ = $0.messages.removeValue(forKey: id) }
+    }
+
+    /// All messages, in the order of their numbers.
+    public func messages() -> [StoredMessage] {
+        state.withLock { $0.messages.values.sorted { $0.id < $1.id } }
+    }
+
+    /// Forgets all messages.
+    public func removeAll() {
+        state.withLock { $0.messages = [:] }
+    }
+}

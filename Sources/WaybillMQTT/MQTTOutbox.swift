@@ -1,0 +1,115 @@
+import MQTTWire
+import Waybill
+import WaybillSession
+import WireCore
+
+/// Keeps sends in a store for as long as nobody knows what has become of them.
+struct MQTTOutbox: Sendable {
+    private let store: any SessionStore
+    private let version: MQTTVersion
+
+    init(_ store: any SessionStore, version: MQTTVersion) {
+        self.store = store
+        self.version = version
+    }
+
+    /// Does a send with its message in the store.
+    func keeping(
+        _ request: Request,
+        _ options: SendOptions,
+        _ send: () async throws -> Receipt
+    ) async throws -> Receipt {
+        let id: StoredMessage.ID
+        do {
+            id = try store.insert(StoredMessage(request, options))
+        } catch {
+            throw WaybillError(
+                .limitExceeded,
+                "the message could not be stored: nothing was sent",
+                underlying: error
+            ).about(request)
+        }
+        do {
+            let receipt = try await send()
+            store.remove(id)
+            return receipt
+        } catch let error as WaybillError where error.code == .shutDown {
+            // Left to whoever comes next.
+            throw error
+        } catch {
+            store.remove(id)
+            throw error
+        }
+    }
+
+    /// The sends that an earlier transport has left, in order.
+    func leftovers() -> [OfflineQueue<MQTTSession>.Item] {
+        guard let messages = try? store.messages() else { return [] }
+        return messages.compactMap { message in
+            let (request, options) = message.request
+            guard let publish = try? MQTTMapping.publish(request, options, version: version) else {
+                store.remove(message.id)
+                return nil
+            }
+            let call = MQTTStoredCall { [store] in store.remove(message.id) }
+            return .init(
+                byteCount: message.body.count,
+                patience: nil,
+                send: { session throws(WaybillError) in
+                    do throws(WaybillError) {
+                        try session.submit(publish, request, timeout: nil, call)
+                    } catch {
+                        guard error.code != .notConnected else { throw error }
+                        // It can never be sent over such a connection: kept, it would come again for ever.
+                        call.didEnd()
+                    }
+                },
+                fail: { _ in }
+            )
+        }
+    }
+
+    func removeAll() {
+        store.removeAll()
+    }
+}
+
+/// Stands for a caller of a process that is gone.
+final class MQTTStoredCall: MQTTCall {
+    /// The server has answered.
+    let didEnd: @Sendable () -> Void
+
+    init(didEnd: @escaping @Sendable () -> Void) {
+        self.didEnd = didEnd
+    }
+}
+
+extension StoredMessage {
+    fileprivate init(_ request: Request, _ options: SendOptions) {
+        self.init(
+            topic: request.topic ?? "",
+            body: request.body.bytes,
+            contentType: request.contentType,
+            headers: request.headers.map { [$0.name, $0.value] },
+            qualityOfService: options.qos == .exactlyOnce ? 2 : 1,
+            isRetained: options.retain
+        )
+    }
+
+    fileprivate var request: (Request, SendOptions) {
+        var fields = Headers()
+        for pair in headers where pair.count == 2 { fields.append(name: pair[0], value: pair[1]) }
+        let options = SendOptions(
+            qos: qualityOfService == 2 ? .exactlyOnce : .atLeastOnce,
+            retain: isRetained
+        )
+        let request = Request(
+            topic: topic,
+            command: .send(options),
+            body: Payload(body),
+            contentType: contentType,
+            headers: fields
+        )
+        return (request, options)
+    }
+}

@@ -1,0 +1,320 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+/// What becomes of sends while there is no connection, and when there will be none.
+@Suite("MQTT transport: offline (design 5.9)", .timeLimit(.minutes(1)))
+struct OfflineTests {
+    private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
+    private static let connack = ("20 02 00 00" as Hex).bytes
+
+    private func configuration(
+        _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) -> MQTTConfiguration {
+        var configuration = MQTTConfiguration(version: .v3_1_1)
+        configuration.clientIdentifier = "c"
+        change(&configuration)
+        return configuration
+    }
+
+    /// PUBLISH of QoS 1 to `t` with one byte.
+    private func publish(_ id: UInt8, _ text: UInt8) -> [UInt8] {
+        [0x32, 0x06, 0, 1, 0x74, 0, id, text]
+    }
+
+    /// A transport that has lost its connection, and whose next attempt comes after 10 ms of the clock.
+    private func offline(
+        _ next: ScriptedByteStream,
+        _ clock: ManualClock,
+        _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) async throws -> (MQTTTransport, Provider<MQTTEntry>) {
+        let lost = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(6), .reset)
+        let refused = ScriptedByteStream(.expect(Self.connect), .finish)
+        let transport = try MQTTTransport(
+            scripts: lost,
+            refused,
+            next,
+            clock: clock,
+            configuration: configuration(change)
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.send("x"))
+        while true {
+            if case .waiting(_, let cause) = transport.states.current, refused.isComplete {
+                _ = cause
+                break
+            }
+            await Task.yield()
+        }
+        return (transport, provider)
+    }
+
+    /// Sends one after the other, each once the one before waits.
+    private func send(
+        _ texts: [String],
+        _ provider: Provider<MQTTEntry>
+    ) async -> [Task<Receipt, any Error>] {
+        var tasks: [Task<Receipt, any Error>] = []
+        for text in texts {
+            tasks.append(
+                Task { try await provider.request(.send(text, qos: .atLeastOnce)) }
+            )
+            for _ in 0..<100 { await Task.yield() }
+        }
+        return tasks
+    }
+
+    @Test("Sends wait in the order of the calls and go out when the connection is back")
+    func order() async throws {
+        let clock = ManualClock()
+        let next = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .expect(publish(1, 0x61) + publish(2, 0x62) + publish(3, 0x63)),
+            .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2, 0x40, 2, 0, 3])
+        )
+        let (transport, provider) = try await offline(next, clock)
+        let sends = await send(["a", "b", "c"], provider)
+        clock.advance(by: .milliseconds(10))
+        for send in sends { _ = try await send.value }
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("QoS 0 does not wait by default: it fails when the connection is not back in time")
+    func atMostOnce() async throws {
+        let clock = ManualClock()
+        let next = ScriptedByteStream(.expect(Self.connect))
+        let (transport, provider) = try await offline(next, clock)
+        let sending = Task { try await provider.request(.send("a")) }
+        for _ in 0..<100 { await Task.yield() }
+        clock.advance(by: .seconds(10))
+        await expectError(.notConnected) { try await sending.value }
+        await transport.shutdown()
+    }
+
+    @Test("QoS 0 waits where that is asked for")
+    func queuedAtMostOnce() async throws {
+        let clock = ManualClock()
+        let next = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .expect([0x30, 0x04, 0, 1, 0x74, 0x61])
+        )
+        let (transport, provider) = try await offline(next, clock) {
+            $0.offlineQueue.includesUnacknowledged = true
+        }
+        let sending = Task { try await provider.request(.send("a")) }
+        for _ in 0..<100 { await Task.yield() }
+        clock.advance(by: .milliseconds(10))
+        _ = try await sending.value
+        while !next.isComplete { await Task.yield() }
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A full queue: who has to go, and is told so",
+        arguments: [
+            (OfflineQueuePolicy.Overflow.fail, 2), (.dropNewest, 2), (.dropOldest, 0),
+        ]
+    )
+    func overflow(policy: OfflineQueuePolicy.Overflow, loser: Int) async throws {
+        let clock = ManualClock()
+        let left: [UInt8] = loser == 0 ? [0x62, 0x63] : [0x61, 0x62]
+        let next = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .expect(publish(1, left[0]) + publish(2, left[1])),
+            .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2])
+        )
+        let (transport, provider) = try await offline(next, clock) {
+            $0.offlineQueue.messageLimit = 2
+            $0.offlineQueue.overflow = policy
+        }
+        var sends = await send(["a", "b", "c"], provider)
+        let lost = sends.remove(at: loser)
+        await expectError(.limitExceeded) { try await lost.value }
+        clock.advance(by: .milliseconds(10))
+        for send in sends { _ = try await send.value }
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("The bytes of the queue are bounded, too")
+    func byteLimit() async throws {
+        let clock = ManualClock()
+        let (transport, provider) = try await offline(
+            ScriptedByteStream(.expect(Self.connect)),
+            clock
+        ) {
+            $0.offlineQueue.byteLimit = 3
+        }
+        let sends = await send(["ab", "cd"], provider)
+        await expectError(.limitExceeded) { try await sends[1].value }
+        await transport.shutdown()
+        await expectError(.shutDown) { try await sends[0].value }
+    }
+
+    @Test("A send that has waited too long fails, and is not sent")
+    func timeToLive() async throws {
+        let clock = ManualClock()
+        let silent = ScriptedByteStream(.expect(Self.connect))
+        let (transport, provider) = try await offline(silent, clock) {
+            $0.offlineQueue.timeToLive = .seconds(2)
+        }
+        let sends = await send(["a"], provider)
+        clock.advance(by: .seconds(2))
+        let error = await expectError(.timedOut) { try await sends[0].value }
+        #expect(error?.topic == "t")
+        await transport.shutdown()
+    }
+
+    @Test("Cancelled while it waits, a send is not sent")
+    func cancelled() async throws {
+        let clock = ManualClock()
+        let next = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .expect(publish(1, 0x62)),
+            .reply([0x40, 2, 0, 1])
+        )
+        let (transport, provider) = try await offline(next, clock)
+        let sends = await send(["a", "b"], provider)
+        sends[0].cancel()
+        await #expect(throws: CancellationError.self) { try await sends[0].value }
+        clock.advance(by: .milliseconds(10))
+        _ = try await sends[1].value
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("What a store holds from before goes out first, and is forgotten when it is acknowledged")
+    func leftovers() async throws {
+        let store = InMemorySessionStore()
+        for text in ["a", "b"] {
+            _ = store.insert(
+                StoredMessage(topic: "t", body: Array(text.utf8), qualityOfService: 1)
+            )
+        }
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .expect(publish(1, 0x61) + publish(2, 0x62)),
+            .expect(publish(3, 0x63)),
+            .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2, 0x40, 2, 0, 3])
+        )
+        let transport = try MQTTTransport(
+            scripts: script,
+            configuration: configuration { $0.store = store }
+        )
+        try await Provider<MQTTEntry>(transport: transport)
+            .request(.send("c", qos: .atLeastOnce))
+        while !store.messages().isEmpty { await Task.yield() }
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A message is in the store while it is under way, and stays when the transport is shut down"
+    )
+    func stored() async throws {
+        let store = InMemorySessionStore()
+        let script = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(8))
+        let transport = try MQTTTransport(
+            scripts: script,
+            configuration: configuration { $0.store = store }
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
+        while !script.isComplete { await Task.yield() }
+        #expect(store.messages().map(\.body) == [[0x78]])
+        await transport.shutdown()
+        await expectError(.shutDown) { try await sending.value }
+        #expect(store.messages().count == 1)
+    }
+
+    @Test("A store that refuses: nothing is sent")
+    func refusedByStore() async throws {
+        struct Full: SessionStore, Error {
+            func insert(_ message: StoredMessage) throws -> StoredMessage.ID { throw self }
+            func remove(_ id: StoredMessage.ID) {}
+            func messages() -> [StoredMessage] { [] }
+            func removeAll() {}
+        }
+        let transport = try MQTTTransport(configuration: configuration { $0.store = Full() })
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let error = await expectError(.limitExceeded) {
+            try await provider.request(.send("x", qos: .atLeastOnce))
+        }
+        #expect(error?.underlying is Full)
+        await transport.shutdown()
+    }
+
+    @Test("Destroyed: the server is to forget the session, and so does the store")
+    func destroyed() async throws {
+        let store = InMemorySessionStore()
+        let script = ScriptedByteStream(
+            .skip(29),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            .skip(9),
+            .expect(("E0 07 00 05 11 00000000" as Hex).bytes)
+        )
+        let transport = try MQTTTransport(
+            scripts: script,
+            configuration: configuration {
+                $0.version = .v5
+                $0.sessionExpiry = .seconds(60)
+                $0.store = store
+            }
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
+        while store.messages().isEmpty { await Task.yield() }
+        while !"\(transport.states.current)".hasPrefix("connected") { await Task.yield() }
+        for _ in 0..<100 { await Task.yield() }
+        await transport.destroy()
+        await expectError(.shutDown) { try await sending.value }
+        #expect(store.messages().isEmpty)
+        #expect(script.failures == [])
+    }
+
+    @Test("Disconnecting waits for what is under way, and no longer than the limit")
+    func drain() async throws {
+        for isAnswered in [true, false] {
+            let clock = ManualClock()
+            let script = ScriptedByteStream(
+                .expect(Self.connect),
+                .reply(Self.connack),
+                .skip(8 + 6),
+                .reply(isAnswered ? [0x40, 2, 0, 1] : []),
+                .expect([0xE0, 0])
+            )
+            let transport = try MQTTTransport(
+                scripts: script,
+                clock: clock,
+                configuration: configuration()
+            )
+            let provider = Provider<MQTTEntry>(transport: transport)
+            try await provider.request(.connect)
+            let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
+            for _ in 0..<100 { await Task.yield() }
+            let disconnecting = Task { try await provider.request(.disconnect) }
+            for _ in 0..<100 { await Task.yield() }
+            // The server says nothing before this.
+            try await provider.request(.send("y"))
+            if !isAnswered { clock.advance(by: .seconds(5)) }
+            _ = try await disconnecting.value
+            if isAnswered {
+                _ = try await sending.value
+            } else {
+                await expectError(.connectionLost) { try await sending.value }
+            }
+            #expect(script.failures == [])
+            await transport.shutdown()
+        }
+    }
+}
