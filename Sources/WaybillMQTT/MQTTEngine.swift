@@ -8,13 +8,14 @@ import WireCore
 ///
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class MQTTEngine: Sendable {
-    private let configuration: MQTTConfiguration
+    let configuration: MQTTConfiguration
     private let clientIdentifier: String
     private let version: MQTTVersion
     private let keeper: MQTTSessionKeeper
     private let outbox: MQTTOutbox?
     private let subscriptions: MQTTSubscriptions
-    private let lifecycle: ConnectionLifecycle<MQTTSession>
+    let replies: MQTTReplies
+    let lifecycle: ConnectionLifecycle<MQTTSession>
     private let hints = HintListener()
 
     init(
@@ -40,7 +41,14 @@ final class MQTTEngine: Sendable {
             keeper: keeper,
             environment: environment
         )
+        let replies = MQTTReplies(
+            configuration: configuration,
+            clientIdentifier: clientIdentifier,
+            subscriptions: subscriptions,
+            environment: environment
+        )
         self.subscriptions = subscriptions
+        self.replies = replies
         self.keeper = keeper
         outbox = configuration.store.map { [version] in MQTTOutbox($0, version: version) }
         lifecycle = ConnectionLifecycle(
@@ -64,9 +72,11 @@ final class MQTTEngine: Sendable {
                     )
                 },
                 conclude: { cause, isForGood in
+                    let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
                     subscriptions.conclude(cause)
+                    replies.conclude(unanswered)
                     keeper.conclude(
-                        isForGood ? .shutDown : MQTTMapping.unanswered(cause),
+                        unanswered,
                         keepsSession: configuration.keepsSession && !isForGood
                     )
                 }
@@ -92,6 +102,7 @@ final class MQTTEngine: Sendable {
         switch request.command {
         case .send(let options):
             let publish = try MQTTMapping.publish(request, options, version: version)
+            if request.expectsReply { return try await reply(to: publish, request, options) }
             guard let outbox, publish.qualityOfService != .atMostOnce else {
                 return try await send(publish, request, options)
             }
@@ -174,7 +185,7 @@ final class MQTTEngine: Sendable {
     }
 
     /// What cannot be sent is refused before a connection is made for it.
-    private func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
+    func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
         let writer = MQTTPacketWriter(version: version, isTracing: false)
         do {
             try writer.check(MQTTOutgoingMessage(publish: publish, payload: request.body))
@@ -192,7 +203,7 @@ final class MQTTEngine: Sendable {
     }
 
     /// The session, made first if need be.
-    private func session(
+    func session(
         for request: Request,
         check: () throws(WaybillError) -> Void = { () throws(WaybillError) in }
     ) async throws -> MQTTSession {
@@ -252,6 +263,9 @@ final class MQTTEngine: Sendable {
             packet.properties.maximumPacketSize = UInt32(
                 clamping: max(configuration.maximumPacketSize, 1)
             )
+            if configuration.asksForResponseInformation {
+                packet.properties.requestResponseInformation = true
+            }
             packet.properties.userProperties = MQTTMapping.userProperties(request.headers)
         case .v3_1_1:
             guard request.headers.isEmpty else {

@@ -15,6 +15,8 @@ struct MQTTGreeting: Sendable {
 final class MQTTSession: ConnectionSession {
     private struct State: Sendable {
         var closure: MQTTClosure?
+        /// What the server says that topics for answers should begin with.
+        var responseInformation: String?
         /// Resolves when no message is under way, if somebody waits for that.
         var drained: Promise<Void>?
         /// Whether the server is to forget the session.
@@ -69,6 +71,9 @@ final class MQTTSession: ConnectionSession {
     }
 
     var now: WireInstant { timers.now }
+
+    /// What the server says that topics for answers should begin with (MQTT 5, 3.2.2.3.15).
+    var responseInformation: String? { state.withLock { $0.responseInformation } }
 
     /// Stops or resumes reading.
     func setReading(_ isReading: Bool) {
@@ -388,6 +393,7 @@ final class MQTTSession: ConnectionSession {
         case .connected(let connack):
             // First, as messages may follow at once.
             subscriptions.attach(self)
+            state.withLock { $0.responseInformation = connack.properties.responseInformation }
             self.connack.resolve(.success(connack))
         case .message: break
         case .published(let call, let code, let properties):

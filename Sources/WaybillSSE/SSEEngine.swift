@@ -86,6 +86,9 @@ final class SSEEngine: Sendable {
         guard !options.retain, options.expiry == nil, options.asksForReceipt == nil else {
             throw unsupported("retain, expiry or receipts", request)
         }
+        guard options.responseTopic == nil, options.correlationData == nil else {
+            throw unsupported("response topics or correlation data", request)
+        }
         let method = options.method ?? "POST"
         try HTTPRequestPlan.check(request, method)
         try HTTPRequestPlan.check(configuration.headers)

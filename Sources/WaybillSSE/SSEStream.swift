@@ -30,20 +30,6 @@ final class SSEStream: Sendable {
         var hasEvents = false
     }
 
-    /// How one attempt ended.
-    struct Outcome {
-        var wasOpen = false
-        /// Whether it has brought an event.
-        var hadEvents = false
-        /// The status of the answer, if one came.
-        var status: Int?
-        /// Nil for an end without a fault.
-        var error: WaybillError?
-        /// Whether asking again cannot help.
-        var isFinal = false
-        var retryAfter: Duration?
-    }
-
     let topic: String
     private let plan: HTTPRequestPlan
     private let options: SubscribeOptions
@@ -314,7 +300,7 @@ final class SSEStream: Sendable {
                     return outcome(of: closure)
                 }
                 guard HTTPRequestPlan.isRedirect(head.status) else {
-                    return refusal(head, body)
+                    return Outcome(head, body)
                 }
                 plan = try plan.redirected(by: head)
             } catch let error as WaybillError {
@@ -330,38 +316,12 @@ final class SSEStream: Sendable {
         return Outcome(error: error, isFinal: true)
     }
 
-    private func refusal(_ head: HTTPResponseHead, _ body: [UInt8]) -> Outcome {
-        // Told to stop (HTML Standard, 9.2.2).
-        guard head.status != 204 else { return Outcome(status: 204, error: nil, isFinal: true) }
-        let error =
-            SSEMapping.error(.refused(head, body: body))
-            ?? WaybillError(.rejected, "the server refused")
-        return Outcome(
-            status: head.status,
-            error: error,
-            isFinal: error.code != .connectionRefused,
-            retryAfter: error.serverDelay
-        )
-    }
-
     private func outcome(of closure: EventStreamClosure) -> Outcome {
         let (wasOpen, hadEvents) = state.withLock { state in
             defer { state.isOpen = false }
             return (state.isOpen, state.hasEvents)
         }
-        let error = SSEMapping.error(closure)
-        let isFinal =
-            switch closure {
-            case .closed, .violation, .unknownCoding, .invalidCoding: true
-            case .refused, .endOfStream, .connection: false
-            }
-        return Outcome(
-            wasOpen: wasOpen,
-            hadEvents: hadEvents,
-            status: wasOpen ? 200 : nil,
-            error: error,
-            isFinal: isFinal
-        )
+        return Outcome(closure, wasOpen: wasOpen, hadEvents: hadEvents)
     }
 
     /// Connects, asks, and passes on events until the stream is over.

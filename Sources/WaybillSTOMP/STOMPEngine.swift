@@ -8,9 +8,10 @@ import WireCore
 ///
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class STOMPEngine: Sendable {
-    private let configuration: STOMPConfiguration
+    let configuration: STOMPConfiguration
     private let subscriptions: STOMPSubscriptions
-    private let lifecycle: ConnectionLifecycle<STOMPSession>
+    let replies: STOMPReplies
+    let lifecycle: ConnectionLifecycle<STOMPSession>
     private let hints = HintListener()
 
     init(
@@ -28,7 +29,9 @@ final class STOMPEngine: Sendable {
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let subscriptions = STOMPSubscriptions(configuration: configuration)
+        let replies = STOMPReplies(configuration: configuration, environment: environment)
         self.subscriptions = subscriptions
+        self.replies = replies
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
@@ -45,10 +48,14 @@ final class STOMPEngine: Sendable {
                             requesting: greeting.upgradeHeaders
                         ),
                         configuration: configuration,
-                        subscriptions: subscriptions
+                        subscriptions: subscriptions,
+                        replies: replies
                     )
                 },
-                conclude: { cause, _ in subscriptions.conclude(cause) }
+                conclude: { cause, isForGood in
+                    subscriptions.conclude(cause)
+                    replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
+                }
             )
         )
         hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
@@ -64,6 +71,7 @@ final class STOMPEngine: Sendable {
         switch request.command {
         case .send(let options):
             let headers = try STOMPMapping.send(request, options, configuration)
+            if request.expectsReply { return try await reply(to: headers, request, options) }
             return try await send(headers, request, options)
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
@@ -146,7 +154,7 @@ final class STOMPEngine: Sendable {
     }
 
     /// The session, made first if need be and if the headers can be sent at all.
-    private func session(
+    func session(
         for request: Request,
         sending headers: STOMPHeaders
     ) async throws -> STOMPSession {

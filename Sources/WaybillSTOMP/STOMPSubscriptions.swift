@@ -232,26 +232,31 @@ final class STOMPSubscriptions: DeliverySettler {
     // MARK: Messages
 
     /// Hands a message to the one who listens.
+    /// - Returns: Whether it belongs to a subscription.
     func collect(
         _ frame: STOMPFrame,
         _ token: STOMPAckToken?,
         of id: String,
         into batch: inout MessageBatch
-    ) {
+    ) -> Bool {
         let (subscription, connection) = state.withLock { state in
             if token != nil {
                 state.subscriptions[id]?.noteReceived(byteCount: frame.body.count)
             }
             return (state.subscriptions[id], state.connection)
         }
-        guard let subscription else { return }
+        guard let subscription else { return false }
         let listener = subscription.listener
         let message = STOMPMapping.message(frame, isAcknowledged: token != nil)
-        guard let token else { return batch.add(message, to: [listener]) }
+        guard let token else {
+            batch.add(message, to: [listener])
+            return true
+        }
         if subscription.isTooSlow {
             guard subscription.holdsBack else {
                 batch.deliver()
-                return failSlow(id, subscription, message.topic)
+                failSlow(id, subscription, message.topic)
+                return true
             }
             updatePressure(of: id)
         }
@@ -263,6 +268,7 @@ final class STOMPSubscriptions: DeliverySettler {
             totalByteCount: subscription.received.bytes
         )
         batch.add(message, to: [listener], settling: name, by: self, manual: manual)
+        return true
     }
 
     /// Ends a subscription whose messages are not acknowledged; the server delivers them again.
