@@ -8,6 +8,8 @@ import WireCore
 ///
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class MQTTEngine: Sendable {
+    /// Where everything reports.
+    let events = TransportEventSource()
     private let configuration: MQTTConfiguration
     private let clientIdentifier: String
     private let version: MQTTVersion
@@ -32,13 +34,18 @@ final class MQTTEngine: Sendable {
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let keeper = MQTTSessionKeeper(environment: environment)
-        let subscriptions = MQTTSubscriptions(configuration: configuration, keeper: keeper)
+        let subscriptions = MQTTSubscriptions(
+            configuration: configuration,
+            keeper: keeper,
+            events: events
+        )
         self.subscriptions = subscriptions
         self.keeper = keeper
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
             in: environment,
+            reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
                     try await Self.prepare(greeting, occasion, configuration, desk)
@@ -80,8 +87,7 @@ final class MQTTEngine: Sendable {
     func perform(_ request: Request) async throws -> Receipt {
         switch request.command {
         case .send(let options):
-            let publish = try MQTTMapping.publish(request, options, version: version)
-            return try await send(publish, request, options)
+            return try await send(request, options)
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -105,10 +111,41 @@ final class MQTTEngine: Sendable {
         }
     }
 
+    /// Sends, and reports what becomes of it.
+    private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
+        let begun = events.timestamp
+        do {
+            let publish = try MQTTMapping.publish(request, options, version: version)
+            let receipt = try await send(publish, request, options, isObserved: begun != nil)
+            guard options.qos != .atMostOnce else { return receipt }
+            events.report(
+                .acknowledged(
+                    topic: request.topic,
+                    byteCount: request.body.count,
+                    qos: options.qos,
+                    since: begun
+                )
+            )
+            return receipt
+        } catch {
+            events.report(
+                .sendFailed(
+                    topic: request.topic,
+                    byteCount: request.body.count,
+                    qos: options.qos,
+                    since: begun,
+                    error: WaybillError(reporting: error)
+                )
+            )
+            throw error
+        }
+    }
+
     private func send(
         _ publish: MQTTPublish,
         _ request: Request,
-        _ options: SendOptions
+        _ options: SendOptions,
+        isObserved: Bool
     ) async throws -> Receipt {
         while true {
             if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
@@ -118,7 +155,12 @@ final class MQTTEngine: Sendable {
                 try check(publish, request)
             }
             do {
-                return try await session.publish(publish, request, timeout: options.timeout)
+                return try await session.publish(
+                    publish,
+                    request,
+                    timeout: options.timeout,
+                    isObserved: isObserved
+                )
             } catch let error as WaybillError where error.code == .notConnected {
                 // It came upon a connection that was just ending, and was not sent.
                 try await session.over()

@@ -97,6 +97,9 @@ public final class MQTTTransport: Transport {
     /// The state of the connection: the present one first, then each change once.
     public var states: ConnectionStates { engine.states }
 
+    /// What happens to the connection, its subscriptions and messages; and what the providers that share it report.
+    public var events: TransportEvents { engine.events.events }
+
     /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)
