@@ -97,6 +97,13 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
 
     // MARK: Waiting between tries
 
+    /// Notes that a wait is about to be told: ``hurry()`` counts from now on.
+    ///
+    /// Who hears of the wait may be faster than the task that is to wait.
+    func announceSleep() {
+        state.withLock { $0.sleep = Promise() }
+    }
+
     /// Waits before the next try.
     ///
     /// - Parameters:
@@ -109,8 +116,11 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         by timers: any TimerSource,
         if mustWait: () -> Bool = { true }
     ) async throws {
-        let sleep = Promise<Void>()
-        state.withLock { $0.sleep = sleep }
+        let sleep = state.withLock { state in
+            let sleep = state.sleep ?? Promise()
+            state.sleep = sleep
+            return sleep
+        }
         guard mustWait() else { return state.withLock { $0.sleep = nil } }
         let timer = deadline.map { deadline in
             timers.scheduleTimer(at: deadline) { sleep.resolve(.success(())) }

@@ -96,6 +96,7 @@ extension ConnectionLifecycle {
     /// Reports a state of an attempt, and a wait among the events, too.
     private func report(_ state: ConnectionState, _ attempt: ConnectionAttempt<Session>) {
         if case .waiting(let instant, let cause) = state {
+            attempt.announceSleep()
             journal.noteWaiting(until: instant, attempt: attempt.number + 1, cause: cause)
         }
         states.report(state)
@@ -140,6 +141,7 @@ extension ConnectionLifecycle {
     /// Whether a send may wait in the queue now.
     ///
     /// - Parameter isAcknowledged: Whether the peer will acknowledge it.
+    /// - Returns: Whether it may.
     package func queues(isAcknowledged: Bool) -> Bool {
         guard queue.policy.isEnabled, isAcknowledged || queue.policy.includesUnacknowledged,
             case .connecting(let attempt) = phase.withLock({ $0 })

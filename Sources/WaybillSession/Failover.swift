@@ -16,6 +16,8 @@ package struct Failover: Sendable {
         /// - Parameters:
         ///   - timeout: How long it may take.
         ///   - headers: Further fields of the request for a WebSocket.
+        /// - Returns: The open link.
+        /// - Throws: `WaybillError`; `CancellationError`.
         package func open(
             within timeout: Duration,
             requesting headers: Headers = [:]

@@ -291,9 +291,11 @@ struct TransportEventTests {
         for text in ["1", "2"] {
             try await provider.request(.send(text, qos: .atMostOnce))
         }
+        await #expect(throws: WaybillError.self) {
+            if let messages { for try await _ in messages {} }
+        }
         let dropped = await Self.take(to: .dropped, &iterator)
         #expect(dropped.last?.dropReason == .slowConsumer && dropped.last?.topic == "room")
-        withExtendedLifetime(messages) {}
         messages = nil
         let ended = await Self.take(to: .subscriptionEnded, &iterator)
         #expect(ended.last?.error?.code == .slowConsumer && ended.last?.topic == "room")
