@@ -15,6 +15,8 @@ import WaybillTesting
 @Suite("Transports with a life cycle: events", .timeLimit(.minutes(1)))
 struct TransportEventTests {
     private static let secret = "s3cret"
+    /// There is time for all the other tests.
+    private static let patience = Duration.seconds(50)
     private static let services: [LoopbackBroker.Service] = [
         .mqtt, .mqttOverWebSocket, .stomp, .stompOverWebSocket,
     ]
@@ -64,6 +66,9 @@ struct TransportEventTests {
         switch service {
         case .mqtt, .mqttOverWebSocket:
             var configuration = MQTTConfiguration()
+            (configuration.connectTimeout, configuration.acknowledgementTimeout) = (
+                patience, patience
+            )
             (configuration.userName, configuration.password) = ("ada", "\(secret)-password")
             configuration.reconnection = reconnection
             configuration.offlineQueue = queue
@@ -74,6 +79,7 @@ struct TransportEventTests {
             )
         default:
             var configuration = STOMPConfiguration()
+            (configuration.connectTimeout, configuration.receiptTimeout) = (patience, patience)
             (configuration.login, configuration.passcode) = ("ada", "\(secret)-password")
             configuration.reconnection = reconnection
             configuration.offlineQueue = queue
