@@ -8,6 +8,8 @@ import WireCore
 ///
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class MQTTEngine: Sendable {
+    /// Where everything reports.
+    let events = TransportEventSource()
     let configuration: MQTTConfiguration
     private let clientIdentifier: String
     private let version: MQTTVersion
@@ -39,6 +41,7 @@ final class MQTTEngine: Sendable {
         let subscriptions = MQTTSubscriptions(
             configuration: configuration,
             keeper: keeper,
+            events: events,
             environment: environment
         )
         let replies = MQTTReplies(
@@ -55,6 +58,7 @@ final class MQTTEngine: Sendable {
             settings,
             failover,
             in: environment,
+            reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
                     try await Self.prepare(greeting, occasion, configuration, desk)
@@ -101,14 +105,7 @@ final class MQTTEngine: Sendable {
     func perform(_ request: Request) async throws -> Receipt {
         switch request.command {
         case .send(let options):
-            let publish = try MQTTMapping.publish(request, options, version: version)
-            if request.expectsReply { return try await reply(to: publish, request, options) }
-            guard let outbox, publish.qualityOfService != .atMostOnce else {
-                return try await send(publish, request, options)
-            }
-            return try await outbox.keeping(request, options) {
-                try await send(publish, request, options)
-            }
+            return try await send(request, options)
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -132,10 +129,50 @@ final class MQTTEngine: Sendable {
         }
     }
 
+    /// Sends, and reports what becomes of it.
+    private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
+        let begun = events.timestamp
+        do {
+            let publish = try MQTTMapping.publish(request, options, version: version)
+            if request.expectsReply { return try await reply(to: publish, request, options) }
+            let isObserved = begun != nil
+            let receipt: Receipt
+            if let outbox, options.qos != .atMostOnce {
+                receipt = try await outbox.keeping(request, options) {
+                    try await send(publish, request, options, isObserved: isObserved)
+                }
+            } else {
+                receipt = try await send(publish, request, options, isObserved: isObserved)
+            }
+            guard options.qos != .atMostOnce else { return receipt }
+            events.report(
+                .acknowledged(
+                    topic: request.topic,
+                    byteCount: request.body.count,
+                    qos: options.qos,
+                    since: begun
+                )
+            )
+            return receipt
+        } catch {
+            events.report(
+                .sendFailed(
+                    topic: request.topic,
+                    byteCount: request.body.count,
+                    qos: options.qos,
+                    since: begun,
+                    error: WaybillError(reporting: error)
+                )
+            )
+            throw error
+        }
+    }
+
     private func send(
         _ publish: MQTTPublish,
         _ request: Request,
-        _ options: SendOptions
+        _ options: SendOptions,
+        isObserved: Bool
     ) async throws -> Receipt {
         while true {
             if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
@@ -145,7 +182,12 @@ final class MQTTEngine: Sendable {
                 try check(publish, request)
             }
             do {
-                return try await session.publish(publish, request, timeout: options.timeout)
+                return try await session.publish(
+                    publish,
+                    request,
+                    timeout: options.timeout,
+                    isObserved: isObserved
+                )
             } catch let error as WaybillError where error.code == .notConnected {
                 // It came upon a connection that was just ending, and was not sent.
                 try await session.over()

@@ -157,7 +157,12 @@ extension MQTTEngine {
         let session = try await session(for: request)
         replies.desk.noteSent(correlation, over: session)
         do {
-            return try await session.publish(publish, request, timeout: options.timeout)
+            return try await session.publish(
+                publish,
+                request,
+                timeout: options.timeout,
+                isObserved: events.isObserved
+            )
         } catch let error as WaybillError where error.code == .notConnected {
             try await session.over()
             throw error

@@ -70,6 +70,8 @@ final class MQTTSession: ConnectionSession {
         )
     }
 
+    static let hasServerSessions = true
+
     var now: WireInstant { timers.now }
 
     /// What the server says that topics for answers should begin with (MQTT 5, 3.2.2.3.15).
@@ -150,17 +152,19 @@ final class MQTTSession: ConnectionSession {
 
     // MARK: Requests
 
-    /// Publishes, and waits as long as the quality of service says.
+    /// Publishes, and waits as long as the quality of service says; reports it if somebody observes.
     func publish(
         _ publish: MQTTPublish,
         _ request: Request,
-        timeout: Duration?
+        timeout: Duration?,
+        isObserved: Bool
     ) async throws -> Receipt {
         guard publish.qualityOfService != .atMostOnce else {
             let isCongested: Bool
             do {
                 isCongested = try driver.send { (core, now) throws(MQTTSendError) in
                     try core.publishAtMostOnce(publish, payload: request.body, at: now)
+                    if isObserved { reportSent(publish, request) }
                 }.isCongested
             } catch {
                 throw MQTTMapping.error(error, request)
@@ -172,8 +176,20 @@ final class MQTTSession: ConnectionSession {
             (core, now, call) throws(MQTTSendError) in
             let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
             try core.publish(message, call: call, timeout: timeout, at: now)
+            if isObserved { reportSent(publish, request) }
         }
         return try Self.receipt(request, answer)
+    }
+
+    /// Reports a message with the core's lock held, so that no answer is reported before.
+    private func reportSent(_ publish: MQTTPublish, _ request: Request) {
+        subscriptions.events.report(
+            .sent(
+                topic: request.topic,
+                byteCount: request.body.count,
+                qos: MQTTMapping.quality(publish.qualityOfService)
+            )
+        )
     }
 
     /// What the answer to a publish means.
@@ -193,11 +209,13 @@ final class MQTTSession: ConnectionSession {
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
-                guard publish.qualityOfService != .atMostOnce else {
-                    return try core.publishAtMostOnce(publish, payload: request.body, at: now)
+                if publish.qualityOfService == .atMostOnce {
+                    try core.publishAtMostOnce(publish, payload: request.body, at: now)
+                } else {
+                    let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
+                    try core.publish(message, call: call, timeout: timeout, at: now)
                 }
-                let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
-                try core.publish(message, call: call, timeout: timeout, at: now)
+                reportSent(publish, request)
             }
         } catch {
             throw MQTTMapping.error(error, request)
@@ -375,7 +393,7 @@ final class MQTTSession: ConnectionSession {
     // MARK: Events
 
     private func handle(_ events: [MQTTClientEvent]) {
-        var batch = MessageBatch()
+        var batch = MessageBatch(reportingTo: subscriptions.events, hasQualities: true)
         for event in events {
             if case .message(let publish, let receipt) = event {
                 subscriptions.collect(publish, receipt, into: &batch)

@@ -22,7 +22,12 @@ final class MQTTSubscriptions: DeliverySettler {
         var held: MQTTHeldMessages?
         /// The clock, while something is kept.
         var timers: (any TimerSource)?
+        /// When the connection before was lost.
+        var lossTime: ContinuousClock.Instant?
     }
+
+    /// Where it is reported what becomes of subscriptions and messages.
+    let events: TransportEventSource
 
     private let state: Locked<State>
     private let environment: LinkEnvironment
@@ -34,15 +39,18 @@ final class MQTTSubscriptions: DeliverySettler {
     /// - Parameters:
     ///   - configuration: How messages are buffered.
     ///   - keeper: Who knows which connection has the session.
+    ///   - events: Where it is reported what becomes of subscriptions and messages.
     ///   - environment: Where clocks come from.
     init(
         configuration: MQTTConfiguration,
         keeper: MQTTSessionKeeper,
+        events: TransportEventSource,
         environment: LinkEnvironment
     ) {
         state = Locked(State(held: configuration.lateDelivery.map { MQTTHeldMessages($0) }))
         self.environment = environment
         self.configuration = configuration
+        self.events = events
         self.keeper = keeper
     }
 
@@ -59,6 +67,7 @@ final class MQTTSubscriptions: DeliverySettler {
         let isPresent = state.withLock { state in
             guard state.session === session else { return false }
             state.session = nil
+            state.lossTime = .now
             return true
         }
         guard isPresent else { return }
@@ -118,9 +127,22 @@ final class MQTTSubscriptions: DeliverySettler {
         for (entry, answer) in zip(entries, answers) {
             let filter = entry.subscription.filter
             switch answer {
-            case .success(let granted): state.withLock { $0.router.grant(filter, granted) }
+            case .success(let granted):
+                state.withLock { state in
+                    state.router.grant(filter, granted)
+                    // Everybody may have left meanwhile.
+                    guard state.router.isEstablished(filter) else { return }
+                    events.report(
+                        .subscribed(
+                            topic: filter,
+                            since: state.lossTime,
+                            qos: granted,
+                            isAgain: true
+                        )
+                    )
+                }
             case .failure(let error):
-                for source in state.withLock({ $0.router.remove(filter) }) {
+                for source in state.withLock({ remove(filter, from: &$0, because: error) }) {
                     source.finish(throwing: error)
                     pressure.forget(source)
                 }
@@ -128,9 +150,25 @@ final class MQTTSubscriptions: DeliverySettler {
         }
     }
 
+    /// Removes a filter, and reports it.
+    /// - Returns: Who listened.
+    private func remove(
+        _ filter: String,
+        from state: inout State,
+        because cause: WaybillError?
+    ) -> [MessageSource] {
+        if state.router.isEstablished(filter) {
+            events.report(.subscriptionEnded(topic: filter, cause: cause))
+        }
+        return state.router.remove(filter)
+    }
+
     /// Ends every stream, when no connection follows.
     func conclude(_ cause: WaybillError?) {
         let sources = state.withLock { state in
+            for filter in state.router.establishedFilters {
+                events.report(.subscriptionEnded(topic: filter, cause: cause))
+            }
             defer {
                 state.router = MQTTRouter()
                 state.leftFilters = []
@@ -155,6 +193,8 @@ final class MQTTSubscriptions: DeliverySettler {
         let listener = MessageListener(
             options,
             buffering: configuration.buffering,
+            topic: filter,
+            events: events,
             onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
             pressure: pressure
         )
@@ -175,7 +215,9 @@ final class MQTTSubscriptions: DeliverySettler {
         }
         if let identifier {
             // Sent for all who wait for its answer: one of them may be cancelled, the others go on.
+            let begun = events.timestamp
             Task { @concurrent in
+                var isConfirmed = false
                 do {
                     let granted = try await session.subscribe(
                         [subscription],
@@ -183,9 +225,16 @@ final class MQTTSubscriptions: DeliverySettler {
                         request,
                         timeout: options.timeout
                     )[0].get()
-                    try await note(granted, of: filter, by: session)
+                    isConfirmed = true
+                    try await note(granted, of: filter, by: session, since: begun)
                     answer.resolve(.success(granted))
                 } catch {
+                    if !isConfirmed {
+                        let reason = WaybillError(reporting: error)
+                        events.report(
+                            .subscriptionRefused(topic: filter, since: begun, error: reason)
+                        )
+                    }
                     let sources = state.withLock { $0.router.revoke(filter, answer) }
                     answer.resolve(.failure(error))
                     withExtendedLifetime(sources) {}
@@ -206,9 +255,14 @@ final class MQTTSubscriptions: DeliverySettler {
     private func note(
         _ granted: QualityOfService,
         of filter: String,
-        by session: MQTTSession
+        by session: MQTTSession,
+        since begun: ContinuousClock.Instant?
     ) async throws {
         let (successor, entry) = state.withLock { state in
+            // Unless everybody has left meanwhile.
+            if state.router[filter] != nil {
+                events.report(.subscribed(topic: filter, since: begun, qos: granted))
+            }
             guard state.session !== session else {
                 state.router.grant(filter, granted)
                 return (MQTTSession?.none, MQTTSubscriptionEntry?.none)
@@ -222,7 +276,11 @@ final class MQTTSubscriptions: DeliverySettler {
     /// When the last listener leaves, the filter goes.
     private func listenerLeft(_ source: MessageSource, _ filter: String) {
         let session = state.withLock { state -> MQTTSession? in
+            let isEstablished = state.router.isEstablished(filter)
             guard state.router.remove(source, from: filter) else { return nil }
+            if isEstablished {
+                events.report(.subscriptionEnded(topic: filter, cause: source.failure))
+            }
             if state.session == nil { state.leftFilters.append(filter) }
             return state.session
         }
@@ -236,7 +294,7 @@ final class MQTTSubscriptions: DeliverySettler {
         let receipt = try await session?.unsubscribe([filter], request)
         let sources = state.withLock { state in
             if session == nil { state.leftFilters.append(filter) }
-            return state.router.remove(filter)
+            return remove(filter, from: &state, because: nil)
         }
         for source in sources {
             source.finish()
@@ -313,7 +371,7 @@ final class MQTTSubscriptions: DeliverySettler {
     private func deliverHeld(to listener: MessageListener, _ filter: String) {
         let found = state.withLock { $0.held?.take(matching: filter) ?? [] }
         guard !found.isEmpty else { return }
-        var batch = MessageBatch()
+        var batch = MessageBatch(reportingTo: events, hasQualities: true)
         for held in found {
             let message = MQTTMapping.message(held.publish)
             if let receipt = held.receipt {

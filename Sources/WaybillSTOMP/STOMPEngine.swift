@@ -8,6 +8,8 @@ import WireCore
 ///
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class STOMPEngine: Sendable {
+    /// Where everything reports.
+    let events = TransportEventSource()
     let configuration: STOMPConfiguration
     private let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
@@ -28,7 +30,7 @@ final class STOMPEngine: Sendable {
             offlineQueue: configuration.offlineQueue
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
-        let subscriptions = STOMPSubscriptions(configuration: configuration)
+        let subscriptions = STOMPSubscriptions(configuration: configuration, events: events)
         let replies = STOMPReplies(configuration: configuration, environment: environment)
         self.subscriptions = subscriptions
         self.replies = replies
@@ -36,6 +38,7 @@ final class STOMPEngine: Sendable {
             settings,
             failover,
             in: environment,
+            reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
                     try await Self.prepare(greeting, occasion, desk)
@@ -69,10 +72,7 @@ final class STOMPEngine: Sendable {
     func perform(_ request: Request) async throws -> Receipt {
         try STOMPMapping.checkBody(request)
         switch request.command {
-        case .send(let options):
-            let headers = try STOMPMapping.send(request, options, configuration)
-            if request.expectsReply { return try await reply(to: headers, request, options) }
-            return try await send(headers, request, options)
+        case .send(let options): return try await send(request, options)
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -100,19 +100,53 @@ final class STOMPEngine: Sendable {
         }
     }
 
+    /// Sends, and reports what becomes of it.
+    private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
+        let begun = events.timestamp
+        let (topic, byteCount) = (request.topic, request.body.count)
+        do {
+            let headers = try STOMPMapping.send(request, options, configuration)
+            if request.expectsReply { return try await reply(to: headers, request, options) }
+            let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
+            let receipt = try await send(
+                headers,
+                request,
+                options,
+                asksForReceipt: asks,
+                isObserved: begun != nil
+            )
+            guard asks else { return receipt }
+            events.report(.acknowledged(topic: topic, byteCount: byteCount, since: begun))
+            return receipt
+        } catch {
+            let reason = WaybillError(reporting: error)
+            events.report(
+                .sendFailed(topic: topic, byteCount: byteCount, since: begun, error: reason)
+            )
+            throw error
+        }
+    }
+
     private func send(
         _ headers: STOMPHeaders,
         _ request: Request,
-        _ options: SendOptions
+        _ options: SendOptions,
+        asksForReceipt asks: Bool,
+        isObserved: Bool
     ) async throws -> Receipt {
-        let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
         while true {
             if lifecycle.queues(isAcknowledged: asks) {
                 return try await queued(headers, request, options, asksForReceipt: asks)
             }
             let session = try await session(for: request, sending: headers)
             do {
-                return try await session.send(headers, request, options)
+                return try await session.send(
+                    headers,
+                    request,
+                    options,
+                    asksForReceipt: asks,
+                    isObserved: isObserved
+                )
             } catch let error as WaybillError where error.code == .notConnected {
                 // It came upon a connection that was just ending, and was not sent.
                 try await session.over()

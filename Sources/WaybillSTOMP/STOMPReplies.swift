@@ -158,6 +158,7 @@ extension STOMPEngine {
         var sample = headers
         sample.append(STOMPMapping.replyTo, replies.destination)
         try STOMPMapping.check(sample, request)
+        let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
         return try await replies.desk.answer(
             to: request,
             within: options.timeout ?? configuration.replyTimeout
@@ -170,7 +171,13 @@ extension STOMPEngine {
                 do {
                     try await self.replies.prepare(over: session)
                     self.replies.desk.noteSent(correlation, over: session)
-                    return try await session.send(headers, request, options)
+                    return try await session.send(
+                        headers,
+                        request,
+                        options,
+                        asksForReceipt: asks,
+                        isObserved: self.events.isObserved
+                    )
                 } catch let error as WaybillError where error.code == .notConnected {
                     // It came upon a connection that was just ending, and was not sent.
                     try await session.over()

@@ -190,7 +190,7 @@ final class STOMPSession: ConnectionSession {
     // MARK: Events
 
     private func handle(_ events: [STOMPClientEvent]) {
-        var batch = MessageBatch()
+        var batch = MessageBatch(reportingTo: subscriptions.events, hasQualities: false)
         for event in events {
             if case .message(let id, let frame, let token) = event {
                 if !subscriptions.collect(frame, token, of: id, into: &batch) {

@@ -15,16 +15,21 @@ final class STOMPSubscriptions: DeliverySettler {
         var session: STOMPSession?
         /// Counts connections.
         var connection: UInt64 = 0
+        /// When the connection before was lost.
+        var lossTime: ContinuousClock.Instant?
     }
 
+    /// Where it is reported what becomes of subscriptions and messages.
+    let events: TransportEventSource
     private let state = Locked(State())
     private let configuration: STOMPConfiguration
     /// Stops reading while at least one subscription wants it.
     private let pressure = ReadingPressure()
     let manual = ManualDeliveries<STOMPSubscriptions>()
 
-    init(configuration: STOMPConfiguration) {
+    init(configuration: STOMPConfiguration, events: TransportEventSource) {
         self.configuration = configuration
+        self.events = events
     }
 
     // MARK: Connections
@@ -43,6 +48,7 @@ final class STOMPSubscriptions: DeliverySettler {
         let isPresent = state.withLock { state in
             guard state.session === session else { return false }
             state.session = nil
+            state.lossTime = .now
             return true
         }
         guard isPresent else { return }
@@ -83,9 +89,16 @@ final class STOMPSubscriptions: DeliverySettler {
         )
         do {
             try await session.subscribe(subscription.request, as: id, request, SubscribeOptions())
+            state.withLock { state in
+                // Whoever listened may have left meanwhile.
+                guard state.subscriptions[id] != nil else { return }
+                events.report(
+                    .subscribed(topic: request.topic, since: state.lossTime, isAgain: true)
+                )
+            }
         } catch let error as WaybillError where error.code == .rejected {
-            remove([id])
             subscription.listener.source.finish(throwing: error)
+            remove([id])
             throw WaybillError(
                 .connectionLost,
                 "the server refused a subscription and ended the connection",
@@ -99,6 +112,9 @@ final class STOMPSubscriptions: DeliverySettler {
     func conclude(_ cause: WaybillError?) {
         let subscriptions = state.withLock { state in
             defer { state.subscriptions = [:] }
+            for (_, subscription) in Self.inOrder(state.subscriptions) {
+                reportEnd(of: subscription, because: cause)
+            }
             return state.subscriptions
         }
         manual.removeAll()
@@ -129,6 +145,8 @@ final class STOMPSubscriptions: DeliverySettler {
         let listener = MessageListener(
             options,
             buffering: policy,
+            topic: subscription.destination,
+            events: events,
             onLeave: { [weak self] _ in self?.listenerLeft(id) },
             pressure: pressure,
             onOverflow: { [weak self] in self?.listenerLeft(id) }
@@ -143,11 +161,18 @@ final class STOMPSubscriptions: DeliverySettler {
                 version: session.version
             )
         }
+        let begun = events.timestamp
+        var isConfirmed = false
         do {
             try await session.subscribe(subscription, as: id, request, options)
-            try await establish(id, over: session)
+            isConfirmed = true
+            try await establish(id, over: session, since: begun)
             return messages
         } catch {
+            if !isConfirmed {
+                let (topic, reason) = (request.topic, WaybillError(reporting: error))
+                events.report(.subscriptionRefused(topic: topic, since: begun, error: reason))
+            }
             listener.source.terminate()
             throw error
         }
@@ -155,8 +180,16 @@ final class STOMPSubscriptions: DeliverySettler {
 
     /// Notes that a subscription is there; should its connection have a successor already, that one makes it,
     /// too.
-    private func establish(_ id: String, over session: STOMPSession) async throws {
+    private func establish(
+        _ id: String,
+        over session: STOMPSession,
+        since begun: ContinuousClock.Instant?
+    ) async throws {
         let (successor, subscription) = state.withLock { state in
+            // Unless it has ended meanwhile.
+            if let topic = state.subscriptions[id]?.request.destination {
+                events.report(.subscribed(topic: topic, since: begun))
+            }
             state.subscriptions[id]?.isEstablished = true
             guard let successor = state.session, successor !== session else {
                 return (STOMPSession?.none, STOMPSubscription?.none)
@@ -214,13 +247,23 @@ final class STOMPSubscriptions: DeliverySettler {
     @discardableResult
     private func remove(_ ids: [String]) -> Bool {
         let gone = state.withLock { state in
-            ids.compactMap { state.subscriptions.removeValue(forKey: $0) }
+            let gone = ids.compactMap { state.subscriptions.removeValue(forKey: $0) }
+            for subscription in gone {
+                reportEnd(of: subscription, because: subscription.listener.source.failure)
+            }
+            return gone
         }
         for id in ids { updatePressure(of: id) }
         // Nobody can settle any longer what waits for them.
         let names = Set(ids)
         manual.remove { names.contains($0.token.subscriptionID) }
         return !gone.isEmpty
+    }
+
+    /// Reports the end of a subscription that the server had confirmed.
+    private func reportEnd(of subscription: STOMPSubscription, because cause: WaybillError?) {
+        guard subscription.isEstablished else { return }
+        events.report(.subscriptionEnded(topic: subscription.request.destination, cause: cause))
     }
 
     private static func inOrder(

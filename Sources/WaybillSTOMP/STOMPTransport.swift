@@ -98,6 +98,9 @@ public final class STOMPTransport: Transport {
     /// Who waits for answers.
     package var replyDesk: ReplyDesk { engine.replies.desk }
 
+    /// What happens to the connection, its subscriptions and messages; and what the providers that share it report.
+    public var events: TransportEvents { engine.events.events }
+
     /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)

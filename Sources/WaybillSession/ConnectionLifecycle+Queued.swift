@@ -21,6 +21,7 @@ extension ConnectionLifecycle {
         let call = PendingCall<Answer>()
         let number = Locked<UInt64?>(nil)
         let item = OfflineQueue<Session>.Item(
+            topic: request.topic,
             byteCount: request.body.count,
             patience: patience,
             send: { session throws(WaybillError) in

@@ -14,6 +14,7 @@ extension ConnectionLifecycle {
 
     /// Moves on from a connection that has ended; called with the lock of the phase held.
     func moveOn(_ phase: inout Phase, after cause: WaybillError?, at now: WireInstant) -> Next {
+        journal.noteDisconnected(cause)
         let (isPaused, delay) = memory.withLock { memory -> (Bool, Duration?) in
             if memory.isPaused { return (true, nil) }
             guard let cause else { return (false, nil) }
@@ -31,7 +32,7 @@ extension ConnectionLifecycle {
         }
         let attempt = ConnectionAttempt<Session>(after: cause ?? Self.pause)
         phase = .connecting(attempt)
-        states.report(.waiting(until: Self.instant(after: delay), cause: cause ?? Self.pause))
+        report(.waiting(until: Self.instant(after: delay), cause: cause ?? Self.pause), attempt)
         return .reconnect(attempt, delay.map { now.advanced(by: $0) })
     }
 
@@ -62,6 +63,7 @@ extension ConnectionLifecycle {
             if let next { try await attempt.sleep(until: next, by: timers) }
             while isPaused { try await attempt.sleep(until: nil, by: timers, if: { isPaused }) }
             number += 1
+            attempt.number = number
             try report(.connecting(attempt: number), of: attempt)
             do { return try await make(for: attempt) } catch let error as WaybillError {
                 try Task.checkCancellation()
@@ -87,8 +89,17 @@ extension ConnectionLifecycle {
             guard case .connecting(let current) = phase, current === attempt else {
                 throw CancellationError()
             }
-            states.report(state)
+            report(state, attempt)
         }
+    }
+
+    /// Reports a state of an attempt, and a wait among the events, too.
+    private func report(_ state: ConnectionState, _ attempt: ConnectionAttempt<Session>) {
+        if case .waiting(let instant, let cause) = state {
+            attempt.announceSleep()
+            journal.noteWaiting(until: instant, attempt: attempt.number + 1, cause: cause)
+        }
+        states.report(state)
     }
 
     /// When a wait is over; for one without an end, in some years.

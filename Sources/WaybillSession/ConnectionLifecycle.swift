@@ -120,23 +120,27 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     /// Hears of every change once.
     package let states = ConnectionStateSource()
+    let journal: ConnectionJournal
 
     /// - Parameters:
     ///   - settings: When and how long.
     ///   - failover: Where to.
     ///   - environment: Where clocks and dice come from.
+    ///   - events: Where it is reported what happens.
     ///   - actions: What the transport does.
     package init(
         _ settings: Settings,
         _ failover: Failover,
         in environment: LinkEnvironment,
+        reportingTo events: TransportEventSource = TransportEventSource(),
         _ actions: Actions
     ) {
         self.settings = settings
         self.failover = failover
         self.environment = environment
         self.actions = actions
-        queue = OfflineQueue(settings.offlineQueue, in: environment)
+        journal = ConnectionJournal(events)
+        queue = OfflineQueue(settings.offlineQueue, in: environment, reportingTo: events)
         memory = Locked(Memory(schedule: ReconnectionSchedule(settings.reconnection)))
     }
 
@@ -328,7 +332,13 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         within timeout: Duration,
         for attempt: ConnectionAttempt<Session>
     ) async throws -> ConnectionAttempt<Session>.Made {
-        let session = try await actions.open(route, timeout, greeting)
+        let host = route.address.endpoint.description
+        let entry = journal.noteConnecting(to: host, attempt: attempt.number)
+        let session: Session
+        do { session = try await actions.open(route, timeout, greeting) } catch {
+            journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
+            throw error
+        }
         // The end of the session with the host before has been heard.
         attempt.earlyEnd = nil
         do {
@@ -336,6 +346,8 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
                 [weak self, weak session, weak attempt] cause in
                 self?.sessionEnded(session, cause, of: attempt)
             }
+            let isResumed = Session.hasServerSessions ? receipt.isSessionPresent : nil
+            journal.noteConnected(entry, isResumed: isResumed)
             try await session.resume(receipt)
             repeat {
                 try queue.flush(to: session)
@@ -345,6 +357,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             }
             return ConnectionAttempt.Made(session: session, receipt: receipt)
         } catch {
+            journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
             await session.disconnect(within: settings.closeTimeout, abandonment: nil)
             throw error
         }
@@ -447,6 +460,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             await attempt.stop(because: .shutDown)
         case .connected(let session):
             states.report(.disconnected(cause: nil))
+            journal.noteDisconnected(nil)
             await session.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
         }
         conclude(nil, isForGood: true)
@@ -460,7 +474,9 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         switch shutDownPhase() {
         case .idle, .shutDown: return
         case .connecting(let attempt): attempt.cancel(because: .shutDown)
-        case .connected(let session): session.disconnectNow()
+        case .connected(let session):
+            journal.noteDisconnected(nil)
+            session.disconnectNow()
         }
         conclude(nil, isForGood: true)
     }

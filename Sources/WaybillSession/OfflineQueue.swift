@@ -6,6 +6,8 @@ import WireCore
 package final class OfflineQueue<Session: Sendable>: Sendable {
     /// One send.
     package struct Item: Sendable {
+        /// Where it goes.
+        package var topic: String?
         /// The length of its body.
         package var byteCount: Int
         /// How long it may wait; nil for any time, also beyond the end of the connection.
@@ -18,11 +20,13 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
         package var fail: @Sendable (WaybillError) -> Void
 
         package init(
+            topic: String? = nil,
             byteCount: Int,
             patience: Duration?,
             send: @escaping @Sendable (Session) throws(WaybillError) -> Void,
             fail: @escaping @Sendable (WaybillError) -> Void
         ) {
+            self.topic = topic
             self.byteCount = byteCount
             self.patience = patience
             self.send = send
@@ -71,13 +75,20 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
     package let policy: OfflineQueuePolicy
     private let state = Locked(State())
+    private let events: TransportEventSource
     private let makeTimers: @Sendable () throws(LinkError) -> any TimerSource
 
     /// - Parameters:
     ///   - policy: What the queue may hold.
     ///   - environment: Where the clock comes from.
-    package init(_ policy: OfflineQueuePolicy, in environment: LinkEnvironment) {
+    ///   - events: Where it is reported what the policy has dropped.
+    package init(
+        _ policy: OfflineQueuePolicy,
+        in environment: LinkEnvironment,
+        reportingTo events: TransportEventSource
+    ) {
         self.policy = policy
+        self.events = events
         makeTimers = environment.makeTimers
     }
 
@@ -93,12 +104,16 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
     ///   ``fail(_:dropped:)`` with no lock held.
     /// - Throws: `limitExceeded`.
     package func append(_ item: Item) throws(WaybillError) -> (number: UInt64, dropped: [Item]) {
+        guard policy.messageLimit > 0, item.byteCount <= policy.byteLimit else {
+            // No room that others make would be enough.
+            throw refuse(item)
+        }
         let clock = try clock()
         return try state.withLock { state throws(WaybillError) in
             var dropped: [Item] = []
             while !hasRoom(for: item, state) {
                 guard policy.overflow == .dropOldest, let oldest = state.removeFirst() else {
-                    throw Self.overflow
+                    throw refuse(item)
                 }
                 dropped.append(oldest.item)
             }
@@ -150,7 +165,23 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
     /// Tells the callers of sends that had to make room.
     package func fail(dropped items: [Item]) {
-        for item in items { item.fail(Self.overflow) }
+        for item in items {
+            report(item, .oldestQueued)
+            item.fail(Self.overflow)
+        }
+    }
+
+    /// What becomes of a send for which there is no room.
+    private func refuse(_ item: Item) -> WaybillError {
+        // By the plain policy it is not dropped: its caller keeps it.
+        if policy.overflow != .fail { report(item, .queueFull) }
+        return Self.overflow
+    }
+
+    private func report(_ item: Item, _ reason: TransportEvent.DropReason) {
+        events.report(
+            .dropped(1, byteCount: item.byteCount, topic: item.topic, reason: reason)
+        )
     }
 
     private static var overflow: WaybillError {
@@ -172,7 +203,9 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
             (state.remove(number), state.idleTimers())
         }
         timers?.invalidate()
-        item?.fail(
+        guard let item else { return }
+        report(item, .expired)
+        item.fail(
             WaybillError(.timedOut, "the connection was not back in time: nothing was sent")
         )
     }
