@@ -105,7 +105,20 @@ final class MQTTEngine: Sendable {
     func perform(_ request: Request) async throws -> Receipt {
         switch request.command {
         case .send(let options):
-            return try await send(request, options)
+            // The way of most: no more functions between the caller and the packet than there must be.
+            guard outbox == nil, !request.expectsReply, !events.isObserved,
+                let session = lifecycle.connected
+            else { return try await send(request, options) }
+            do {
+                return try await session.publish(
+                    MQTTMapping.publish(request, options, version: version),
+                    request,
+                    timeout: options.timeout,
+                    isObserved: false
+                )
+            } catch let error as WaybillError where error.code == .notConnected {
+                return try await send(request, options)
+            }
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()

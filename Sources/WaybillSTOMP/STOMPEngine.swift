@@ -72,7 +72,22 @@ final class STOMPEngine: Sendable {
     func perform(_ request: Request) async throws -> Receipt {
         try STOMPMapping.checkBody(request)
         switch request.command {
-        case .send(let options): return try await send(request, options)
+        case .send(let options):
+            // The way of most: no more functions between the caller and the frame than there must be.
+            guard !request.expectsReply, !events.isObserved, let session = lifecycle.connected
+            else { return try await send(request, options) }
+            let headers = try STOMPMapping.send(request, options, configuration)
+            do {
+                return try await session.send(
+                    headers,
+                    request,
+                    options,
+                    asksForReceipt: STOMPMapping.asksForReceipt(options, headers, configuration),
+                    isObserved: false
+                )
+            } catch let error as WaybillError where error.code == .notConnected {
+                return try await send(request, options)
+            }
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
