@@ -62,7 +62,8 @@ final class MQTTSession: ConnectionSession {
         core.connectTimeout = link.timeLeft
         core.acknowledgementTimeout = configuration.acknowledgementTimeout
         core.isTracing = configuration.wireLogger != nil
-        core.keepsSession = configuration.reconnection.isEnabled
+        // Also where nothing is connected again by itself: a pause does that, too.
+        core.keepsSession = true
         driver = Driver(
             core: MQTTClientConnection(configuration: core),
             stream: link.stream,

@@ -22,6 +22,8 @@ final class MQTTSubscriptions: DeliverySettler {
         var held: MQTTHeldMessages?
         /// The clock, while something is kept.
         var timers: (any TimerSource)?
+        /// The timer for the first of that.
+        var timer: UInt64?
         /// When the connection before was lost.
         var lossTime: ContinuousClock.Instant?
     }
@@ -59,7 +61,6 @@ final class MQTTSubscriptions: DeliverySettler {
     /// Goes over to a connection that the server has accepted.
     func attach(_ session: MQTTSession) {
         state.withLock { $0.session = session }
-        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
     }
 
     /// Lets go of a connection that is over.
@@ -86,12 +87,23 @@ final class MQTTSubscriptions: DeliverySettler {
     /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
     func resume(over session: MQTTSession, hasSession: Bool) async throws {
         let (entries, left) = state.withLock { state in
-            defer { state.leftFilters = [] }
-            if !hasSession { state.router.forgetGrants() }
-            return (state.router.ungranted, hasSession ? state.leftFilters : [])
+            if !hasSession {
+                state.router.forgetGrants()
+                state.leftFilters = []
+            }
+            return (state.router.ungranted, state.leftFilters)
         }
         if !hasSession { manual.removeAll() }
-        guard !entries.isEmpty || !left.isEmpty else { return }
+        if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: session) }
+        // Not before: held back, the server could not answer.
+        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
+    }
+
+    private func resume(
+        _ entries: [MQTTSubscriptionEntry],
+        _ left: [String],
+        over session: MQTTSession
+    ) async throws {
         try await withThrowingTaskGroup { group in
             if !left.isEmpty {
                 group.addTask {
@@ -99,6 +111,9 @@ final class MQTTSubscriptions: DeliverySettler {
                         error as WaybillError where error.code == .rejected
                     {
                         // What nobody listens to may stay as well.
+                    }
+                    self.state.withLock { state in
+                        state.leftFilters.removeAll { left.contains($0) }
                     }
                 }
             }
@@ -128,10 +143,10 @@ final class MQTTSubscriptions: DeliverySettler {
             let filter = entry.subscription.filter
             switch answer {
             case .success(let granted):
-                state.withLock { state in
+                let isWanted = state.withLock { state in
                     state.router.grant(filter, granted)
                     // Everybody may have left meanwhile.
-                    guard state.router.isEstablished(filter) else { return }
+                    guard state.router.isEstablished(filter) else { return false }
                     events.report(
                         .subscribed(
                             topic: filter,
@@ -140,7 +155,9 @@ final class MQTTSubscriptions: DeliverySettler {
                             isAgain: true
                         )
                     )
+                    return true
                 }
+                if !isWanted { session.leave(filter) }
             case .failure(let error):
                 for source in state.withLock({ remove(filter, from: &$0, because: error) }) {
                     source.finish(throwing: error)
@@ -178,6 +195,7 @@ final class MQTTSubscriptions: DeliverySettler {
         manual.removeAll()
         dropHeld()
         for source in sources { source.finish(throwing: cause) }
+        pressure.forgetAll()
     }
 
     // MARK: Listeners
@@ -200,19 +218,7 @@ final class MQTTSubscriptions: DeliverySettler {
         )
         let messages = listener.source.messages
         let matching = (try? MQTTTopicFilter(filter))?.filter ?? filter
-        let (answer, identifier) = state.withLock { state -> (Promise<QualityOfService>, UInt32?) in
-            guard let entry = state.router[filter] else {
-                state.leftFilters.removeAll { $0 == filter }
-                let entry = state.router.add(subscription, matching: matching, listener: listener)
-                return (entry.answer, entry.identifier)
-            }
-            state.router.add(listener, to: filter)
-            // What is there is good enough, unless a better quality of service is wanted.
-            guard entry.subscription.qualityOfService < subscription.qualityOfService else {
-                return (entry.answer, nil)
-            }
-            return (state.router.raise(filter, to: subscription), entry.identifier)
-        }
+        let (answer, identifier) = add(listener, subscription, matching)
         if let identifier {
             // Sent for all who wait for its answer: one of them may be cancelled, the others go on.
             let begun = events.timestamp
@@ -243,11 +249,45 @@ final class MQTTSubscriptions: DeliverySettler {
         }
         do {
             listener.source.grantedQualityOfService = try await answer.value()
-            deliverHeld(to: listener, matching)
             return messages
         } catch {
             listener.source.terminate()
             throw error
+        }
+    }
+
+    /// Adds a listener, which first gets what came before it.
+    /// - Returns: What resolves when the server has answered, and the identifier if the filter is to be sent.
+    private func add(
+        _ listener: MessageListener,
+        _ subscription: MQTTSubscription,
+        _ matching: String
+    ) -> (Promise<QualityOfService>, UInt32?) {
+        let filter = subscription.filter
+        while true {
+            var late: [MQTTHeldMessages.Held] = []
+            let added = state.withLock { state -> (Promise<QualityOfService>, UInt32?)? in
+                late = state.held?.take(matching: matching) ?? []
+                // What comes while these are handed over is kept, too.
+                guard late.isEmpty else { return nil }
+                guard let entry = state.router[filter] else {
+                    state.leftFilters.removeAll { $0 == filter }
+                    let entry = state.router.add(
+                        subscription,
+                        matching: matching,
+                        listener: listener
+                    )
+                    return (entry.answer, entry.identifier)
+                }
+                state.router.add(listener, to: filter)
+                // What is there is good enough, unless a better quality of service is wanted.
+                guard entry.subscription.qualityOfService < subscription.qualityOfService else {
+                    return (entry.answer, nil)
+                }
+                return (state.router.raise(filter, to: subscription), entry.identifier)
+            }
+            if let added { return added }
+            deliver(late, to: listener)
         }
     }
 
@@ -284,7 +324,12 @@ final class MQTTSubscriptions: DeliverySettler {
             if state.session == nil { state.leftFilters.append(filter) }
             return state.session
         }
-        session?.leave(filter)
+        guard let session else { return }
+        session.leave(filter)
+        // Somebody may have subscribed in between, and have been overtaken.
+        let entry = state.withLock { $0.router[filter] }
+        guard let entry else { return }
+        Task { @concurrent in try? await resubscribe([entry], over: session) }
     }
 
     /// Ends every stream of a filter and tells the server, now or when there is a connection again.
@@ -323,14 +368,19 @@ final class MQTTSubscriptions: DeliverySettler {
     /// Keeps a message for whoever subscribes late, or drops it.
     private func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) {
         guard configuration.lateDelivery != nil,
-            let clock = state.withLock({ $0.timers }) ?? (try? environment.makeTimers())
+            let gone = try? state.withClock(
+                \.timers,
+                environment.makeTimers,
+                {
+                    state,
+                    clock in
+                    let gone = state.held?.add(publish, receipt, at: clock.now) ?? []
+                    watch(&state, clock)
+                    return gone
+                }
+            )
         else { return drop(receipt) }
-        let gone = state.withLock { state in
-            state.timers = clock
-            return state.held?.add(publish, receipt, at: clock.now) ?? []
-        }
         for one in gone { drop(one.receipt) }
-        watch(clock)
     }
 
     /// Nobody listens; the server is told all the same (MQTT 5, 4.5.0-2).
@@ -338,29 +388,35 @@ final class MQTTSubscriptions: DeliverySettler {
         if let receipt { settle(receipt, Settlement()) }
     }
 
-    /// Comes back when the next message has been kept long enough.
-    private func watch(_ clock: any TimerSource) {
-        let isIdle = state.withLock { state in
-            guard let deadline = state.held?.deadline else {
-                defer { state.timers = nil }
-                return state.timers != nil
-            }
-            _ = clock.scheduleTimer(at: deadline) { [weak self] in self?.dropExpired(clock) }
-            return false
+    /// Has the clock tell when the first message has been kept long enough, unless it will already.
+    private func watch(_ state: inout State, _ clock: any TimerSource) {
+        guard state.timer == nil, let deadline = state.held?.deadline else { return }
+        state.timer = clock.scheduleTimer(at: deadline) { [weak self] in
+            self?.dropExpired(at: deadline)
         }
-        if isIdle { clock.invalidate() }
     }
 
-    private func dropExpired(_ clock: any TimerSource) {
-        let gone = state.withLock { $0.held?.takeExpired(at: clock.now) ?? [] }
-        guard !gone.isEmpty else { return }
+    /// Drops what has been kept long enough.
+    /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
+    private func dropExpired(at deadline: WireInstant) {
+        let (gone, idle) = state.withLock {
+            state -> ([MQTTHeldMessages.Held], (any TimerSource)?) in
+            state.timer = nil
+            guard let clock = state.timers else { return ([], nil) }
+            let gone = state.held?.takeExpired(at: max(clock.now, deadline)) ?? []
+            watch(&state, clock)
+            guard state.timer == nil else { return (gone, nil) }
+            state.timers = nil
+            return (gone, clock)
+        }
+        idle?.invalidate()
         for one in gone { drop(one.receipt) }
-        watch(clock)
     }
 
     private func dropHeld() {
         let (gone, clock) = state.withLock { state in
             defer { state.timers = nil }
+            if let timer = state.timer.take() { state.timers?.cancelTimer(timer) }
             return (state.held?.takeAll() ?? [], state.timers)
         }
         clock?.invalidate()
@@ -368,9 +424,7 @@ final class MQTTSubscriptions: DeliverySettler {
     }
 
     /// Hands a listener what came before it.
-    private func deliverHeld(to listener: MessageListener, _ filter: String) {
-        let found = state.withLock { $0.held?.take(matching: filter) ?? [] }
-        guard !found.isEmpty else { return }
+    private func deliver(_ found: [MQTTHeldMessages.Held], to listener: MessageListener) {
         var batch = MessageBatch(reportingTo: events, hasQualities: true)
         for held in found {
             let message = MQTTMapping.message(held.publish)

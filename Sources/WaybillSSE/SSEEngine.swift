@@ -55,7 +55,7 @@ final class SSEEngine: Sendable {
             try refuse(options, request)
             return Receipt()
         case .disconnect:
-            await closeStreams(throwing: nil)
+            await closeStreams(because: Self.closed)
             states.end()
             return Receipt()
         case .unsubscribe: return try await unsubscribe(request)
@@ -142,6 +142,11 @@ final class SSEEngine: Sendable {
 
     // MARK: Streams
 
+    private static let closed = WaybillError(
+        .notConnected,
+        "the stream was closed before it was open"
+    )
+
     func subscribe(_ request: Request) async throws -> Messages<Message> {
         let stream = try makeStream(request, announces: false)
         do {
@@ -208,13 +213,13 @@ final class SSEEngine: Sendable {
         guard !found.isEmpty else {
             throw WaybillError(.invalidEntry, "nothing subscribes to this topic").about(request)
         }
-        for stream in found { await stream.close(throwing: nil) }
+        for stream in found { await stream.close(throwing: nil, because: Self.closed) }
         return Receipt(topic: request.topic)
     }
 
-    private func closeStreams(throwing error: WaybillError?) async {
+    private func closeStreams(because reason: WaybillError) async {
         let streams = state.withLock { Array($0.streams.values) }
-        for stream in streams { await stream.close(throwing: error) }
+        for stream in streams { await stream.close(throwing: nil, because: reason) }
     }
 
     // MARK: The end
@@ -226,7 +231,7 @@ final class SSEEngine: Sendable {
         }
         guard isFirst else { return }
         hints.stop()
-        await closeStreams(throwing: nil)
+        await closeStreams(because: .shutDown)
         await pool.shutdown()
         states.end()
         #if os(Linux)

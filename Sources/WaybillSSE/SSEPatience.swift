@@ -60,28 +60,57 @@ final class SSEPatience: Sendable {
         guard delay > .zero else { return !Task.isCancelled }
         guard let timers = try? environment.makeTimers() else { return false }
         defer { timers.invalidate() }
-        let sleep = begin()
+        let sleep = announced()
         let timer = timers.scheduleTimer(at: timers.now.advanced(by: delay)) {
             sleep.resolve(.success(()))
         }
-        defer { timers.cancelTimer(timer) }
+        defer {
+            timers.cancelTimer(timer)
+            forget(sleep)
+        }
         return (try? await sleep.value()) != nil
     }
 
     /// Waits until no pause is wanted.
-    /// - Returns: False when the task was cancelled.
-    func sleepWhilePaused() async -> Bool {
+    ///
+    /// - Parameter limit: How long at the most; nil for any time.
+    /// - Returns: False when time was up or the task was cancelled.
+    func sleepWhilePaused(within limit: Duration?) async -> Bool {
+        guard let timers = try? environment.makeTimers() else { return false }
+        defer { timers.invalidate() }
+        let isOver = Locked(false)
+        let timer = limit.map { limit in
+            timers.scheduleTimer(at: timers.now.advanced(by: limit)) { [weak self] in
+                isOver.withLock { $0 = true }
+                self?.hurry()
+            }
+        }
+        defer { if let timer { timers.cancelTimer(timer) } }
         while true {
-            let sleep = begin()
+            let sleep = announced()
+            defer { forget(sleep) }
             guard isPaused else { return !Task.isCancelled }
+            guard !isOver.withLock({ $0 }) else { return false }
             guard (try? await sleep.value()) != nil else { return false }
         }
     }
 
-    private func begin() -> Promise<Void> {
-        let sleep = Promise<Void>()
-        state.withLock { $0.sleep = sleep }
-        return sleep
+    /// Hears ``hurry()`` from now on, for the wait that follows.
+    func announceSleep() {
+        state.withLock { $0.sleep = Promise<Void>() }
+    }
+
+    /// The wait that was announced, or a new one.
+    private func announced() -> Promise<Void> {
+        state.withLock { state in
+            let sleep = state.sleep ?? Promise<Void>()
+            state.sleep = sleep
+            return sleep
+        }
+    }
+
+    private func forget(_ sleep: Promise<Void>) {
+        state.withLock { if $0.sleep === sleep { $0.sleep = nil } }
     }
 
     // MARK: Hints

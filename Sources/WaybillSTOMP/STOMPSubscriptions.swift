@@ -40,7 +40,6 @@ final class STOMPSubscriptions: DeliverySettler {
             state.session = session
             state.connection += 1
         }
-        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
     }
 
     /// Lets go of a connection that is over.
@@ -76,6 +75,8 @@ final class STOMPSubscriptions: DeliverySettler {
             }
             try await group.waitForAll()
         }
+        // Not before: held back, the server could not answer.
+        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
     }
 
     private func resubscribe(
@@ -89,13 +90,15 @@ final class STOMPSubscriptions: DeliverySettler {
         )
         do {
             try await session.subscribe(subscription.request, as: id, request, SubscribeOptions())
-            state.withLock { state in
+            let isWanted = state.withLock { state in
                 // Whoever listened may have left meanwhile.
-                guard state.subscriptions[id] != nil else { return }
+                guard state.subscriptions[id] != nil else { return false }
                 events.report(
                     .subscribed(topic: request.topic, since: state.lossTime, isAgain: true)
                 )
+                return true
             }
+            if !isWanted { session.leave(id) }
         } catch let error as WaybillError where error.code == .rejected {
             subscription.listener.source.finish(throwing: error)
             remove([id])
@@ -120,6 +123,16 @@ final class STOMPSubscriptions: DeliverySettler {
         manual.removeAll()
         for subscription in subscriptions.values {
             subscription.listener.source.finish(throwing: cause)
+        }
+        pressure.forgetAll()
+    }
+
+    /// Puts a message back that could not be settled, as long as it can be.
+    func putBack(_ delivery: Delivery<STOMPSubscriptions>, as id: Message.ID) {
+        // With the lock, so that it does not come behind the end of its connection.
+        state.withLock { state in
+            guard state.session != nil, state.connection == delivery.name.connection else { return }
+            manual.putBack(delivery, as: id)
         }
     }
 
@@ -185,18 +198,20 @@ final class STOMPSubscriptions: DeliverySettler {
         over session: STOMPSession,
         since begun: ContinuousClock.Instant?
     ) async throws {
-        let (successor, subscription) = state.withLock { state in
-            // Unless it has ended meanwhile.
-            if let topic = state.subscriptions[id]?.request.destination {
-                events.report(.subscribed(topic: topic, since: begun))
+        let (isWanted, successor, subscription) = state.withLock { state in
+            guard let topic = state.subscriptions[id]?.request.destination else {
+                return (false, STOMPSession?.none, STOMPSubscription?.none)
             }
+            events.report(.subscribed(topic: topic, since: begun))
             state.subscriptions[id]?.isEstablished = true
             guard let successor = state.session, successor !== session else {
-                return (STOMPSession?.none, STOMPSubscription?.none)
+                return (true, STOMPSession?.none, STOMPSubscription?.none)
             }
             state.subscriptions[id]?.move(to: state.connection, successor.version)
-            return (successor, state.subscriptions[id])
+            return (true, successor, state.subscriptions[id])
         }
+        // It has ended meanwhile, perhaps before the server knew of it.
+        if !isWanted { session.leave(id) }
         if let successor, let subscription {
             try await resubscribe(id, subscription, over: successor)
         }

@@ -16,7 +16,11 @@ extension ConnectionLifecycle {
     func moveOn(_ phase: inout Phase, after cause: WaybillError?, at now: WireInstant) -> Next {
         journal.noteDisconnected(cause)
         let (isPaused, delay) = memory.withLock { memory -> (Bool, Duration?) in
+            let closesForPause = memory.closesForPause
+            memory.closesForPause = false
             if memory.isPaused { return (true, nil) }
+            // The pause was over before the connection was closed.
+            if closesForPause, cause == nil { return (false, .zero) }
             guard let cause else { return (false, nil) }
             let delay = memory.schedule.delay(
                 after: cause,
@@ -128,57 +132,6 @@ extension ConnectionLifecycle {
         )
     }
 
-    // MARK: Sends that wait
-
-    /// What becomes of a send that came while there was no connection.
-    package enum Placement: Sendable {
-        /// It waits, under this number.
-        case queued(UInt64)
-        /// There is a connection after all.
-        case connected(Session)
-    }
-
-    /// Whether a send may wait in the queue now.
-    ///
-    /// - Parameter isAcknowledged: Whether the peer will acknowledge it.
-    /// - Returns: Whether it may.
-    package func queues(isAcknowledged: Bool) -> Bool {
-        guard queue.policy.isEnabled, isAcknowledged || queue.policy.includesUnacknowledged,
-            case .connecting(let attempt) = phase.withLock({ $0 })
-        else { return false }
-        return attempt.isReconnection
-    }
-
-    /// Has a send wait for the connection that is being made again.
-    /// - Throws: `limitExceeded`; `notConnected` and `shutDown` when none is being made any longer.
-    package func enqueue(
-        _ item: OfflineQueue<Session>.Item,
-        for request: Request
-    ) throws(WaybillError) -> Placement {
-        let (placement, dropped) = try phase.withLock {
-            phase throws(WaybillError) -> (Placement?, [OfflineQueue<Session>.Item]) in
-            switch phase {
-            case .connected(let session): return (.connected(session), [])
-            case .connecting:
-                let (number, dropped) = try queue.append(item)
-                return (.queued(number), dropped)
-            case .idle, .shutDown: return (nil, [])
-            }
-        }
-        queue.fail(dropped: dropped)
-        guard let placement else { throw notConnected(request) }
-        return placement
-    }
-
-    /// Has sends go first that an earlier transport has left.
-    package func preload(_ items: [OfflineQueue<Session>.Item]) {
-        queue.preload(items)
-    }
-
-    /// Withdraws a send that waits.
-    /// - Returns: Whether it still did.
-    package func withdraw(_ number: UInt64) -> Bool { queue.withdraw(number) }
-
     // MARK: Hints
 
     /// Heeds what the app or the platform knows of the surroundings.
@@ -200,7 +153,12 @@ extension ConnectionLifecycle {
 
     private func closeForPause() async {
         // One that is being made is closed when it is there.
-        guard isPaused, let session = connected else { return }
+        guard let session = connected,
+            memory.withLock({ memory in
+                memory.closesForPause = memory.isPaused
+                return memory.isPaused
+            })
+        else { return }
         await session.disconnect(within: settings.closeTimeout, abandonment: nil)
     }
 

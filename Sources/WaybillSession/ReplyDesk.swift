@@ -109,26 +109,18 @@ package final class ReplyDesk: Sendable {
         _ answer: Promise<Message>,
         within timeout: Duration
     ) throws(WaybillError) -> String {
-        let clock = try clock()
         // The number makes it the only one, the bits make it nobody's guess.
         let bits = environment.randomWords(2).map { String($0, radix: 36) }.joined()
-        return state.withLock { state in
+        return try state.withClock(\.timers, environment.makeTimers) {
+            state,
+            timers throws(WaybillError) in
             state.lastNumber += 1
             let correlation = "\(state.lastNumber)-\(bits)"
-            let timers = state.timers ?? clock
-            state.timers = timers
             let timer = timers.scheduleTimer(at: timers.now.advanced(by: timeout)) { [weak self] in
                 self?.expire(correlation)
             }
             state.waiters[correlation] = Waiter(answer: answer, timer: timer)
             return correlation
-        }
-    }
-
-    private func clock() throws(WaybillError) -> any TimerSource {
-        if let timers = state.withLock({ $0.timers }) { return timers }
-        do throws(LinkError) { return try environment.makeTimers() } catch {
-            throw WaybillError(error)
         }
     }
 
