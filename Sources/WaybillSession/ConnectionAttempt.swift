@@ -65,7 +65,7 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
     /// - Parameter loss: Why the connection before was lost; nil for a first attempt.
     init(after loss: WaybillError? = nil) {
         isReconnection = loss != nil
-        state = Locked(State(failure: loss))
+        state = Locked(State(sleep: loss == nil ? nil : Promise(), failure: loss))
         outcome = loss == nil ? Promise(onAbandoned: { [work] in work.cancel() }) : Promise()
     }
 
@@ -89,6 +89,11 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
 
     // MARK: Waiting between tries
 
+    /// Makes ready for a wait, before anybody is told of it: whoever hurries from then on is heard.
+    func prepareSleep() {
+        state.withLock { $0.sleep = Promise() }
+    }
+
     /// Waits before the next try.
     ///
     /// - Parameters:
@@ -101,8 +106,11 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         by timers: any TimerSource,
         if mustWait: () -> Bool = { true }
     ) async throws {
-        let sleep = Promise<Void>()
-        state.withLock { $0.sleep = sleep }
+        let sleep = state.withLock { state in
+            let sleep = state.sleep ?? Promise<Void>()
+            state.sleep = sleep
+            return sleep
+        }
         guard mustWait() else { return state.withLock { $0.sleep = nil } }
         let timer = deadline.map { deadline in
             timers.scheduleTimer(at: deadline) { sleep.resolve(.success(())) }

@@ -72,6 +72,7 @@ extension ConnectionLifecycle {
                 }
                 if isPaused { delay = nil } else if delay == nil { throw error }
                 next = delay.map { now.advanced(by: $0) }
+                attempt.prepareSleep()
                 try report(.waiting(until: Self.instant(after: delay), cause: error), of: attempt)
             }
         }

@@ -346,6 +346,12 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             return ConnectionAttempt.Made(session: session, receipt: receipt)
         } catch {
             await session.disconnect(within: settings.closeTimeout, abandonment: nil)
+            // Why the connection has ended says more than that what was under way was lost with it.
+            let code = (error as? WaybillError)?.code
+            if let cause = attempt.earlyEnd?.cause, code == .connectionLost || code == .notConnected
+            {
+                throw cause
+            }
             throw error
         }
     }
