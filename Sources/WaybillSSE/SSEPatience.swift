@@ -55,17 +55,35 @@ final class SSEPatience: Sendable {
         return outcome.hadEvents ? time : max(time, Self.leastPause)
     }
 
+    /// A wait that has begun.
+    struct Wait {
+        fileprivate let sleep: Promise<Void>
+        fileprivate let deadline: WireInstant
+    }
+
+    /// Begins a wait, before anybody is told of it: from then on time counts, and whoever hurries is heard.
+    /// - Returns: The wait; nil when there is no clock.
+    func wait(for delay: Duration) -> Wait? {
+        guard let timers = try? environment.makeTimers() else { return nil }
+        defer { timers.invalidate() }
+        return Wait(sleep: begin(), deadline: timers.now.advanced(by: delay))
+    }
+
     /// - Returns: Whether the time has passed, or was cut short; false when the task was cancelled.
-    func sleep(for delay: Duration) async -> Bool {
-        guard delay > .zero else { return !Task.isCancelled }
+    func sleep(_ wait: Wait) async -> Bool {
         guard let timers = try? environment.makeTimers() else { return false }
         defer { timers.invalidate() }
-        let sleep = begin()
-        let timer = timers.scheduleTimer(at: timers.now.advanced(by: delay)) {
-            sleep.resolve(.success(()))
-        }
+        guard wait.deadline > timers.now else { return !Task.isCancelled }
+        let timer = timers.scheduleTimer(at: wait.deadline) { wait.sleep.resolve(.success(())) }
         defer { timers.cancelTimer(timer) }
-        return (try? await sleep.value()) != nil
+        return (try? await wait.sleep.value()) != nil
+    }
+
+    /// Notes that the server has begun to stream: after the healthy time, what failed before is forgotten.
+    func noteOpened() {
+        guard let timers = try? environment.makeTimers() else { return }
+        defer { timers.invalidate() }
+        state.withLock { $0.schedule.noteConnected(at: timers.now) }
     }
 
     /// Waits until no pause is wanted.

@@ -30,20 +30,6 @@ final class SSEStream: Sendable {
         var hasEvents = false
     }
 
-    /// How one attempt ended.
-    struct Outcome {
-        var wasOpen = false
-        /// Whether it has brought an event.
-        var hadEvents = false
-        /// The status of the answer, if one came.
-        var status: Int?
-        /// Nil for an end without a fault.
-        var error: WaybillError?
-        /// Whether asking again cannot help.
-        var isFinal = false
-        var retryAfter: Duration?
-    }
-
     let topic: String
     private let plan: HTTPRequestPlan
     private let options: SubscribeOptions
@@ -203,13 +189,13 @@ final class SSEStream: Sendable {
                 )
                 source.deliver([notice.message])
             }
-            guard let delay else { break }
+            guard let delay, let wait = patience.wait(for: delay) else { break }
             failures = outcome.wasOpen ? 0 : failures + 1
             let until = ContinuousClock.now + delay
             let reason = cause ?? WaybillError(.connectionLost, "the stream has ended")
             journal.noteWait(until: until, attempt: failures + 1, cause: reason)
             states.report(.waiting(until: until, cause: reason), of: self)
-            guard await patience.sleep(for: delay) else { break }
+            guard await patience.sleep(wait) else { break }
         }
         finish(source, cause)
     }
@@ -218,11 +204,7 @@ final class SSEStream: Sendable {
         let (isClosed, closeError) = state.withLock { ($0.isClosed, $0.closeError) }
         let error = isClosed ? closeError : cause
         journal.noteSubscriptionEnd(error)
-        opened.resolve(
-            .failure(
-                error ?? WaybillError(.rejected, "the server has no stream", peerReason: "204")
-            )
-        )
+        opened.resolve(.failure(error ?? (isClosed ? Self.closed : Self.noStream)))
         source.finish(throwing: error)
         state.withLock { $0.isClosed = true }
         onEnd()
@@ -314,7 +296,7 @@ final class SSEStream: Sendable {
                     return outcome(of: closure)
                 }
                 guard HTTPRequestPlan.isRedirect(head.status) else {
-                    return refusal(head, body)
+                    return Outcome(refusal: head, body)
                 }
                 plan = try plan.redirected(by: head)
             } catch let error as WaybillError {
@@ -328,20 +310,6 @@ final class SSEStream: Sendable {
         let limit = configuration.maximumRedirects
         let error = WaybillError(.rejected, "more than \(limit) redirects")
         return Outcome(error: error, isFinal: true)
-    }
-
-    private func refusal(_ head: HTTPResponseHead, _ body: [UInt8]) -> Outcome {
-        // Told to stop (HTML Standard, 9.2.2).
-        guard head.status != 204 else { return Outcome(status: 204, error: nil, isFinal: true) }
-        let error =
-            SSEMapping.error(.refused(head, body: body))
-            ?? WaybillError(.rejected, "the server refused")
-        return Outcome(
-            status: head.status,
-            error: error,
-            isFinal: error.code != .connectionRefused,
-            retryAfter: error.serverDelay
-        )
     }
 
     private func outcome(of closure: EventStreamClosure) -> Outcome {
@@ -458,6 +426,7 @@ final class SSEStream: Sendable {
             switch event {
             case .opened(let head):
                 state.withLock { $0.isOpen = true }
+                patience.noteOpened()
                 log(.inbound, SSEMapping.reason(head))
                 journal.noteOpened()
                 states.report(.connected, of: self)
