@@ -30,6 +30,7 @@ final class Bench: Sendable {
     let provider: Provider<Talk>
     private let dice: Kept<UInt64>
     private let lines: Kept<[String]>
+    private let deadlines: Kept<[WireInstant]>
 
     /// A wait of half a second, where the ceiling is one.
     static let someWait = UInt64(500_000_000)
@@ -47,10 +48,12 @@ final class Bench: Sendable {
         configuration.log = { line in lines.withLock { $0.append(line) } }
         broker = LoopbackBroker(configuration: configuration)
         try broker.start()
+        let deadlines = Kept([WireInstant]())
+        self.deadlines = deadlines
         let clock = clock
         let environment = LinkEnvironment(
             dialer: dialer,
-            makeTimers: { clock.linkTimers },
+            makeTimers: { RememberingTimers(clock.linkTimers, deadlines) },
             random: { dice.withLock { $0 } }
         )
         let url = broker.url(for: way.service)
@@ -129,6 +132,32 @@ final class Bench: Sendable {
     func comeBack(_ watch: inout Watch) async {
         clock.advance(by: .seconds(1))
         await watch.until("connected")
+    }
+
+    /// How many timers were ever set for so long after this moment.
+    func timerCount(after duration: Duration) -> Int {
+        let now = clock.linkTimers.now
+        return deadlines.withLock { deadlines in
+            deadlines.count { $0 == now.advanced(by: duration) }
+        }
+    }
+
+    /// Sends while there is no link, and waits until that is in the queue.
+    func enqueue(_ text: String, patience: Duration? = nil) async -> Call<Receipt> {
+        let patience = patience ?? way.sendLimit
+        let count = timerCount(after: patience)
+        let provider = provider
+        let call = Call { try await provider.request(.say(text)) }
+        await until { self.timerCount(after: patience) > count }
+        return call
+    }
+
+    /// Moves the clock on to one nanosecond before a limit, where nothing must have happened yet, and beyond it.
+    func pass<Value>(_ limit: Duration, endsAt call: Call<Value>) async {
+        clock.advance(by: limit - .nanoseconds(1))
+        await letOthersRun()
+        #expect(!call.isDone, "\(limit)")
+        clock.advance(by: .nanoseconds(1))
     }
 
     /// Moves the clock on in small steps until something is done.
@@ -243,7 +272,7 @@ func until(_ isSo: () -> Bool) async {
 }
 
 /// Gives other tasks time to do what they must not do.
-func pass() async {
+func letOthersRun() async {
     for _ in 0..<100 { await Task.yield() }
 }
 

@@ -40,6 +40,9 @@ final class BenchDialer: Dialer {
     /// What is written to the connections that there are gets nowhere, so that no answer comes, and nobody is told.
     func mute() { for stream in state.withLock({ $0.streams }) { stream.mute() } }
 
+    /// How many bytes have been written to the connection that came last.
+    var written: Int { state.withLock { $0.streams.last }?.written ?? 0 }
+
     /// How many bytes have got nowhere.
     var swallowed: Int { state.withLock { $0.streams }.reduce(0) { $0 + $1.swallowed } }
 
@@ -76,6 +79,7 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
         var receiver: (any ByteStreamReceiver)?
         var isMute = false
         var swallowed = 0
+        var written = 0
     }
 
     private let base: any ByteStream
@@ -84,6 +88,8 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     init(_ base: any ByteStream) { self.base = base }
 
     var swallowed: Int { state.withLock { $0.swallowed } }
+
+    var written: Int { state.withLock { $0.written } }
 
     func mute() { state.withLock { $0.isMute = true } }
 
@@ -96,6 +102,7 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
         let isMute = state.withLock { state in
+            state.written += bytes.count
             if state.isMute { state.swallowed += bytes.count }
             return state.isMute
         }
@@ -118,4 +125,27 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     func streamDidEnd(_ error: LinkError?) {
         state.withLock { $0.receiver.take() }?.streamDidEnd(error)
     }
+}
+
+/// A clock that remembers for when it was set.
+final class RememberingTimers: TimerSource {
+    private let base: any TimerSource
+    private let deadlines: Kept<[WireInstant]>
+
+    init(_ base: any TimerSource, _ deadlines: Kept<[WireInstant]>) {
+        self.base = base
+        self.deadlines = deadlines
+    }
+
+    var now: WireInstant { base.now }
+
+    func scheduleTimer(
+        at deadline: WireInstant,
+        _ action: @escaping @Sendable () -> Void
+    ) -> UInt64 {
+        defer { deadlines.withLock { $0.append(deadline) } }
+        return base.scheduleTimer(at: deadline, action)
+    }
+
+    func cancelTimer(_ token: UInt64) { base.cancelTimer(token) }
 }

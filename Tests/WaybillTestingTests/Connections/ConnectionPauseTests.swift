@@ -42,7 +42,7 @@ struct ConnectionPauseTests {
             let dials = bench.dialer.count
             bench.clock.advance(by: .seconds(86_400))
             hints.send(.retryNow)
-            await pass()
+            await letOthersRun()
             #expect(bench.dialer.count == dials)
             if isHint { hints.send(.resume) } else { resume(bench) }
             await watch.until("connected")
@@ -97,8 +97,7 @@ struct ConnectionPauseTests {
         await bench.lose(&watch)
         var calls: [Call<Receipt>] = []
         for number in 0..<20 {
-            calls.append(Call { try await bench.provider.request(.say("\(number)")) })
-            await pass()
+            calls.append(await bench.enqueue("\(number)"))
         }
         await bench.comeBack(&watch)
         for call in calls { #expect(await call.error() == nil) }
@@ -131,13 +130,12 @@ struct ConnectionPauseTests {
         await bench.lose(&watch)
         let last = bench.lastClient
         var calls: [Call<Receipt>] = []
-        for number in 0..<3 {
-            calls.append(Call { try await bench.provider.request(.say("\(number)")) })
-            await pass()
+        for number in 0..<2 {
+            calls.append(await bench.enqueue("\(number)", patience: .seconds(3)))
         }
-        #expect(await calls[2].error()?.code == .limitExceeded)
-        let time = await bench.advance { calls[0].isDone && calls[1].isDone }
-        #expect(time >= .seconds(3))
+        let error = await failure { try await bench.provider.request(.say("2")) }
+        #expect(error?.code == .limitExceeded)
+        await bench.pass(.seconds(3), endsAt: calls[0])
         #expect(await calls[0].error()?.code == .timedOut)
         #expect(await calls[1].error()?.code == .timedOut)
         bench.dialer.mode = .open
@@ -159,16 +157,14 @@ struct ConnectionPauseTests {
         let messages = try await bench.open()
         var watch = bench.watch()
         await bench.lose(&watch)
-        let calls = (0..<10).map { number in
-            Call { try await bench.provider.request(.say("\(number)")) }
-        }
-        await pass()
+        var calls: [Call<Receipt>] = []
+        for number in 0..<10 { calls.append(await bench.enqueue("\(number)")) }
         try await bench.provider.request(.disconnect)
         for call in calls { #expect(await call.error()?.code == .notConnected) }
         await watch.until("disconnected")
         for try await _ in messages { Issue.record("a message") }
         bench.clock.advance(by: .seconds(3_600))
-        await pass()
+        await letOthersRun()
         #expect(bench.dialer.count == 1)
         await bench.end()
     }
@@ -180,7 +176,7 @@ struct ConnectionPauseTests {
         var watch = bench.watch()
         await bench.lose(&watch)
         let call = Call { try await bench.provider.messages(.listen("lounge"), as: String.self) }
-        await pass()
+        await letOthersRun()
         bench.clock.advance(by: .seconds(1))
         let others = try await call.value()
         try await bench.provider.request(.say("hello", to: "lounge"))

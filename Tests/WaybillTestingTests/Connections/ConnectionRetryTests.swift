@@ -50,7 +50,7 @@ struct ConnectionRetryTests {
         )
         let call = Call { try await provider.request(.say("hello")) }
         await watch.until("waiting")
-        await pass()
+        await letOthersRun()
         await bench.comeBack(&watch)
         #expect(await call.error() == nil)
         var iterator = messages.makeAsyncIterator()

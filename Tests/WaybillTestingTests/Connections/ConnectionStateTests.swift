@@ -55,7 +55,7 @@ struct ConnectionStateTests {
             #expect(end >= before + ceiling && end <= .now + ceiling, "\(ceiling)")
             #expect(bench.dialer.count == number + 1)
             bench.clock.advance(by: ceiling - .nanoseconds(1))
-            await pass()
+            await letOthersRun()
             #expect("\(bench.transport.states.current)".hasPrefix("waiting"))
         }
         // One nanosecond more than the ceiling is none at all: it is drawn from zero to the ceiling.
@@ -82,7 +82,7 @@ struct ConnectionStateTests {
             bench.setWait(.seconds(ceiling))
             await bench.lose(&watch)
             bench.clock.advance(by: .seconds(ceiling) - .nanoseconds(1))
-            await pass()
+            await letOthersRun()
             #expect("\(bench.transport.states.current)".hasPrefix("waiting"), "\(ceiling)")
             bench.clock.advance(by: .nanoseconds(1))
             await watch.until("connected")
@@ -151,7 +151,7 @@ struct ConnectionStateTests {
         let error = await failure { for try await _ in messages {} }
         #expect(error?.code == .connectionLost)
         bench.clock.advance(by: .seconds(3_600))
-        await pass()
+        await letOthersRun()
         #expect(bench.dialer.count == 1)
         await bench.end()
     }
@@ -232,7 +232,7 @@ struct ConnectionStateTests {
         guard case .waiting(let end, _)? = await watch.until("waiting") else { return }
         #expect(end >= before + .seconds(300) && end <= .now + .seconds(300))
         bench.clock.advance(by: .seconds(299))
-        await pass()
+        await letOthersRun()
         #expect(bench.dialer.count == 2)
         bench.clock.advance(by: .seconds(1))
         await watch.until("connected")
