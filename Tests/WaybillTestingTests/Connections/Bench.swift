@@ -154,6 +154,7 @@ final class Bench: Sendable {
 
     /// Moves the clock on to one nanosecond before a limit, where nothing must have happened yet, and beyond it.
     func pass<Value>(_ limit: Duration, endsAt call: Call<Value>) async {
+        await letOthersRun()
         clock.advance(by: limit - .nanoseconds(1))
         await letOthersRun()
         #expect(!call.isDone, "\(limit)")

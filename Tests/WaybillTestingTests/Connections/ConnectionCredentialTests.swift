@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 
 /// Design 5.2: credentials are asked for anew before each attempt.
-@Suite("Every transport: credentials (design 5.2)", .timeLimit(.minutes(1)))
+@Suite("Every transport: credentials (design 5.2)", .serialized, .timeLimit(.minutes(1)))
 struct ConnectionCredentialTests {
     /// Gives passwords in turn, the last one again and again, and notes what it was asked.
     private final class Passwords: Sendable {

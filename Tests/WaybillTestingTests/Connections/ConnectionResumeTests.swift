@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 
 /// Design 5.2 and 5.3: what happens when the link is back, in which order, and what becomes of calls.
-@Suite("Every transport: resuming (design 5.2, 5.3)", .timeLimit(.minutes(1)))
+@Suite("Every transport: resuming (design 5.2, 5.3)", .serialized, .timeLimit(.minutes(1)))
 struct ConnectionResumeTests {
     /// The words of one kind among those wanted, in order.
     private func order(_ bench: Bench, from client: Int, of words: [String]) -> [String] {

@@ -6,6 +6,7 @@ import WaybillTesting
 /// Design 5.4 and 5.5 over real frames, with connections that come and go.
 @Suite(
     "Every transport: interceptors, retries and tokens (design 5.4, 5.5)",
+    .serialized,
     .timeLimit(.minutes(1))
 )
 struct ConnectionRetryTests {

@@ -3,7 +3,11 @@ import Waybill
 import WaybillTesting
 
 /// Design 5.1 and 5.2: what is reported of a connection, and when it comes back.
-@Suite("Every transport: states and reconnection (design 5.1, 5.2)", .timeLimit(.minutes(1)))
+@Suite(
+    "Every transport: states and reconnection (design 5.1, 5.2)",
+    .serialized,
+    .timeLimit(.minutes(1))
+)
 struct ConnectionStateTests {
     @Test(
         "5.1: each change is reported exactly once, in order, to every observer",
