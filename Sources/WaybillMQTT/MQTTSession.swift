@@ -444,6 +444,8 @@ final class MQTTSession: ConnectionSession {
             )
         case .closed(let closure):
             state.withLock { $0.closure = closure }
+            // The end is not left to a peer that is gone: nothing would answer the closing of a WebSocket.
+            if case .keepAliveTimedOut = closure { driver.close() }
         }
     }
 }

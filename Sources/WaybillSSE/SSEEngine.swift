@@ -152,7 +152,8 @@ final class SSEEngine: Sendable {
         do {
             return try await stream.open()
         } catch let error as WaybillError {
-            throw error.about(request)
+            let isOver = error.code == .notConnected && state.withLock { $0.isShutDown }
+            throw (isOver ? .shutDown : error).about(request)
         }
     }
 

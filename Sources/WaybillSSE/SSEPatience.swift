@@ -55,20 +55,35 @@ final class SSEPatience: Sendable {
         return outcome.hadEvents ? time : max(time, Self.leastPause)
     }
 
+    /// A wait that has begun.
+    struct Wait {
+        fileprivate let sleep: Promise<Void>
+        fileprivate let deadline: WireInstant
+    }
+
+    /// Begins a wait, before anybody is told of it: from then on time counts, and whoever hurries is heard.
+    /// - Returns: The wait; nil when there is no clock.
+    func wait(for delay: Duration) -> Wait? {
+        guard let timers = try? environment.makeTimers() else { return nil }
+        defer { timers.invalidate() }
+        return Wait(sleep: begin(), deadline: timers.now.advanced(by: delay))
+    }
+
     /// - Returns: Whether the time has passed, or was cut short; false when the task was cancelled.
-    func sleep(for delay: Duration) async -> Bool {
-        guard delay > .zero else { return !Task.isCancelled }
+    func sleep(_ wait: Wait) async -> Bool {
         guard let timers = try? environment.makeTimers() else { return false }
         defer { timers.invalidate() }
-        let sleep = announced()
-        let timer = timers.scheduleTimer(at: timers.now.advanced(by: delay)) {
-            sleep.resolve(.success(()))
-        }
-        defer {
-            timers.cancelTimer(timer)
-            forget(sleep)
-        }
-        return (try? await sleep.value()) != nil
+        guard wait.deadline > timers.now else { return !Task.isCancelled }
+        let timer = timers.scheduleTimer(at: wait.deadline) { wait.sleep.resolve(.success(())) }
+        defer { timers.cancelTimer(timer) }
+        return (try? await wait.sleep.value()) != nil
+    }
+
+    /// Notes that the server has begun to stream: after the healthy time, what failed before is forgotten.
+    func noteOpened() {
+        guard let timers = try? environment.makeTimers() else { return }
+        defer { timers.invalidate() }
+        state.withLock { $0.schedule.noteConnected(at: timers.now) }
     }
 
     /// Waits until no pause is wanted.
@@ -87,30 +102,17 @@ final class SSEPatience: Sendable {
         }
         defer { if let timer { timers.cancelTimer(timer) } }
         while true {
-            let sleep = announced()
-            defer { forget(sleep) }
+            let sleep = begin()
             guard isPaused else { return !Task.isCancelled }
             guard !isOver.withLock({ $0 }) else { return false }
             guard (try? await sleep.value()) != nil else { return false }
         }
     }
 
-    /// Hears ``hurry()`` from now on, for the wait that follows.
-    func announceSleep() {
-        state.withLock { $0.sleep = Promise<Void>() }
-    }
-
-    /// The wait that was announced, or a new one.
-    private func announced() -> Promise<Void> {
-        state.withLock { state in
-            let sleep = state.sleep ?? Promise<Void>()
-            state.sleep = sleep
-            return sleep
-        }
-    }
-
-    private func forget(_ sleep: Promise<Void>) {
-        state.withLock { if $0.sleep === sleep { $0.sleep = nil } }
+    private func begin() -> Promise<Void> {
+        let sleep = Promise<Void>()
+        state.withLock { $0.sleep = sleep }
+        return sleep
     }
 
     // MARK: Hints

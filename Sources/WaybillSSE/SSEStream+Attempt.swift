@@ -64,7 +64,7 @@ extension SSEStream {
                     return outcome(of: closure)
                 }
                 guard HTTPRequestPlan.isRedirect(head.status) else {
-                    return Outcome(head, body)
+                    return Outcome(refusal: head, body)
                 }
                 plan = try plan.redirected(by: head)
             } catch let error as WaybillError {

@@ -17,11 +17,21 @@ extension SSEStream {
         var isFinal = false
         var retryAfter: Duration?
     }
+
+    /// What a subscription fails with when this side ends it before the server has begun to stream.
+    static var closed: WaybillError {
+        WaybillError(.notConnected, "disconnected while the stream was asked for")
+    }
+
+    /// What a subscription fails with when the server has nothing to stream (HTML Standard, 9.2.2).
+    static var noStream: WaybillError {
+        WaybillError(.rejected, "the server has no stream", peerReason: "204")
+    }
 }
 
 extension SSEStream.Outcome {
-    /// With an answer that is no stream.
-    init(_ head: HTTPResponseHead, _ body: [UInt8]) {
+    /// What an answer means that is no stream, and no redirect.
+    init(refusal head: HTTPResponseHead, _ body: [UInt8]) {
         // Told to stop (HTML Standard, 9.2.2).
         guard head.status != 204 else {
             self.init(status: 204, error: nil, isFinal: true)

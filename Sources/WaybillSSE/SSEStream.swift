@@ -202,15 +202,13 @@ final class SSEStream: Sendable {
                 )
                 source.deliver([notice.message])
             }
-            guard let delay else { break }
+            guard let delay, let wait = patience.wait(for: delay) else { break }
             failures = outcome.wasOpen ? 0 : failures + 1
             let until = ContinuousClock.now + delay
             let reason = cause ?? WaybillError(.connectionLost, "the stream has ended")
             journal.noteWait(until: until, attempt: failures + 1, cause: reason)
-            // Before it is told: whoever hears of the wait may cut it short.
-            patience.announceSleep()
             states.report(.waiting(until: until, cause: reason), of: self)
-            guard await patience.sleep(for: delay) else { break }
+            guard await patience.sleep(wait) else { break }
         }
         finish(source, cause)
     }
@@ -222,10 +220,7 @@ final class SSEStream: Sendable {
         let error = isClosed ? closeError : cause
         journal.noteSubscriptionEnd(error)
         opened.resolve(
-            .failure(
-                error ?? closeReason
-                    ?? WaybillError(.rejected, "the server has no stream", peerReason: "204")
-            )
+            .failure(error ?? (isClosed ? closeReason ?? Self.closed : Self.noStream))
         )
         source.finish(throwing: error)
         state.withLock { $0.isClosed = true }
@@ -240,7 +235,6 @@ final class SSEStream: Sendable {
     /// - Returns: False when this one was ended meanwhile.
     private func sleepWhilePaused() async -> Bool {
         guard patience.isPaused else { return true }
-        patience.announceSleep()
         let until = ContinuousClock.now + .seconds(10 * 365 * 86_400)
         let pause = WaybillError(.notConnected, "the connection is paused")
         states.report(.waiting(until: until, cause: pause), of: self)
@@ -374,6 +368,7 @@ final class SSEStream: Sendable {
             switch event {
             case .opened(let head):
                 state.withLock { $0.isOpen = true }
+                patience.noteOpened()
                 log(.inbound, SSEMapping.reason(head))
                 journal.noteOpened()
                 states.report(.connected, of: self)

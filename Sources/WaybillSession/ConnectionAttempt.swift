@@ -117,7 +117,7 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         if mustWait: () -> Bool = { true }
     ) async throws {
         let sleep = state.withLock { state in
-            let sleep = state.sleep ?? Promise()
+            let sleep = state.sleep ?? Promise<Void>()
             state.sleep = sleep
             return sleep
         }

@@ -292,6 +292,12 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         } catch {
             journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
             await session.disconnect(within: settings.closeTimeout, abandonment: nil)
+            // Why the connection has ended says more than that what was under way was lost with it.
+            let code = (error as? WaybillError)?.code
+            if let cause = attempt.earlyEnd?.cause, code == .connectionLost || code == .notConnected
+            {
+                throw cause
+            }
             throw error
         }
     }
