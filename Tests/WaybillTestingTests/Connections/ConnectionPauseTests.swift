@@ -18,6 +18,7 @@ struct ConnectionPauseTests {
         let bench = try Bench(way) { $0.hints = [hints] }
         let messages = try await bench.open()
         var watch = bench.watch()
+        var iterator = messages.makeAsyncIterator()
         for round in 0..<3 {
             if isHint { hints.send(.pause) } else { await bench.transport.pause() }
             await watch.until("waiting (notConnected: the connection is paused")
@@ -29,9 +30,8 @@ struct ConnectionPauseTests {
             if isHint { hints.send(.resume) } else { bench.transport.resume() }
             await watch.until("connected")
             try await bench.provider.request(.say("\(round)"))
+            #expect(try await iterator.next() == "\(round)")
         }
-        var iterator = messages.makeAsyncIterator()
-        for round in 0..<3 { #expect(try await iterator.next() == "\(round)") }
         await bench.end()
     }
 
