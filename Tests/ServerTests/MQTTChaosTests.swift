@@ -22,7 +22,7 @@
                     processExitsWith: .success,
                     observing: [\.standardOutputContent]
                 ) {
-                    try await run("MQTT 5, QoS 1", .v5, .atLeastOnce, messages: 100_000)
+                    try await run("MQTT 5, QoS 1", .v5, .atLeastOnce)
                 }
             )
         }
@@ -34,7 +34,7 @@
                     processExitsWith: .success,
                     observing: [\.standardOutputContent]
                 ) {
-                    try await run("MQTT 5, QoS 2", .v5, .exactlyOnce, messages: 100_000)
+                    try await run("MQTT 5, QoS 2", .v5, .exactlyOnce)
                 }
             )
         }
