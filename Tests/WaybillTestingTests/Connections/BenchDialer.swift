@@ -21,6 +21,8 @@ final class BenchDialer: Dialer {
         var next: [Mode] = []
         var count = 0
         var streams: [MutableStream] = []
+        /// Of whoever dialled last; nil until it is there.
+        var last: MutableStream?
     }
 
     private let state = Locked(State())
@@ -41,7 +43,7 @@ final class BenchDialer: Dialer {
     func mute() { for stream in state.withLock({ $0.streams }) { stream.mute() } }
 
     /// How many bytes have been written to the connection that came last.
-    var written: Int { state.withLock { $0.streams.last }?.written ?? 0 }
+    var written: Int { state.withLock { $0.last }?.written ?? 0 }
 
     /// How many bytes have got nowhere.
     var swallowed: Int { state.withLock { $0.streams }.reduce(0) { $0 + $1.swallowed } }
@@ -53,6 +55,7 @@ final class BenchDialer: Dialer {
     ) async throws(LinkError) -> any ByteStream {
         let mode = state.withLock { state in
             state.count += 1
+            state.last = nil
             return state.next.isEmpty ? state.mode : state.next.removeFirst()
         }
         let base: any ByteStream
@@ -68,7 +71,10 @@ final class BenchDialer: Dialer {
             )
         }
         let stream = MutableStream(base)
-        state.withLock { $0.streams.append(stream) }
+        state.withLock { state in
+            state.streams.append(stream)
+            state.last = stream
+        }
         return stream
     }
 }
