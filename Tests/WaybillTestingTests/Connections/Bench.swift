@@ -32,8 +32,10 @@ final class Bench: Sendable {
     private let lines: Kept<[String]>
     private let deadlines: Kept<[WireInstant]>
 
-    /// A wait of half a second, where the ceiling is one.
-    static let someWait = UInt64(500_000_000)
+    /// How long each wait is unless a test says otherwise: half a second, below all ceilings.
+    ///
+    /// The clock is moved by just that: what follows the wait has begun then and has time limits of its own.
+    static let wait = Duration.milliseconds(500)
 
     init(_ way: Way, _ change: (inout Plan) -> Void = { _ in }) throws {
         self.way = way
@@ -41,7 +43,7 @@ final class Bench: Sendable {
         change(&plan)
         let lines = Kept([String]())
         self.lines = lines
-        let dice = Kept(Self.someWait)
+        let dice = Kept(UInt64(500_000_000))
         self.dice = dice
         var configuration = LoopbackBroker.Configuration()
         configuration.credentials = plan.users
@@ -130,7 +132,7 @@ final class Bench: Sendable {
 
     /// Lets the wait pass, and waits until the link is back.
     func comeBack(_ watch: inout Watch) async {
-        clock.advance(by: .seconds(1))
+        clock.advance(by: Bench.wait)
         await watch.until("connected")
     }
 

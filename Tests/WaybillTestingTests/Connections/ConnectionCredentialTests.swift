@@ -43,7 +43,7 @@ struct ConnectionCredentialTests {
         await bench.lose(&watch)
         bench.dialer.next(.refuse, .refuse)
         for _ in 0..<2 {
-            bench.clock.advance(by: .seconds(1))
+            bench.clock.advance(by: Bench.wait)
             await watch.until("waiting (connectionRefused")
         }
         await bench.comeBack(&watch)
@@ -84,7 +84,7 @@ struct ConnectionCredentialTests {
         passwords.set("old", "older")
         await bench.lose(&watch)
         let dials = bench.dialer.count
-        bench.clock.advance(by: .seconds(1))
+        bench.clock.advance(by: Bench.wait)
         await watch.until("disconnected (unauthorized")
         #expect(passwords.asked.withLock { $0 }.suffix(2) == ["again -", "again old"])
         let end = await failure { for try await _ in messages {} }
@@ -117,11 +117,11 @@ struct ConnectionCredentialTests {
         let messages = try await bench.open()
         var watch = bench.watch()
         await bench.lose(&watch)
-        bench.clock.advance(by: .seconds(1))
+        bench.clock.advance(by: Bench.wait)
         await watch.until("waiting (notConnected")
         await bench.comeBack(&watch)
         await bench.lose(&watch)
-        bench.clock.advance(by: .seconds(4))
+        bench.clock.advance(by: Bench.wait)
         await watch.until("disconnected (unauthorized: signed out")
         #expect(bench.dialer.count == 2)
         withExtendedLifetime(messages) {}
@@ -204,7 +204,7 @@ struct ConnectionCredentialTests {
         let messages = try await bench.open()
         var watch = bench.watch()
         await bench.lose(&watch)
-        bench.clock.advance(by: .seconds(1))
+        bench.clock.advance(by: Bench.wait)
         await until { asked.withLock { $0 } == 2 }
         try await bench.provider.request(.disconnect)
         await watch.until("disconnected")

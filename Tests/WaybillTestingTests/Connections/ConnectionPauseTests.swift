@@ -35,6 +35,7 @@ struct ConnectionPauseTests {
         let hints = ConnectionHints()
         let bench = try Bench(way) { $0.hints = [hints] }
         let messages = try await bench.open()
+        var iterator = messages.makeAsyncIterator()
         var watch = bench.watch()
         for round in 0..<3 {
             if isHint { hints.send(.pause) } else { await pause(bench) }
@@ -47,9 +48,8 @@ struct ConnectionPauseTests {
             if isHint { hints.send(.resume) } else { resume(bench) }
             await watch.until("connected")
             try await bench.provider.request(.say("\(round)"))
+            #expect(try await iterator.next() == "\(round)")
         }
-        var iterator = messages.makeAsyncIterator()
-        for round in 0..<3 { #expect(try await iterator.next() == "\(round)") }
         await bench.end()
     }
 
@@ -120,7 +120,9 @@ struct ConnectionPauseTests {
 
     @Test("Full, or too late: the send fails, once, and was never sent", arguments: Way.shared)
     func bounds(way: Way) async throws {
+        let hints = ConnectionHints()
         let bench = try Bench(way) { plan in
+            plan.hints = [hints]
             plan.offlineQueue.messageLimit = 2
             plan.offlineQueue.timeToLive = .seconds(3)
         }
@@ -138,8 +140,9 @@ struct ConnectionPauseTests {
         await bench.pass(.seconds(3), endsAt: calls[0])
         #expect(await calls[0].error()?.code == .timedOut)
         #expect(await calls[1].error()?.code == .timedOut)
+        await until { "\(bench.transport.states.current)".hasPrefix("waiting") }
         bench.dialer.mode = .open
-        bench.clock.advance(by: .seconds(60))
+        hints.send(.retryNow)
         await watch.until("connected")
         try await bench.provider.request(.say("after"))
         var iterator = messages.makeAsyncIterator()
@@ -177,7 +180,7 @@ struct ConnectionPauseTests {
         await bench.lose(&watch)
         let call = Call { try await bench.provider.messages(.listen("lounge"), as: String.self) }
         await letOthersRun()
-        bench.clock.advance(by: .seconds(1))
+        bench.clock.advance(by: Bench.wait)
         let others = try await call.value()
         try await bench.provider.request(.say("hello", to: "lounge"))
         var iterator = others.makeAsyncIterator()

@@ -93,7 +93,7 @@ struct ConnectionResumeTests {
             #expect(loss.hasPrefix(isBack ? "waiting" : "disconnected"), "\(loss)")
             bench.broker.faults.withholdsReceipts = false
             if isBack {
-                bench.clock.advance(by: .seconds(1))
+                bench.clock.advance(by: Bench.wait)
                 #expect(await watch.next() == "connecting (attempt 1)")
                 #expect(await watch.next() == "connected")
             }
@@ -145,15 +145,10 @@ struct ConnectionResumeTests {
         }
         var watch = bench.watch()
         await bench.lose(&watch)
-        // Of several streams, the last may lose its link a little later than the first.
-        if way == .events { await until { bench.broker.connectionCount == 0 } }
+        // Each stream has a link, and a wait, of its own.
+        if way == .events { await until { bench.timerCount(after: Bench.wait) >= 10 } }
         await bench.comeBack(&watch)
-        if way == .events {
-            await until {
-                bench.clock.advance(by: .milliseconds(100))
-                return bench.count("GET") >= 20
-            }
-        }
+        if way == .events { await until { bench.words().count { $0 == "→ 200" } >= 20 } }
         for (number, stream) in streams.enumerated() {
             try await bench.provider.request(.say("\(number)", to: "room\(number)"))
             var iterator = stream.makeAsyncIterator()
@@ -175,7 +170,7 @@ struct ConnectionResumeTests {
             try await bench.provider.request(.say("\(round)", to: "rooms/\(round)/words"))
             #expect(try await iterator.next() == "\(round)")
             await bench.lose(&watch)
-            bench.setWait(.milliseconds(500))
+            bench.setWait(Bench.wait)
             await bench.comeBack(&watch)
         }
         await bench.end()

@@ -23,7 +23,7 @@ struct ConnectionStateTests {
         bench.broker.dropConnections()
         var reported: [String] = []
         for _ in 0..<4 { reported.append(await early.next()) }
-        bench.clock.advance(by: .seconds(1))
+        bench.clock.advance(by: Bench.wait)
         for _ in 0..<2 { reported.append(await early.next()) }
         try await bench.provider.request(.disconnect)
         reported.append(await early.next())
@@ -103,12 +103,12 @@ struct ConnectionStateTests {
         bench.dialer.mode = .refuse
         await bench.lose(&watch)
         for attempt in 1...50 {
-            bench.clock.advance(by: .seconds(60))
+            bench.clock.advance(by: Bench.wait)
             #expect(await watch.next() == "connecting (attempt \(attempt))")
             await watch.until("waiting (connectionRefused")
         }
         bench.dialer.mode = .open
-        bench.clock.advance(by: .seconds(60))
+        bench.clock.advance(by: Bench.wait)
         await watch.until("connected")
         try await bench.provider.request(.say("back"))
         var iterator = messages.makeAsyncIterator()
@@ -121,7 +121,7 @@ struct ConnectionStateTests {
         for isByTime in [false, true] {
             let bench = try Bench(way) { plan in
                 if isByTime {
-                    plan.reconnection.maximumTime = .seconds(100)
+                    plan.reconnection.maximumTime = .milliseconds(1_700)
                 } else {
                     plan.reconnection.maximumAttempts = 5
                 }
@@ -132,7 +132,7 @@ struct ConnectionStateTests {
             await bench.lose(&watch)
             var attempts = 0
             while !"\(bench.transport.states.current)".hasPrefix("disconnected") {
-                bench.clock.advance(by: isByTime ? .seconds(40) : .seconds(60))
+                bench.clock.advance(by: Bench.wait)
                 await watch.until("connecting")
                 attempts += 1
                 _ = await watch.next()
@@ -172,7 +172,7 @@ struct ConnectionStateTests {
         await bench.lose(&watch)
         let answer = "HTTP/1.1 \(status) No\r\nContent-Length: 0\r\n\r\n"
         bench.dialer.next(.say(Array(answer.utf8)))
-        bench.clock.advance(by: .seconds(1))
+        bench.clock.advance(by: Bench.wait)
         let isFatal = status < 408 || status == 410
         #expect(await watch.next() == "connecting (attempt 1)")
         #expect(
@@ -184,7 +184,7 @@ struct ConnectionStateTests {
             let error = await failure { for try await _ in messages {} }
             #expect((error?.underlying as? HTTPRefusal)?.status == status)
         } else {
-            bench.clock.advance(by: .seconds(2))
+            bench.clock.advance(by: Bench.wait)
             await watch.until("connected")
         }
         withExtendedLifetime(messages) {}
@@ -198,7 +198,7 @@ struct ConnectionStateTests {
         var watch = bench.watch()
         await bench.lose(&watch)
         bench.broker.faults.answers = [.init(204)]
-        bench.clock.advance(by: .seconds(1))
+        bench.clock.advance(by: Bench.wait)
         await watch.until("disconnected")
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == nil)
@@ -213,7 +213,7 @@ struct ConnectionStateTests {
         await bench.lose(&watch)
         // CONNACK, then DISCONNECT with Protocol Error.
         bench.dialer.next(.say([0x20, 3, 0, 0, 0, 0xE0, 2, 0x82, 0]))
-        bench.clock.advance(by: .seconds(1))
+        bench.clock.advance(by: Bench.wait)
         await watch.until("disconnected (rejected")
         let error = await failure { for try await _ in messages {} }
         #expect(error?.isRetryable == false)
@@ -232,7 +232,7 @@ struct ConnectionStateTests {
         let answer = "HTTP/1.1 503 No\r\nRetry-After: 300\r\nContent-Length: 0\r\n\r\n"
         bench.dialer.next(.say(Array(answer.utf8)))
         let before = ContinuousClock.now
-        bench.clock.advance(by: .milliseconds(500))
+        bench.clock.advance(by: Bench.wait)
         guard case .waiting(let end, _)? = await watch.until("waiting") else { return }
         #expect(end >= before + .seconds(300) && end <= .now + .seconds(300))
         bench.clock.advance(by: .seconds(299))
@@ -253,7 +253,7 @@ struct ConnectionStateTests {
         for round in 0..<10 {
             try await bench.provider.request(.say("\(round)"))
             #expect(try await iterator.next() == "\(round)")
-            bench.setWait(.milliseconds(500))
+            bench.setWait(Bench.wait)
             await bench.lose(&watch)
             await bench.comeBack(&watch)
         }

@@ -30,7 +30,7 @@ struct ConnectionTimeoutTests {
         var watch = bench.watch()
         await bench.lose(&watch)
         bench.dialer.next(.silent)
-        bench.clock.advance(by: .milliseconds(500))
+        bench.clock.advance(by: Bench.wait)
         await watch.until("connecting")
         await until { bench.dialer.count == 2 && bench.dialer.written > 0 }
         bench.clock.advance(by: .seconds(10) - .nanoseconds(1))
