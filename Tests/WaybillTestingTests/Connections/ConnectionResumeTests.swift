@@ -79,13 +79,16 @@ struct ConnectionResumeTests {
             _ = await watch.next()
             bench.broker.faults.withholdsReceipts = true
             if way.isMQTT { bench.dialer.mute() }
-            let calls = (0..<20).map { number in
-                Call { try await bench.provider.request(.say("\(number)")) }
-            }
-            if way.isMQTT {
-                await until { bench.dialer.swallowed > 20 * 10 }
-            } else {
-                await until { bench.count(way.sendWord) == 20 }
+            var calls: [Call<Receipt>] = []
+            for number in 0..<20 {
+                // One by one: each is under way before the link goes.
+                let before = bench.dialer.swallowed
+                calls.append(Call { try await bench.provider.request(.say("\(number)")) })
+                await until {
+                    way.isMQTT
+                        ? bench.dialer.swallowed > before
+                        : bench.count(way.sendWord) == number + 1
+                }
             }
             bench.broker.dropConnections()
             // One state change, and no other.
