@@ -38,6 +38,8 @@ public struct MQTTConfiguration: Sendable {
     public var connectTimeout = Duration.seconds(10)
     /// How long any other acknowledgement may take; 30 seconds by default.
     public var acknowledgementTimeout = Duration.seconds(30)
+    /// How long a request that returns its answer may take in all; 30 seconds by default.
+    public var replyTimeout = Duration.seconds(30)
     /// How long closing may take; 5 seconds by default.
     public var closeTimeout = Duration.seconds(5)
 
@@ -59,6 +61,16 @@ public struct MQTTConfiguration: Sendable {
     /// Longer ones end the connection.
     public var maximumPacketSize = 1 << 20
 
+    /// What the topic begins with to which answers to requests are sent (MQTT 5); `waybill/reply` by default.
+    ///
+    /// The client identifier follows and, unless the server keeps the session under one of your own, something
+    /// made up. Nobody else may subscribe to it where answers are private.
+    public var replyTopicPrefix = "waybill/reply"
+    /// Whether the server is asked what that topic should begin with instead (MQTT 5, 4.10.1).
+    ///
+    /// False by default; a server need not answer.
+    public var asksForResponseInformation = false
+
     /// Whether a request connects first when there is no connection; true by default.
     public var connectsOnDemand = true
     /// Whether and when to connect again after the connection was lost; without end by default.
@@ -73,6 +85,8 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// Messages of QoS 1 and 2 are held back by the protocol and never dropped.
     public var buffering = BufferPolicy(.dropOldest)
+    /// How long messages are kept that nobody listens for yet; nil, the default, for not at all.
+    public var lateDelivery: LateDeliveryPolicy?
     /// Keeps sends of QoS 1 and 2 until they are acknowledged, beyond the end of the process; nil, the default, for
     /// not at all.
     public var store: (any SessionStore)?

@@ -8,13 +8,16 @@ import WireCore
 ///
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class MQTTEngine: Sendable {
-    private let configuration: MQTTConfiguration
+    /// Where everything reports.
+    let events = TransportEventSource()
+    let configuration: MQTTConfiguration
     private let clientIdentifier: String
     private let version: MQTTVersion
     private let keeper: MQTTSessionKeeper
     private let outbox: MQTTOutbox?
     private let subscriptions: MQTTSubscriptions
-    private let lifecycle: ConnectionLifecycle<MQTTSession>
+    let replies: MQTTReplies
+    let lifecycle: ConnectionLifecycle<MQTTSession>
     private let hints = HintListener()
 
     init(
@@ -35,14 +38,27 @@ final class MQTTEngine: Sendable {
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let keeper = MQTTSessionKeeper(environment: environment)
-        let subscriptions = MQTTSubscriptions(configuration: configuration, keeper: keeper)
+        let subscriptions = MQTTSubscriptions(
+            configuration: configuration,
+            keeper: keeper,
+            events: events,
+            environment: environment
+        )
+        let replies = MQTTReplies(
+            configuration: configuration,
+            clientIdentifier: clientIdentifier,
+            subscriptions: subscriptions,
+            environment: environment
+        )
         self.subscriptions = subscriptions
+        self.replies = replies
         self.keeper = keeper
         outbox = configuration.store.map { [version] in MQTTOutbox($0, version: version) }
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
             in: environment,
+            reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
                     try await Self.prepare(greeting, occasion, configuration, desk)
@@ -60,9 +76,11 @@ final class MQTTEngine: Sendable {
                     )
                 },
                 conclude: { cause, isForGood in
+                    let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
                     subscriptions.conclude(cause)
+                    replies.conclude(unanswered)
                     keeper.conclude(
-                        isForGood ? .shutDown : MQTTMapping.unanswered(cause),
+                        unanswered,
                         keepsSession: configuration.keepsSession && !isForGood
                     )
                 }
@@ -87,12 +105,19 @@ final class MQTTEngine: Sendable {
     func perform(_ request: Request) async throws -> Receipt {
         switch request.command {
         case .send(let options):
-            let publish = try MQTTMapping.publish(request, options, version: version)
-            guard let outbox, publish.qualityOfService != .atMostOnce else {
-                return try await send(publish, request, options)
-            }
-            return try await outbox.keeping(request, options) {
-                try await send(publish, request, options)
+            // The way of most: no more functions between the caller and the packet than there must be.
+            guard outbox == nil, !request.expectsReply, !events.isObserved,
+                let session = lifecycle.connected
+            else { return try await send(request, options) }
+            do {
+                return try await session.publish(
+                    MQTTMapping.publish(request, options, version: version),
+                    request,
+                    timeout: options.timeout,
+                    isObserved: false
+                )
+            } catch let error as WaybillError where error.code == .notConnected {
+                return try await send(request, options)
             }
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
@@ -117,10 +142,50 @@ final class MQTTEngine: Sendable {
         }
     }
 
+    /// Sends, and reports what becomes of it.
+    private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
+        let begun = events.timestamp
+        do {
+            let publish = try MQTTMapping.publish(request, options, version: version)
+            if request.expectsReply { return try await reply(to: publish, request, options) }
+            let isObserved = begun != nil
+            let receipt: Receipt
+            if let outbox, options.qos != .atMostOnce {
+                receipt = try await outbox.keeping(request, options) {
+                    try await send(publish, request, options, isObserved: isObserved)
+                }
+            } else {
+                receipt = try await send(publish, request, options, isObserved: isObserved)
+            }
+            guard options.qos != .atMostOnce else { return receipt }
+            events.report(
+                .acknowledged(
+                    topic: request.topic,
+                    byteCount: request.body.count,
+                    qos: options.qos,
+                    since: begun
+                )
+            )
+            return receipt
+        } catch {
+            events.report(
+                .sendFailed(
+                    topic: request.topic,
+                    byteCount: request.body.count,
+                    qos: options.qos,
+                    since: begun,
+                    error: WaybillError(reporting: error)
+                )
+            )
+            throw error
+        }
+    }
+
     private func send(
         _ publish: MQTTPublish,
         _ request: Request,
-        _ options: SendOptions
+        _ options: SendOptions,
+        isObserved: Bool
     ) async throws -> Receipt {
         while true {
             if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
@@ -130,7 +195,12 @@ final class MQTTEngine: Sendable {
                 try check(publish, request)
             }
             do {
-                return try await session.publish(publish, request, timeout: options.timeout)
+                return try await session.publish(
+                    publish,
+                    request,
+                    timeout: options.timeout,
+                    isObserved: isObserved
+                )
             } catch let error as WaybillError where error.code == .notConnected {
                 // It came upon a connection that was just ending, and was not sent.
                 try await session.over()
@@ -170,7 +240,7 @@ final class MQTTEngine: Sendable {
     }
 
     /// What cannot be sent is refused before a connection is made for it.
-    private func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
+    func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
         let writer = MQTTPacketWriter(version: version, isTracing: false)
         do {
             try writer.check(MQTTOutgoingMessage(publish: publish, payload: request.body))
@@ -188,7 +258,7 @@ final class MQTTEngine: Sendable {
     }
 
     /// The session, made first if need be.
-    private func session(
+    func session(
         for request: Request,
         check: () throws(WaybillError) -> Void = { () throws(WaybillError) in }
     ) async throws -> MQTTSession {
@@ -248,6 +318,9 @@ final class MQTTEngine: Sendable {
             packet.properties.maximumPacketSize = UInt32(
                 clamping: max(configuration.maximumPacketSize, 1)
             )
+            if configuration.asksForResponseInformation {
+                packet.properties.requestResponseInformation = true
+            }
             packet.properties.userProperties = MQTTMapping.userProperties(request.headers)
         case .v3_1_1:
             guard request.headers.isEmpty else {

@@ -14,9 +14,7 @@ enum MQTTMapping {
         _ options: SendOptions,
         version: MQTTVersion
     ) throws(WaybillError) -> MQTTPublish {
-        guard !request.expectsReply else {
-            throw unsupported("a typed reply to a send", request)
-        }
+        if request.expectsReply { try checkReply(request, options, version: version) }
         var publish = MQTTPublish(
             topic: request.topic ?? "",
             qualityOfService: quality(options.qos),
@@ -25,7 +23,9 @@ enum MQTTMapping {
         guard options.asksForReceipt == nil, options.method == nil else {
             throw unsupported("receipts or methods", request)
         }
-        if !request.headers.isEmpty || request.contentType != nil || options.expiry != nil {
+        if !request.headers.isEmpty || request.contentType != nil || options.expiry != nil
+            || options.responseTopic != nil || options.correlationData != nil
+        {
             publish.properties = try properties(request, options, version: version)
         }
         return publish
@@ -40,12 +40,17 @@ enum MQTTMapping {
         guard version == .v5 else {
             guard request.headers.isEmpty else { throw unsupported("headers in 3.1.1", request) }
             guard options.expiry == nil else { throw unsupported("an expiry in 3.1.1", request) }
+            guard options.responseTopic == nil, options.correlationData == nil else {
+                throw unsupported("response topics or correlation data in 3.1.1", request)
+            }
             return properties
         }
         properties.contentType = request.contentType
         if let expiry = options.expiry {
             properties.messageExpiryInterval = seconds(expiry)
         }
+        properties.responseTopic = options.responseTopic
+        properties.correlationData = options.correlationData
         properties.userProperties = userProperties(request.headers)
         return properties
     }

@@ -32,6 +32,16 @@ struct MQTTRouter: Sendable {
     /// Everybody, for the end.
     var sources: [MessageSource] { entries.values.flatMap { $0.listeners.map(\.source) } }
 
+    /// What the server has granted at any time, in the order of subscribing.
+    var establishedFilters: [String] {
+        entries.values.filter { $0.established != nil }
+            .sorted { $0.identifier < $1.identifier }
+            .map(\.subscription.filter)
+    }
+
+    /// Whether the server has granted a filter at any time.
+    func isEstablished(_ filter: String) -> Bool { entries[filter]?.established != nil }
+
     /// An identifier that is not in use, 1 to 268,435,455 (MQTT 5, 3.8.2.1.2).
     private mutating func makeIdentifier() -> UInt32 {
         repeat {

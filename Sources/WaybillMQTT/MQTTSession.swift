@@ -15,6 +15,8 @@ struct MQTTGreeting: Sendable {
 final class MQTTSession: ConnectionSession {
     private struct State: Sendable {
         var closure: MQTTClosure?
+        /// What the server says that topics for answers should begin with.
+        var responseInformation: String?
         /// Resolves when no message is under way, if somebody waits for that.
         var drained: Promise<Void>?
         /// Whether the server is to forget the session.
@@ -60,7 +62,8 @@ final class MQTTSession: ConnectionSession {
         core.connectTimeout = link.timeLeft
         core.acknowledgementTimeout = configuration.acknowledgementTimeout
         core.isTracing = configuration.wireLogger != nil
-        core.keepsSession = configuration.reconnection.isEnabled
+        // Also where nothing is connected again by itself: a pause does that, too.
+        core.keepsSession = true
         driver = Driver(
             core: MQTTClientConnection(configuration: core),
             stream: link.stream,
@@ -68,7 +71,12 @@ final class MQTTSession: ConnectionSession {
         )
     }
 
+    static let hasServerSessions = true
+
     var now: WireInstant { timers.now }
+
+    /// What the server says that topics for answers should begin with (MQTT 5, 3.2.2.3.15).
+    var responseInformation: String? { state.withLock { $0.responseInformation } }
 
     /// Stops or resumes reading.
     func setReading(_ isReading: Bool) {
@@ -145,17 +153,19 @@ final class MQTTSession: ConnectionSession {
 
     // MARK: Requests
 
-    /// Publishes, and waits as long as the quality of service says.
+    /// Publishes, and waits as long as the quality of service says; reports it if somebody observes.
     func publish(
         _ publish: MQTTPublish,
         _ request: Request,
-        timeout: Duration?
+        timeout: Duration?,
+        isObserved: Bool
     ) async throws -> Receipt {
         guard publish.qualityOfService != .atMostOnce else {
             let isCongested: Bool
             do {
                 isCongested = try driver.send { (core, now) throws(MQTTSendError) in
                     try core.publishAtMostOnce(publish, payload: request.body, at: now)
+                    if isObserved { reportSent(publish, request) }
                 }.isCongested
             } catch {
                 throw MQTTMapping.error(error, request)
@@ -167,8 +177,20 @@ final class MQTTSession: ConnectionSession {
             (core, now, call) throws(MQTTSendError) in
             let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
             try core.publish(message, call: call, timeout: timeout, at: now)
+            if isObserved { reportSent(publish, request) }
         }
         return try Self.receipt(request, answer)
+    }
+
+    /// Reports a message with the core's lock held, so that no answer is reported before.
+    private func reportSent(_ publish: MQTTPublish, _ request: Request) {
+        subscriptions.events.report(
+            .sent(
+                topic: request.topic,
+                byteCount: request.body.count,
+                qos: MQTTMapping.quality(publish.qualityOfService)
+            )
+        )
     }
 
     /// What the answer to a publish means.
@@ -188,11 +210,13 @@ final class MQTTSession: ConnectionSession {
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
-                guard publish.qualityOfService != .atMostOnce else {
-                    return try core.publishAtMostOnce(publish, payload: request.body, at: now)
+                if publish.qualityOfService == .atMostOnce {
+                    try core.publishAtMostOnce(publish, payload: request.body, at: now)
+                } else {
+                    let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
+                    try core.publish(message, call: call, timeout: timeout, at: now)
                 }
-                let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
-                try core.publish(message, call: call, timeout: timeout, at: now)
+                reportSent(publish, request)
             }
         } catch {
             throw MQTTMapping.error(error, request)
@@ -370,7 +394,7 @@ final class MQTTSession: ConnectionSession {
     // MARK: Events
 
     private func handle(_ events: [MQTTClientEvent]) {
-        var batch = MessageBatch()
+        var batch = MessageBatch(reportingTo: subscriptions.events, hasQualities: true)
         for event in events {
             if case .message(let publish, let receipt) = event {
                 subscriptions.collect(publish, receipt, into: &batch)
@@ -388,6 +412,7 @@ final class MQTTSession: ConnectionSession {
         case .connected(let connack):
             // First, as messages may follow at once.
             subscriptions.attach(self)
+            state.withLock { $0.responseInformation = connack.properties.responseInformation }
             self.connack.resolve(.success(connack))
         case .message: break
         case .published(let call, let code, let properties):

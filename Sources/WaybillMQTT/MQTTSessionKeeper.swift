@@ -134,23 +134,25 @@ final class MQTTSessionKeeper: Sendable {
     }
 
     /// Tells the callers whose time is up, and comes back when the next one's is.
-    private func watch() {
-        let clock = state.withLock { $0.timers } ?? (try? environment.makeTimers())
-        guard let clock else { return }
-        let expired = state.withLock { state -> [any MQTTCall]? in
-            guard case .parked(var session) = state.whereabouts else { return nil }
-            let expired = session.takeExpired(at: clock.now)
-            state.whereabouts = .parked(session)
-            guard let deadline = session.earliestDeadline else {
-                state.timers = nil
-                return expired
+    /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
+    private func watch(at deadline: WireInstant? = nil) {
+        var expired: [any MQTTCall] = []
+        var idle: (any TimerSource)?
+        try? state.withClock(\.timers, environment.makeTimers) { state, clock in
+            guard case .parked(var session) = state.whereabouts else {
+                idle = state.timers.take()
+                return
             }
-            state.timers = clock
-            _ = clock.scheduleTimer(at: deadline) { [weak self] in self?.watch() }
-            return expired
+            expired = session.takeExpired(at: max(clock.now, deadline ?? .zero))
+            state.whereabouts = .parked(session)
+            if let next = session.earliestDeadline {
+                _ = clock.scheduleTimer(at: next) { [weak self] in self?.watch(at: next) }
+            } else {
+                idle = state.timers.take()
+            }
         }
-        if state.withLock({ $0.timers == nil }) { clock.invalidate() }
-        for call in expired ?? [] {
+        idle?.invalidate()
+        for call in expired {
             (call as? MQTTPendingCall)?.fail(
                 WaybillError(.timedOut, "the connection was not back in time")
             )

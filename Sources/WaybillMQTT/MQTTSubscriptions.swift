@@ -1,5 +1,6 @@
 import MQTTWire
 import Waybill
+import WaybillLink
 import WaybillSession
 import WireCore
 
@@ -17,9 +18,21 @@ final class MQTTSubscriptions: DeliverySettler {
         var session: MQTTSession?
         /// Filters that the server may still have, and nobody any longer.
         var leftFilters: [String] = []
+        /// What nobody listens for yet; nil when nothing is kept.
+        var held: MQTTHeldMessages?
+        /// The clock, while something is kept.
+        var timers: (any TimerSource)?
+        /// The timer for the first of that.
+        var timer: UInt64?
+        /// When the connection before was lost.
+        var lossTime: ContinuousClock.Instant?
     }
 
-    private let state = Locked(State())
+    /// Where it is reported what becomes of subscriptions and messages.
+    let events: TransportEventSource
+
+    private let state: Locked<State>
+    private let environment: LinkEnvironment
     private let configuration: MQTTConfiguration
     private let keeper: MQTTSessionKeeper
     private let pressure = ReadingPressure()
@@ -28,8 +41,18 @@ final class MQTTSubscriptions: DeliverySettler {
     /// - Parameters:
     ///   - configuration: How messages are buffered.
     ///   - keeper: Who knows which connection has the session.
-    init(configuration: MQTTConfiguration, keeper: MQTTSessionKeeper) {
+    ///   - events: Where it is reported what becomes of subscriptions and messages.
+    ///   - environment: Where clocks come from.
+    init(
+        configuration: MQTTConfiguration,
+        keeper: MQTTSessionKeeper,
+        events: TransportEventSource,
+        environment: LinkEnvironment
+    ) {
+        state = Locked(State(held: configuration.lateDelivery.map { MQTTHeldMessages($0) }))
+        self.environment = environment
         self.configuration = configuration
+        self.events = events
         self.keeper = keeper
     }
 
@@ -38,7 +61,6 @@ final class MQTTSubscriptions: DeliverySettler {
     /// Goes over to a connection that the server has accepted.
     func attach(_ session: MQTTSession) {
         state.withLock { $0.session = session }
-        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
     }
 
     /// Lets go of a connection that is over.
@@ -46,6 +68,7 @@ final class MQTTSubscriptions: DeliverySettler {
         let isPresent = state.withLock { state in
             guard state.session === session else { return false }
             state.session = nil
+            state.lossTime = .now
             return true
         }
         guard isPresent else { return }
@@ -64,12 +87,23 @@ final class MQTTSubscriptions: DeliverySettler {
     /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
     func resume(over session: MQTTSession, hasSession: Bool) async throws {
         let (entries, left) = state.withLock { state in
-            defer { state.leftFilters = [] }
-            if !hasSession { state.router.forgetGrants() }
-            return (state.router.ungranted, hasSession ? state.leftFilters : [])
+            if !hasSession {
+                state.router.forgetGrants()
+                state.leftFilters = []
+            }
+            return (state.router.ungranted, state.leftFilters)
         }
         if !hasSession { manual.removeAll() }
-        guard !entries.isEmpty || !left.isEmpty else { return }
+        if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: session) }
+        // Not before: held back, the server could not answer.
+        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
+    }
+
+    private func resume(
+        _ entries: [MQTTSubscriptionEntry],
+        _ left: [String],
+        over session: MQTTSession
+    ) async throws {
         try await withThrowingTaskGroup { group in
             if !left.isEmpty {
                 group.addTask {
@@ -77,6 +111,9 @@ final class MQTTSubscriptions: DeliverySettler {
                         error as WaybillError where error.code == .rejected
                     {
                         // What nobody listens to may stay as well.
+                    }
+                    self.state.withLock { state in
+                        state.leftFilters.removeAll { left.contains($0) }
                     }
                 }
             }
@@ -105,9 +142,24 @@ final class MQTTSubscriptions: DeliverySettler {
         for (entry, answer) in zip(entries, answers) {
             let filter = entry.subscription.filter
             switch answer {
-            case .success(let granted): state.withLock { $0.router.grant(filter, granted) }
+            case .success(let granted):
+                let isWanted = state.withLock { state in
+                    state.router.grant(filter, granted)
+                    // Everybody may have left meanwhile.
+                    guard state.router.isEstablished(filter) else { return false }
+                    events.report(
+                        .subscribed(
+                            topic: filter,
+                            since: state.lossTime,
+                            qos: granted,
+                            isAgain: true
+                        )
+                    )
+                    return true
+                }
+                if !isWanted { session.leave(filter) }
             case .failure(let error):
-                for source in state.withLock({ $0.router.remove(filter) }) {
+                for source in state.withLock({ remove(filter, from: &$0, because: error) }) {
                     source.finish(throwing: error)
                     pressure.forget(source)
                 }
@@ -115,9 +167,25 @@ final class MQTTSubscriptions: DeliverySettler {
         }
     }
 
+    /// Removes a filter, and reports it.
+    /// - Returns: Who listened.
+    private func remove(
+        _ filter: String,
+        from state: inout State,
+        because cause: WaybillError?
+    ) -> [MessageSource] {
+        if state.router.isEstablished(filter) {
+            events.report(.subscriptionEnded(topic: filter, cause: cause))
+        }
+        return state.router.remove(filter)
+    }
+
     /// Ends every stream, when no connection follows.
     func conclude(_ cause: WaybillError?) {
         let sources = state.withLock { state in
+            for filter in state.router.establishedFilters {
+                events.report(.subscriptionEnded(topic: filter, cause: cause))
+            }
             defer {
                 state.router = MQTTRouter()
                 state.leftFilters = []
@@ -125,7 +193,9 @@ final class MQTTSubscriptions: DeliverySettler {
             return state.router.sources
         }
         manual.removeAll()
+        dropHeld()
         for source in sources { source.finish(throwing: cause) }
+        pressure.forgetAll()
     }
 
     // MARK: Listeners
@@ -141,27 +211,19 @@ final class MQTTSubscriptions: DeliverySettler {
         let listener = MessageListener(
             options,
             buffering: configuration.buffering,
+            topic: filter,
+            events: events,
             onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
             pressure: pressure
         )
         let messages = listener.source.messages
         let matching = (try? MQTTTopicFilter(filter))?.filter ?? filter
-        let (answer, identifier) = state.withLock { state -> (Promise<QualityOfService>, UInt32?) in
-            guard let entry = state.router[filter] else {
-                state.leftFilters.removeAll { $0 == filter }
-                let entry = state.router.add(subscription, matching: matching, listener: listener)
-                return (entry.answer, entry.identifier)
-            }
-            state.router.add(listener, to: filter)
-            // What is there is good enough, unless a better quality of service is wanted.
-            guard entry.subscription.qualityOfService < subscription.qualityOfService else {
-                return (entry.answer, nil)
-            }
-            return (state.router.raise(filter, to: subscription), entry.identifier)
-        }
+        let (answer, identifier) = add(listener, subscription, matching)
         if let identifier {
             // Sent for all who wait for its answer: one of them may be cancelled, the others go on.
+            let begun = events.timestamp
             Task { @concurrent in
+                var isConfirmed = false
                 do {
                     let granted = try await session.subscribe(
                         [subscription],
@@ -169,9 +231,16 @@ final class MQTTSubscriptions: DeliverySettler {
                         request,
                         timeout: options.timeout
                     )[0].get()
-                    try await note(granted, of: filter, by: session)
+                    isConfirmed = true
+                    try await note(granted, of: filter, by: session, since: begun)
                     answer.resolve(.success(granted))
                 } catch {
+                    if !isConfirmed {
+                        let reason = WaybillError(reporting: error)
+                        events.report(
+                            .subscriptionRefused(topic: filter, since: begun, error: reason)
+                        )
+                    }
                     let sources = state.withLock { $0.router.revoke(filter, answer) }
                     answer.resolve(.failure(error))
                     withExtendedLifetime(sources) {}
@@ -187,13 +256,53 @@ final class MQTTSubscriptions: DeliverySettler {
         }
     }
 
+    /// Adds a listener, which first gets what came before it.
+    /// - Returns: What resolves when the server has answered, and the identifier if the filter is to be sent.
+    private func add(
+        _ listener: MessageListener,
+        _ subscription: MQTTSubscription,
+        _ matching: String
+    ) -> (Promise<QualityOfService>, UInt32?) {
+        let filter = subscription.filter
+        while true {
+            var late: [MQTTHeldMessages.Held] = []
+            let added = state.withLock { state -> (Promise<QualityOfService>, UInt32?)? in
+                late = state.held?.take(matching: matching) ?? []
+                // What comes while these are handed over is kept, too.
+                guard late.isEmpty else { return nil }
+                guard let entry = state.router[filter] else {
+                    state.leftFilters.removeAll { $0 == filter }
+                    let entry = state.router.add(
+                        subscription,
+                        matching: matching,
+                        listener: listener
+                    )
+                    return (entry.answer, entry.identifier)
+                }
+                state.router.add(listener, to: filter)
+                // What is there is good enough, unless a better quality of service is wanted.
+                guard entry.subscription.qualityOfService < subscription.qualityOfService else {
+                    return (entry.answer, nil)
+                }
+                return (state.router.raise(filter, to: subscription), entry.identifier)
+            }
+            if let added { return added }
+            deliver(late, to: listener)
+        }
+    }
+
     /// Notes what a connection was granted; should it have a successor already, that one asks for it, too.
     private func note(
         _ granted: QualityOfService,
         of filter: String,
-        by session: MQTTSession
+        by session: MQTTSession,
+        since begun: ContinuousClock.Instant?
     ) async throws {
         let (successor, entry) = state.withLock { state in
+            // Unless everybody has left meanwhile.
+            if state.router[filter] != nil {
+                events.report(.subscribed(topic: filter, since: begun, qos: granted))
+            }
             guard state.session !== session else {
                 state.router.grant(filter, granted)
                 return (MQTTSession?.none, MQTTSubscriptionEntry?.none)
@@ -207,11 +316,20 @@ final class MQTTSubscriptions: DeliverySettler {
     /// When the last listener leaves, the filter goes.
     private func listenerLeft(_ source: MessageSource, _ filter: String) {
         let session = state.withLock { state -> MQTTSession? in
+            let isEstablished = state.router.isEstablished(filter)
             guard state.router.remove(source, from: filter) else { return nil }
+            if isEstablished {
+                events.report(.subscriptionEnded(topic: filter, cause: source.failure))
+            }
             if state.session == nil { state.leftFilters.append(filter) }
             return state.session
         }
-        session?.leave(filter)
+        guard let session else { return }
+        session.leave(filter)
+        // Somebody may have subscribed in between, and have been overtaken.
+        let entry = state.withLock { $0.router[filter] }
+        guard let entry else { return }
+        Task { @concurrent in try? await resubscribe([entry], over: session) }
     }
 
     /// Ends every stream of a filter and tells the server, now or when there is a connection again.
@@ -221,7 +339,7 @@ final class MQTTSubscriptions: DeliverySettler {
         let receipt = try await session?.unsubscribe([filter], request)
         let sources = state.withLock { state in
             if session == nil { state.leftFilters.append(filter) }
-            return state.router.remove(filter)
+            return remove(filter, from: &state, because: nil)
         }
         for source in sources {
             source.finish()
@@ -239,14 +357,84 @@ final class MQTTSubscriptions: DeliverySettler {
         into batch: inout MessageBatch
     ) {
         let listeners = state.withLock { $0.router.listeners(for: publish) }
-        guard !listeners.isEmpty else {
-            // Nobody listens any longer; the server is told all the same (MQTT 5, 4.5.0-2).
-            if let receipt { settle(receipt, Settlement()) }
-            return
-        }
+        guard !listeners.isEmpty else { return hold(publish, receipt) }
         let message = MQTTMapping.message(publish)
         guard let receipt else { return batch.add(message, to: listeners) }
         batch.add(message, to: listeners, settling: receipt, by: self, manual: manual)
+    }
+
+    // MARK: Messages that nobody listens for yet
+
+    /// Keeps a message for whoever subscribes late, or drops it.
+    private func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) {
+        guard configuration.lateDelivery != nil,
+            let gone = try? state.withClock(
+                \.timers,
+                environment.makeTimers,
+                {
+                    state,
+                    clock in
+                    let gone = state.held?.add(publish, receipt, at: clock.now) ?? []
+                    watch(&state, clock)
+                    return gone
+                }
+            )
+        else { return drop(receipt) }
+        for one in gone { drop(one.receipt) }
+    }
+
+    /// Nobody listens; the server is told all the same (MQTT 5, 4.5.0-2).
+    private func drop(_ receipt: MQTTDeliveryReceipt?) {
+        if let receipt { settle(receipt, Settlement()) }
+    }
+
+    /// Has the clock tell when the first message has been kept long enough, unless it will already.
+    private func watch(_ state: inout State, _ clock: any TimerSource) {
+        guard state.timer == nil, let deadline = state.held?.deadline else { return }
+        state.timer = clock.scheduleTimer(at: deadline) { [weak self] in
+            self?.dropExpired(at: deadline)
+        }
+    }
+
+    /// Drops what has been kept long enough.
+    /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
+    private func dropExpired(at deadline: WireInstant) {
+        let (gone, idle) = state.withLock {
+            state -> ([MQTTHeldMessages.Held], (any TimerSource)?) in
+            state.timer = nil
+            guard let clock = state.timers else { return ([], nil) }
+            let gone = state.held?.takeExpired(at: max(clock.now, deadline)) ?? []
+            watch(&state, clock)
+            guard state.timer == nil else { return (gone, nil) }
+            state.timers = nil
+            return (gone, clock)
+        }
+        idle?.invalidate()
+        for one in gone { drop(one.receipt) }
+    }
+
+    private func dropHeld() {
+        let (gone, clock) = state.withLock { state in
+            defer { state.timers = nil }
+            if let timer = state.timer.take() { state.timers?.cancelTimer(timer) }
+            return (state.held?.takeAll() ?? [], state.timers)
+        }
+        clock?.invalidate()
+        for one in gone { drop(one.receipt) }
+    }
+
+    /// Hands a listener what came before it.
+    private func deliver(_ found: [MQTTHeldMessages.Held], to listener: MessageListener) {
+        var batch = MessageBatch(reportingTo: events, hasQualities: true)
+        for held in found {
+            let message = MQTTMapping.message(held.publish)
+            if let receipt = held.receipt {
+                batch.add(message, to: [listener], settling: receipt, by: self, manual: manual)
+            } else {
+                batch.add(message, to: [listener])
+            }
+        }
+        batch.deliver()
     }
 
     /// Settles a message that was subscribed to with manual acknowledgement.

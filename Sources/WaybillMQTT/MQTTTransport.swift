@@ -1,7 +1,7 @@
 import MQTTWire
 public import Waybill
 package import WaybillLink
-import WaybillSession
+package import WaybillSession
 import WireCore
 
 #if canImport(FoundationEssentials)
@@ -96,6 +96,12 @@ public final class MQTTTransport: Transport {
 
     /// The state of the connection: the present one first, then each change once.
     public var states: ConnectionStates { engine.states }
+
+    /// Who waits for answers.
+    package var replyDesk: ReplyDesk { engine.replies.desk }
+
+    /// What happens to the connection, its subscriptions and messages; and what the providers that share it report.
+    public var events: TransportEvents { engine.events.events }
 
     /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {

@@ -16,6 +16,8 @@ struct HTTPRequestPlan: Sendable {
     var body: Payload
     /// The topic of the message that it sends.
     var topic = ""
+    /// The fields that hold credentials beside the usual ones.
+    var secretNames: [String] = []
     /// Whether any host of the service will do: not after a redirect, which has named one.
     var isForAnyHost = true
 
@@ -53,6 +55,7 @@ struct HTTPRequestPlan: Sendable {
             )
         }
         headers.replace(with: HTTPHeaders(credentials.headers))
+        secretNames = credentials.headers.map(\.name)
     }
 
     /// Credentials as a field says them (RFC 7617, 2).
@@ -113,7 +116,8 @@ struct HTTPRequestPlan: Sendable {
         if !plan.target.hasSameOrigin(as: target) {
             plan.headers = HTTPHeaders(
                 headers.filter { field in
-                    !Self.credentials.contains { HTTPSyntax.areSameName($0, field.name) }
+                    !(Self.credentials + secretNames)
+                        .contains { HTTPSyntax.areSameName($0, field.name) }
                 }
             )
         }

@@ -55,7 +55,7 @@ final class SSEEngine: Sendable {
             try refuse(options, request)
             return Receipt()
         case .disconnect:
-            await closeStreams(throwing: nil)
+            await closeStreams(because: Self.closed)
             states.end()
             return Receipt()
         case .unsubscribe: return try await unsubscribe(request)
@@ -85,6 +85,9 @@ final class SSEEngine: Sendable {
         }
         guard !options.retain, options.expiry == nil, options.asksForReceipt == nil else {
             throw unsupported("retain, expiry or receipts", request)
+        }
+        guard options.responseTopic == nil, options.correlationData == nil else {
+            throw unsupported("response topics or correlation data", request)
         }
         let method = options.method ?? "POST"
         try HTTPRequestPlan.check(request, method)
@@ -138,6 +141,11 @@ final class SSEEngine: Sendable {
     }
 
     // MARK: Streams
+
+    private static let closed = WaybillError(
+        .notConnected,
+        "the stream was closed before it was open"
+    )
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
         let stream = try makeStream(request, announces: false)
@@ -206,13 +214,13 @@ final class SSEEngine: Sendable {
         guard !found.isEmpty else {
             throw WaybillError(.invalidEntry, "nothing subscribes to this topic").about(request)
         }
-        for stream in found { await stream.close(throwing: nil) }
+        for stream in found { await stream.close(throwing: nil, because: Self.closed) }
         return Receipt(topic: request.topic)
     }
 
-    private func closeStreams(throwing error: WaybillError?) async {
+    private func closeStreams(because reason: WaybillError) async {
         let streams = state.withLock { Array($0.streams.values) }
-        for stream in streams { await stream.close(throwing: error) }
+        for stream in streams { await stream.close(throwing: nil, because: reason) }
     }
 
     // MARK: The end
@@ -224,7 +232,7 @@ final class SSEEngine: Sendable {
         }
         guard isFirst else { return }
         hints.stop()
-        await closeStreams(throwing: nil)
+        await closeStreams(because: .shutDown)
         await pool.shutdown()
         states.end()
         #if os(Linux)

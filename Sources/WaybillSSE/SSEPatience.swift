@@ -88,11 +88,24 @@ final class SSEPatience: Sendable {
     }
 
     /// Waits until no pause is wanted.
-    /// - Returns: False when the task was cancelled.
-    func sleepWhilePaused() async -> Bool {
+    ///
+    /// - Parameter limit: How long at the most; nil for any time.
+    /// - Returns: False when time was up or the task was cancelled.
+    func sleepWhilePaused(within limit: Duration?) async -> Bool {
+        guard let timers = try? environment.makeTimers() else { return false }
+        defer { timers.invalidate() }
+        let isOver = Locked(false)
+        let timer = limit.map { limit in
+            timers.scheduleTimer(at: timers.now.advanced(by: limit)) { [weak self] in
+                isOver.withLock { $0 = true }
+                self?.hurry()
+            }
+        }
+        defer { if let timer { timers.cancelTimer(timer) } }
         while true {
             let sleep = begin()
             guard isPaused else { return !Task.isCancelled }
+            guard !isOver.withLock({ $0 }) else { return false }
             guard (try? await sleep.value()) != nil else { return false }
         }
     }

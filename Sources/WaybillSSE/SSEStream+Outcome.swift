@@ -1,6 +1,7 @@
 import EventStreamWire
 import HTTPWire
 import Waybill
+import WaybillSession
 
 extension SSEStream {
     /// How one attempt ended.
@@ -44,6 +45,22 @@ extension SSEStream.Outcome {
             error: error,
             isFinal: error.code != .connectionRefused,
             retryAfter: error.serverDelay
+        )
+    }
+
+    /// With the end of a connection.
+    init(_ closure: EventStreamClosure, wasOpen: Bool, hadEvents: Bool) {
+        let isFinal =
+            switch closure {
+            case .closed, .violation, .unknownCoding, .invalidCoding: true
+            case .refused, .endOfStream, .connection: false
+            }
+        self.init(
+            wasOpen: wasOpen,
+            hadEvents: hadEvents,
+            status: wasOpen ? 200 : nil,
+            error: SSEMapping.error(closure),
+            isFinal: isFinal
         )
     }
 }

@@ -18,6 +18,10 @@ final class SSEStream: Sendable {
         var task: Task<Void, Never>?
         var isClosed = false
         var closeError: WaybillError?
+        /// What whoever waits for the opening hears, should it be closed before.
+        var closeReason: WaybillError?
+        /// Whether the connection was closed for a pause, which may be over before that is noticed.
+        var isClosedForPause = false
         var isReading = true
         /// Keeps what is told to the driver in order; of the driver that is there.
         var hold = ReadingHold()
@@ -31,22 +35,22 @@ final class SSEStream: Sendable {
     }
 
     let topic: String
-    private let plan: HTTPRequestPlan
+    let plan: HTTPRequestPlan
     private let options: SubscribeOptions
     /// Whether each opening and end is told among the events, as an ``SSENotice``; the first attempt is then
     /// like any other.
     private let announces: Bool
     private let onEnd: @Sendable () -> Void
 
-    private let configuration: SSEConfiguration
-    private let links: HTTPLinks
-    private let desk: CredentialDesk?
+    let configuration: SSEConfiguration
+    let links: HTTPLinks
+    let desk: CredentialDesk?
     private let patience: SSEPatience
     private let states: SSEStates
     private let events: TransportEventSource
-    private let journal: SSEJournal
+    let journal: SSEJournal
     private let state: Locked<State>
-    private let opened = Promise<Void>()
+    let opened = Promise<Void>()
     private let ended = Promise<Void>()
 
     init(
@@ -118,16 +122,21 @@ final class SSEStream: Sendable {
     }
 
     /// Ends it and waits until its connection is closed.
-    func close(throwing error: WaybillError?) async {
-        stop(throwing: error)
+    ///
+    /// - Parameters:
+    ///   - error: What those who listen hear; nil for an end without an error.
+    ///   - reason: What whoever waits for the opening hears.
+    func close(throwing error: WaybillError?, because reason: WaybillError) async {
+        stop(throwing: error, because: reason)
         await ended.settled()
     }
 
-    private func stop(throwing error: WaybillError?) {
+    private func stop(throwing error: WaybillError?, because reason: WaybillError? = nil) {
         let (task, driver) = state.withLock { state in
             if !state.isClosed {
                 state.isClosed = true
                 state.closeError = error
+                state.closeReason = reason
             }
             return (state.task, state.driver)
         }
@@ -172,7 +181,11 @@ final class SSEStream: Sendable {
             cause = outcome.error
             let (isClosed, lastEventID) = state.withLock { ($0.isClosed, $0.lastEventID) }
             if isClosed { break }
-            if patience.isPaused { continue }
+            let isClosedForPause = state.withLock { state in
+                defer { state.isClosedForPause = false }
+                return state.isClosedForPause
+            }
+            if isClosedForPause || patience.isPaused { continue }
             let mayGoOn = outcome.wasOpen || opened.result != nil || announces
             let delay =
                 outcome.isFinal || !mayGoOn
@@ -201,10 +214,14 @@ final class SSEStream: Sendable {
     }
 
     private func finish(_ source: MessageSource, _ cause: WaybillError?) {
-        let (isClosed, closeError) = state.withLock { ($0.isClosed, $0.closeError) }
+        let (isClosed, closeError, closeReason) = state.withLock {
+            ($0.isClosed, $0.closeError, $0.closeReason)
+        }
         let error = isClosed ? closeError : cause
         journal.noteSubscriptionEnd(error)
-        opened.resolve(.failure(error ?? (isClosed ? Self.closed : Self.noStream)))
+        opened.resolve(
+            .failure(error ?? (isClosed ? closeReason ?? Self.closed : Self.noStream))
+        )
         source.finish(throwing: error)
         state.withLock { $0.isClosed = true }
         onEnd()
@@ -221,7 +238,13 @@ final class SSEStream: Sendable {
         let until = ContinuousClock.now + .seconds(10 * 365 * 86_400)
         let pause = WaybillError(.notConnected, "the connection is paused")
         states.report(.waiting(until: until, cause: pause), of: self)
-        return await patience.sleepWhilePaused()
+        // Whoever waits for the opening does not wait for ever.
+        let isOpening = opened.result == nil && !announces
+        let limit = isOpening ? configuration.connectTimeout : nil
+        if await patience.sleepWhilePaused(within: limit) { return true }
+        guard !Task.isCancelled else { return false }
+        stop(throwing: pause, because: pause)
+        return false
     }
 
     /// Heeds what the app or the platform knows of the surroundings.
@@ -229,111 +252,26 @@ final class SSEStream: Sendable {
         switch hint {
         case .pause:
             patience.pause()
-            state.withLock { $0.driver }?.withCore(.immediate) { core, _ in core.close() }
+            let driver = state.withLock { state in
+                state.isClosedForPause = state.driver != nil
+                return state.driver
+            }
+            driver?.withCore(.immediate) { core, _ in core.close() }
         case .resume: patience.resume()
         case .retryNow: patience.hurry()
         }
     }
 
-    // MARK: One attempt
-
-    /// One attempt, with fresh credentials, and with others should they be refused.
-    private func attempt(_ number: Int, _ source: MessageSource) async -> Outcome {
-        guard let desk else { return await attempt(plan, number, source) }
-        var occasion = ConnectOccasion(isReconnection: opened.result != nil)
-        while true {
-            var plan = plan
-            do {
-                try plan.show(await desk.credentials(for: occasion))
-            } catch let error as WaybillError {
-                return Outcome(error: error, isFinal: !error.isRetryable)
-            } catch {
-                return Outcome(error: nil, isFinal: true)
-            }
-            let outcome = await attempt(plan, number, source)
-            guard let error = outcome.error, error.code == .unauthorized, occasion.refusal == nil
-            else { return outcome }
-            occasion.refusal = error
-        }
-    }
-
-    /// One attempt: host after host until a stream opens, and until that is over.
-    private func attempt(
-        _ plan: HTTPRequestPlan,
-        _ number: Int,
-        _ source: MessageSource
-    ) async -> Outcome {
-        var last = Outcome(error: nil, isFinal: true)
-        var isFinal = true
-        var retryAfter: Duration?
-        do {
-            return try await links.first(for: plan) { plan in
-                journal.noteConnecting(to: plan.target.host, attempt: number)
-                last = await attempt(plan, source)
-                journal.noteEnd(last.error)
-                isFinal = isFinal && last.isFinal
-                if let time = last.retryAfter { retryAfter = max(time, retryAfter ?? time) }
-                if !last.wasOpen, let error = last.error, error.mayBeOneHostsOwn { throw error }
-                return last
-            }
-        } catch let error as WaybillError {
-            last.error = error
-            last.isFinal = isFinal
-            last.retryAfter = retryAfter
-            return last
-        } catch {
-            return Outcome(error: nil, isFinal: true)
-        }
-    }
-
-    /// One attempt at a host, redirects included, until its stream is over.
-    private func attempt(_ plan: HTTPRequestPlan, _ source: MessageSource) async -> Outcome {
-        var plan = plan
-        for _ in 0...max(configuration.maximumRedirects, 0) {
-            do {
-                let closure = try await stream(plan, source)
-                guard case .refused(let head, let body) = closure else {
-                    return outcome(of: closure)
-                }
-                guard HTTPRequestPlan.isRedirect(head.status) else {
-                    return Outcome(refusal: head, body)
-                }
-                plan = try plan.redirected(by: head)
-            } catch let error as WaybillError {
-                let refusal = error.underlying as? HTTPRefusal
-                let status = refusal?.isFromProxy == false ? refusal?.status : nil
-                return Outcome(status: status, error: error, isFinal: !error.isRetryable)
-            } catch {
-                return Outcome(error: nil, isFinal: true)
-            }
-        }
-        let limit = configuration.maximumRedirects
-        let error = WaybillError(.rejected, "more than \(limit) redirects")
-        return Outcome(error: error, isFinal: true)
-    }
-
-    private func outcome(of closure: EventStreamClosure) -> Outcome {
+    func outcome(of closure: EventStreamClosure) -> Outcome {
         let (wasOpen, hadEvents) = state.withLock { state in
             defer { state.isOpen = false }
             return (state.isOpen, state.hasEvents)
         }
-        let error = SSEMapping.error(closure)
-        let isFinal =
-            switch closure {
-            case .closed, .violation, .unknownCoding, .invalidCoding: true
-            case .refused, .endOfStream, .connection: false
-            }
-        return Outcome(
-            wasOpen: wasOpen,
-            hadEvents: hadEvents,
-            status: wasOpen ? 200 : nil,
-            error: error,
-            isFinal: isFinal
-        )
+        return Outcome(closure, wasOpen: wasOpen, hadEvents: hadEvents)
     }
 
     /// Connects, asks, and passes on events until the stream is over.
-    private func stream(
+    func stream(
         _ plan: HTTPRequestPlan,
         _ source: MessageSource
     ) async throws -> EventStreamClosure {
@@ -372,6 +310,10 @@ final class SSEStream: Sendable {
             state.withLock { $0.driver = nil }
         }
         guard !isClosed else { throw CancellationError() }
+        if patience.isPaused {
+            state.withLock { $0.isClosedForPause = true }
+            throw CancellationError()
+        }
         tellReading(driver)
         journal.noteHost(plan.target.host)
         log(.outbound, plan.description)

@@ -85,8 +85,9 @@ public final class SSETransport: Transport {
 
     /// Closes the streams for a while, as in the background; those who listen notice nothing.
     ///
-    /// A stream that is asked for meanwhile waits for ``resume()``. Sends are made all the same.
-    public func pause() {
+    /// A stream that is asked for meanwhile waits for ``resume()``, for the connect timeout at the most. Sends are made
+    /// all the same.
+    public func pause() async {
         engine.heed(.pause)
     }
 

@@ -47,6 +47,8 @@ public struct STOMPConfiguration: Sendable {
     public var connectTimeout = Duration.seconds(10)
     /// How long a receipt may take; 15 seconds by default.
     public var receiptTimeout = Duration.seconds(15)
+    /// How long a request that returns its answer may take in all; 30 seconds by default.
+    public var replyTimeout = Duration.seconds(30)
     /// How long closing may take; 5 seconds by default.
     public var closeTimeout = Duration.seconds(5)
 
@@ -58,6 +60,13 @@ public struct STOMPConfiguration: Sendable {
     public var maximumHeaderLineSize = 65_536
     /// The most headers of a frame to accept; 100 by default.
     public var maximumHeaderCount = 100
+
+    /// Where answers to requests are sent; nil, the default, for a temporary queue with a name made up.
+    ///
+    /// Goes into `reply-to`, and is subscribed to before the first request; but RabbitMQ subscribes by itself
+    /// to what begins with `/temp-queue/`. It must be this client's alone: another one that listens to the same
+    /// queue would take its answers.
+    public var replyDestination: String?
 
     /// Whether a request connects first when there is no connection; true by default.
     public var connectsOnDemand = true

@@ -8,9 +8,12 @@ import WireCore
 ///
 /// When it connects and when it is over is a matter of the shared life cycle.
 final class STOMPEngine: Sendable {
-    private let configuration: STOMPConfiguration
+    /// Where everything reports.
+    let events = TransportEventSource()
+    let configuration: STOMPConfiguration
     private let subscriptions: STOMPSubscriptions
-    private let lifecycle: ConnectionLifecycle<STOMPSession>
+    let replies: STOMPReplies
+    let lifecycle: ConnectionLifecycle<STOMPSession>
     private let hints = HintListener()
 
     init(
@@ -27,12 +30,15 @@ final class STOMPEngine: Sendable {
             offlineQueue: configuration.offlineQueue
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
-        let subscriptions = STOMPSubscriptions(configuration: configuration)
+        let subscriptions = STOMPSubscriptions(configuration: configuration, events: events)
+        let replies = STOMPReplies(configuration: configuration, environment: environment)
         self.subscriptions = subscriptions
+        self.replies = replies
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
             in: environment,
+            reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
                     try await Self.prepare(greeting, occasion, desk)
@@ -45,10 +51,14 @@ final class STOMPEngine: Sendable {
                             requesting: greeting.upgradeHeaders
                         ),
                         configuration: configuration,
-                        subscriptions: subscriptions
+                        subscriptions: subscriptions,
+                        replies: replies
                     )
                 },
-                conclude: { cause, _ in subscriptions.conclude(cause) }
+                conclude: { cause, isForGood in
+                    subscriptions.conclude(cause)
+                    replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
+                }
             )
         )
         hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
@@ -63,8 +73,21 @@ final class STOMPEngine: Sendable {
         try STOMPMapping.checkBody(request)
         switch request.command {
         case .send(let options):
+            // The way of most: no more functions between the caller and the frame than there must be.
+            guard !request.expectsReply, !events.isObserved, let session = lifecycle.connected
+            else { return try await send(request, options) }
             let headers = try STOMPMapping.send(request, options, configuration)
-            return try await send(headers, request, options)
+            do {
+                return try await session.send(
+                    headers,
+                    request,
+                    options,
+                    asksForReceipt: STOMPMapping.asksForReceipt(options, headers, configuration),
+                    isObserved: false
+                )
+            } catch let error as WaybillError where error.code == .notConnected {
+                return try await send(request, options)
+            }
         case .connect(let options): return try await connect(options, request)
         case .disconnect:
             try await lifecycle.disconnect()
@@ -92,19 +115,53 @@ final class STOMPEngine: Sendable {
         }
     }
 
+    /// Sends, and reports what becomes of it.
+    private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
+        let begun = events.timestamp
+        let (topic, byteCount) = (request.topic, request.body.count)
+        do {
+            let headers = try STOMPMapping.send(request, options, configuration)
+            if request.expectsReply { return try await reply(to: headers, request, options) }
+            let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
+            let receipt = try await send(
+                headers,
+                request,
+                options,
+                asksForReceipt: asks,
+                isObserved: begun != nil
+            )
+            guard asks else { return receipt }
+            events.report(.acknowledged(topic: topic, byteCount: byteCount, since: begun))
+            return receipt
+        } catch {
+            let reason = WaybillError(reporting: error)
+            events.report(
+                .sendFailed(topic: topic, byteCount: byteCount, since: begun, error: reason)
+            )
+            throw error
+        }
+    }
+
     private func send(
         _ headers: STOMPHeaders,
         _ request: Request,
-        _ options: SendOptions
+        _ options: SendOptions,
+        asksForReceipt asks: Bool,
+        isObserved: Bool
     ) async throws -> Receipt {
-        let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
         while true {
             if lifecycle.queues(isAcknowledged: asks) {
                 return try await queued(headers, request, options, asksForReceipt: asks)
             }
             let session = try await session(for: request, sending: headers)
             do {
-                return try await session.send(headers, request, options)
+                return try await session.send(
+                    headers,
+                    request,
+                    options,
+                    asksForReceipt: asks,
+                    isObserved: isObserved
+                )
             } catch let error as WaybillError where error.code == .notConnected {
                 // It came upon a connection that was just ending, and was not sent.
                 try await session.over()
@@ -146,7 +203,7 @@ final class STOMPEngine: Sendable {
     }
 
     /// The session, made first if need be and if the headers can be sent at all.
-    private func session(
+    func session(
         for request: Request,
         sending headers: STOMPHeaders
     ) async throws -> STOMPSession {

@@ -105,7 +105,7 @@ enum STOMPMapping {
         _ options: SendOptions,
         _ configuration: STOMPConfiguration
     ) throws(WaybillError) -> STOMPHeaders {
-        guard !request.expectsReply else { throw unsupported("a typed reply to a send", request) }
+        if request.expectsReply { try checkReply(request, options) }
         guard options.qos != .exactlyOnce else {
             throw unsupported("quality of service 2", request)
         }
@@ -121,6 +121,7 @@ enum STOMPMapping {
             headers.append(STOMPHeaderName.contentType, contentType)
         }
         for header in request.headers { headers.append(header.name, header.value) }
+        try addReplyHeaders(options, request, to: &headers)
         return headers
     }
 
@@ -220,8 +221,8 @@ enum STOMPMapping {
             id: frame.headers.messageID.map { Message.ID(.text($0)) }
         )
         var details = Message.Details()
-        details.responseTopic = list.first("reply-to")
-        details.correlationData = list.first("correlation-id").map { Array($0.utf8) }
+        details.responseTopic = list.first(replyTo)
+        details.correlationData = list.first(correlationID).map { Array($0.utf8) }
         if details != Message.Details() { message.details = details }
         return message
     }

@@ -17,7 +17,7 @@ extension STOMPSession {
         let transaction = settlement.transaction
         let headers = STOMPMapping.wire(request.headers)
         var isSent = false
-        defer { if !isSent { subscriptions.manual.putBack(delivery, as: id) } }
+        defer { if !isSent { subscriptions.putBack(delivery, as: id) } }
         // In a transaction, as with a send: only its end is answered for sure.
         let asks = configuration.asksForReceipts && transaction == nil
         return try await perform(request, asksForReceipt: asks) {
@@ -65,7 +65,7 @@ extension STOMPSession {
             if isTaken {
                 subscriptions.noteSettled(one.delivery.name)
             } else {
-                subscriptions.manual.putBack(one.delivery, as: one.id)
+                subscriptions.putBack(one.delivery, as: one.id)
             }
         }
     }

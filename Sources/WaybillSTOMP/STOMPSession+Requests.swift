@@ -6,14 +6,15 @@ import WireCore
 
 // Requests other than those that settle messages.
 extension STOMPSession {
-    /// Sends a message, and waits for the receipt if one is asked for.
+    /// Sends a message, and waits for the receipt if one is asked for; reports it if somebody observes.
     func send(
         _ headers: STOMPHeaders,
         _ request: Request,
-        _ options: SendOptions
+        _ options: SendOptions,
+        asksForReceipt: Bool,
+        isObserved: Bool
     ) async throws -> Receipt {
-        let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
-        return try await perform(request, asksForReceipt: asks) {
+        try await perform(request, asksForReceipt: asksForReceipt) {
             (core, now, call) throws(STOMPSendError) in
             try core.send(
                 headers,
@@ -22,7 +23,13 @@ extension STOMPSession {
                 timeout: options.timeout,
                 at: now
             )
+            if isObserved { reportSent(request) }
         }
+    }
+
+    /// Reports a message with the core's lock held, so that no answer is reported before.
+    private func reportSent(_ request: Request) {
+        subscriptions.events.report(.sent(topic: request.topic, byteCount: request.body.count))
     }
 
     /// Sends a message without waiting: the call is told.
@@ -44,6 +51,7 @@ extension STOMPSession {
                     timeout: options.timeout,
                     at: now
                 )
+                reportSent(request)
             }
         } catch {
             throw STOMPMapping.error(error, request)

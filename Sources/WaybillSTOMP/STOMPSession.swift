@@ -26,6 +26,8 @@ final class STOMPSession: ConnectionSession {
 
     struct State: Sendable {
         var version = STOMPVersion.v1_2
+        /// What the server calls itself.
+        var server: String?
         /// What was settled in transactions that are open.
         var transactions: [String: [Held]] = [:]
         var closure: STOMPClosure?
@@ -42,6 +44,7 @@ final class STOMPSession: ConnectionSession {
     private let host: String
     let driver: Driver<STOMPClientConnection>
     let subscriptions: STOMPSubscriptions
+    private let replies: STOMPReplies
     private let tls: NegotiatedTLS?
 
     /// Resolves with the server's CONNECTED.
@@ -49,9 +52,15 @@ final class STOMPSession: ConnectionSession {
     /// Resolves when the stream is closed.
     private let ended = Promise<Void>()
 
-    init(link: OpenedLink, configuration: STOMPConfiguration, subscriptions: STOMPSubscriptions) {
+    init(
+        link: OpenedLink,
+        configuration: STOMPConfiguration,
+        subscriptions: STOMPSubscriptions,
+        replies: STOMPReplies
+    ) {
         self.configuration = configuration
         self.subscriptions = subscriptions
+        self.replies = replies
         timers = link.timers
         host = link.endpoint.host
         tls = link.tls
@@ -91,6 +100,7 @@ final class STOMPSession: ConnectionSession {
                     // First, so that whoever hears of the end from a call or a stream finds no trace of
                     // this connection.
                     onEnd(cause)
+                    self.replies.detach(self, cause)
                     self.handleEnd(cause)
                     self.ended.resolve(.success(()))
                 }
@@ -117,10 +127,14 @@ final class STOMPSession: ConnectionSession {
 
     func resume(_ receipt: Receipt) async throws {
         try await subscriptions.resume(over: self)
+        try await replies.resume(over: self)
     }
 
     /// What the server has agreed to speak.
     var version: STOMPVersion { state.withLock { $0.version } }
+
+    /// What the server calls itself; nil when it does not.
+    var server: String? { state.withLock { $0.server } }
 
     // MARK: The end
 
@@ -150,6 +164,11 @@ final class STOMPSession: ConnectionSession {
         }
     }
 
+    /// What fails with the connection.
+    func abandonment(_ cause: WaybillError?) -> WaybillError {
+        state.withLock { $0.abandonment } ?? STOMPMapping.unanswered(cause)
+    }
+
     private func handleEnd(_ cause: WaybillError?) {
         let (failing, abandonment, held) = state.withLock { state in
             defer {
@@ -164,22 +183,19 @@ final class STOMPSession: ConnectionSession {
         )
         // Let go of with no lock held.
         withExtendedLifetime(held) {}
-        let lost = WaybillError(
-            .connectionLost,
-            "the connection ended before the server answered",
-            peerReason: cause?.peerReason,
-            underlying: cause?.underlying
-        )
+        let lost = STOMPMapping.unanswered(cause)
         for (call, error) in failing { call.fail(error ?? abandonment ?? lost) }
     }
 
     // MARK: Events
 
     private func handle(_ events: [STOMPClientEvent]) {
-        var batch = MessageBatch()
+        var batch = MessageBatch(reportingTo: subscriptions.events, hasQualities: false)
         for event in events {
             if case .message(let id, let frame, let token) = event {
-                subscriptions.collect(frame, token, of: id, into: &batch)
+                if !subscriptions.collect(frame, token, of: id, into: &batch) {
+                    replies.take(frame, of: id)
+                }
                 continue
             }
             batch.deliver()
@@ -191,7 +207,10 @@ final class STOMPSession: ConnectionSession {
     private func handle(_ event: STOMPClientEvent) {
         switch event {
         case .connected(let connected):
-            state.withLock { $0.version = connected.version }
+            state.withLock { state in
+                state.version = connected.version
+                state.server = connected.server
+            }
             subscriptions.attach(self)
             self.connected.resolve(.success(connected))
         case .message: break

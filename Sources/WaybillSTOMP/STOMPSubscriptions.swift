@@ -15,16 +15,21 @@ final class STOMPSubscriptions: DeliverySettler {
         var session: STOMPSession?
         /// Counts connections.
         var connection: UInt64 = 0
+        /// When the connection before was lost.
+        var lossTime: ContinuousClock.Instant?
     }
 
+    /// Where it is reported what becomes of subscriptions and messages.
+    let events: TransportEventSource
     private let state = Locked(State())
     private let configuration: STOMPConfiguration
     /// Stops reading while at least one subscription wants it.
     private let pressure = ReadingPressure()
     let manual = ManualDeliveries<STOMPSubscriptions>()
 
-    init(configuration: STOMPConfiguration) {
+    init(configuration: STOMPConfiguration, events: TransportEventSource) {
         self.configuration = configuration
+        self.events = events
     }
 
     // MARK: Connections
@@ -35,7 +40,6 @@ final class STOMPSubscriptions: DeliverySettler {
             state.session = session
             state.connection += 1
         }
-        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
     }
 
     /// Lets go of a connection that is over.
@@ -43,6 +47,7 @@ final class STOMPSubscriptions: DeliverySettler {
         let isPresent = state.withLock { state in
             guard state.session === session else { return false }
             state.session = nil
+            state.lossTime = .now
             return true
         }
         guard isPresent else { return }
@@ -70,6 +75,8 @@ final class STOMPSubscriptions: DeliverySettler {
             }
             try await group.waitForAll()
         }
+        // Not before: held back, the server could not answer.
+        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
     }
 
     private func resubscribe(
@@ -83,9 +90,18 @@ final class STOMPSubscriptions: DeliverySettler {
         )
         do {
             try await session.subscribe(subscription.request, as: id, request, SubscribeOptions())
+            let isWanted = state.withLock { state in
+                // Whoever listened may have left meanwhile.
+                guard state.subscriptions[id] != nil else { return false }
+                events.report(
+                    .subscribed(topic: request.topic, since: state.lossTime, isAgain: true)
+                )
+                return true
+            }
+            if !isWanted { session.leave(id) }
         } catch let error as WaybillError where error.code == .rejected {
-            remove([id])
             subscription.listener.source.finish(throwing: error)
+            remove([id])
             throw WaybillError(
                 .connectionLost,
                 "the server refused a subscription and ended the connection",
@@ -99,11 +115,24 @@ final class STOMPSubscriptions: DeliverySettler {
     func conclude(_ cause: WaybillError?) {
         let subscriptions = state.withLock { state in
             defer { state.subscriptions = [:] }
+            for (_, subscription) in Self.inOrder(state.subscriptions) {
+                reportEnd(of: subscription, because: cause)
+            }
             return state.subscriptions
         }
         manual.removeAll()
         for subscription in subscriptions.values {
             subscription.listener.source.finish(throwing: cause)
+        }
+        pressure.forgetAll()
+    }
+
+    /// Puts a message back that could not be settled, as long as it can be.
+    func putBack(_ delivery: Delivery<STOMPSubscriptions>, as id: Message.ID) {
+        // With the lock, so that it does not come behind the end of its connection.
+        state.withLock { state in
+            guard state.session != nil, state.connection == delivery.name.connection else { return }
+            manual.putBack(delivery, as: id)
         }
     }
 
@@ -129,6 +158,8 @@ final class STOMPSubscriptions: DeliverySettler {
         let listener = MessageListener(
             options,
             buffering: policy,
+            topic: subscription.destination,
+            events: events,
             onLeave: { [weak self] _ in self?.listenerLeft(id) },
             pressure: pressure,
             onOverflow: { [weak self] in self?.listenerLeft(id) }
@@ -143,11 +174,18 @@ final class STOMPSubscriptions: DeliverySettler {
                 version: session.version
             )
         }
+        let begun = events.timestamp
+        var isConfirmed = false
         do {
             try await session.subscribe(subscription, as: id, request, options)
-            try await establish(id, over: session)
+            isConfirmed = true
+            try await establish(id, over: session, since: begun)
             return messages
         } catch {
+            if !isConfirmed {
+                let (topic, reason) = (request.topic, WaybillError(reporting: error))
+                events.report(.subscriptionRefused(topic: topic, since: begun, error: reason))
+            }
             listener.source.terminate()
             throw error
         }
@@ -155,15 +193,25 @@ final class STOMPSubscriptions: DeliverySettler {
 
     /// Notes that a subscription is there; should its connection have a successor already, that one makes it,
     /// too.
-    private func establish(_ id: String, over session: STOMPSession) async throws {
-        let (successor, subscription) = state.withLock { state in
+    private func establish(
+        _ id: String,
+        over session: STOMPSession,
+        since begun: ContinuousClock.Instant?
+    ) async throws {
+        let (isWanted, successor, subscription) = state.withLock { state in
+            guard let topic = state.subscriptions[id]?.request.destination else {
+                return (false, STOMPSession?.none, STOMPSubscription?.none)
+            }
+            events.report(.subscribed(topic: topic, since: begun))
             state.subscriptions[id]?.isEstablished = true
             guard let successor = state.session, successor !== session else {
-                return (STOMPSession?.none, STOMPSubscription?.none)
+                return (true, STOMPSession?.none, STOMPSubscription?.none)
             }
             state.subscriptions[id]?.move(to: state.connection, successor.version)
-            return (successor, state.subscriptions[id])
+            return (true, successor, state.subscriptions[id])
         }
+        // It has ended meanwhile, perhaps before the server knew of it.
+        if !isWanted { session.leave(id) }
         if let successor, let subscription {
             try await resubscribe(id, subscription, over: successor)
         }
@@ -214,13 +262,23 @@ final class STOMPSubscriptions: DeliverySettler {
     @discardableResult
     private func remove(_ ids: [String]) -> Bool {
         let gone = state.withLock { state in
-            ids.compactMap { state.subscriptions.removeValue(forKey: $0) }
+            let gone = ids.compactMap { state.subscriptions.removeValue(forKey: $0) }
+            for subscription in gone {
+                reportEnd(of: subscription, because: subscription.listener.source.failure)
+            }
+            return gone
         }
         for id in ids { updatePressure(of: id) }
         // Nobody can settle any longer what waits for them.
         let names = Set(ids)
         manual.remove { names.contains($0.token.subscriptionID) }
         return !gone.isEmpty
+    }
+
+    /// Reports the end of a subscription that the server had confirmed.
+    private func reportEnd(of subscription: STOMPSubscription, because cause: WaybillError?) {
+        guard subscription.isEstablished else { return }
+        events.report(.subscriptionEnded(topic: subscription.request.destination, cause: cause))
     }
 
     private static func inOrder(
@@ -232,26 +290,31 @@ final class STOMPSubscriptions: DeliverySettler {
     // MARK: Messages
 
     /// Hands a message to the one who listens.
+    /// - Returns: Whether it belongs to a subscription.
     func collect(
         _ frame: STOMPFrame,
         _ token: STOMPAckToken?,
         of id: String,
         into batch: inout MessageBatch
-    ) {
+    ) -> Bool {
         let (subscription, connection) = state.withLock { state in
             if token != nil {
                 state.subscriptions[id]?.noteReceived(byteCount: frame.body.count)
             }
             return (state.subscriptions[id], state.connection)
         }
-        guard let subscription else { return }
+        guard let subscription else { return false }
         let listener = subscription.listener
         let message = STOMPMapping.message(frame, isAcknowledged: token != nil)
-        guard let token else { return batch.add(message, to: [listener]) }
+        guard let token else {
+            batch.add(message, to: [listener])
+            return true
+        }
         if subscription.isTooSlow {
             guard subscription.holdsBack else {
                 batch.deliver()
-                return failSlow(id, subscription, message.topic)
+                failSlow(id, subscription, message.topic)
+                return true
             }
             updatePressure(of: id)
         }
@@ -263,6 +326,7 @@ final class STOMPSubscriptions: DeliverySettler {
             totalByteCount: subscription.received.bytes
         )
         batch.add(message, to: [listener], settling: name, by: self, manual: manual)
+        return true
     }
 
     /// Ends a subscription whose messages are not acknowledged; the server delivers them again.

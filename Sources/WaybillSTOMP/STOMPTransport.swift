@@ -1,7 +1,7 @@
 import STOMPWire
 public import Waybill
 package import WaybillLink
-import WaybillSession
+package import WaybillSession
 
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
@@ -94,6 +94,12 @@ public final class STOMPTransport: Transport {
 
     /// The state of the connection: the present one first, then each change once.
     public var states: ConnectionStates { engine.states }
+
+    /// Who waits for answers.
+    package var replyDesk: ReplyDesk { engine.replies.desk }
+
+    /// What happens to the connection, its subscriptions and messages; and what the providers that share it report.
+    public var events: TransportEvents { engine.events.events }
 
     /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {

@@ -50,6 +50,8 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         var sleep: Promise<Void>?
         /// Why the last try has failed, or the connection before was lost.
         var failure: WaybillError?
+        /// Which try it is on, from 1; 0 before the first that follows a loss.
+        var number: Int
     }
 
     /// Whether it stands in for a connection that was lost: it goes on although nobody waits for it.
@@ -65,7 +67,7 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
     /// - Parameter loss: Why the connection before was lost; nil for a first attempt.
     init(after loss: WaybillError? = nil) {
         isReconnection = loss != nil
-        state = Locked(State(sleep: loss == nil ? nil : Promise(), failure: loss))
+        state = Locked(State(failure: loss, number: loss == nil ? 1 : 0))
         outcome = loss == nil ? Promise(onAbandoned: { [work] in work.cancel() }) : Promise()
     }
 
@@ -87,10 +89,18 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         set { state.withLock { $0.failure = newValue } }
     }
 
+    /// Which try it is on, from 1; 0 before the first that follows a loss.
+    var number: Int {
+        get { state.withLock { $0.number } }
+        set { state.withLock { $0.number = newValue } }
+    }
+
     // MARK: Waiting between tries
 
-    /// Makes ready for a wait, before anybody is told of it: whoever hurries from then on is heard.
-    func prepareSleep() {
+    /// Notes that a wait is about to be told: ``hurry()`` counts from now on.
+    ///
+    /// Who hears of the wait may be faster than the task that is to wait.
+    func announceSleep() {
         state.withLock { $0.sleep = Promise() }
     }
 

@@ -1,7 +1,57 @@
 package import Waybill
 import WireCore
 
+// Sends that wait for the connection.
 extension ConnectionLifecycle {
+    /// What becomes of a send that came while there was no connection.
+    package enum Placement: Sendable {
+        /// It waits, under this number.
+        case queued(UInt64)
+        /// There is a connection after all.
+        case connected(Session)
+    }
+
+    /// Whether a send may wait in the queue now.
+    ///
+    /// - Parameter isAcknowledged: Whether the peer will acknowledge it.
+    /// - Returns: Whether it may.
+    package func queues(isAcknowledged: Bool) -> Bool {
+        guard queue.policy.isEnabled, isAcknowledged || queue.policy.includesUnacknowledged,
+            case .connecting(let attempt) = phase.withLock({ $0 })
+        else { return false }
+        return attempt.isReconnection
+    }
+
+    /// Has a send wait for the connection that is being made again.
+    /// - Throws: `limitExceeded`; `notConnected` and `shutDown` when none is being made any longer.
+    package func enqueue(
+        _ item: OfflineQueue<Session>.Item,
+        for request: Request
+    ) throws(WaybillError) -> Placement {
+        let (placement, dropped) = try phase.withLock {
+            phase throws(WaybillError) -> (Placement?, [OfflineQueue<Session>.Item]) in
+            switch phase {
+            case .connected(let session): return (.connected(session), [])
+            case .connecting:
+                let (number, dropped) = try queue.append(item)
+                return (.queued(number), dropped)
+            case .idle, .shutDown: return (nil, [])
+            }
+        }
+        queue.fail(dropped: dropped)
+        guard let placement else { throw notConnected(request) }
+        return placement
+    }
+
+    /// Has sends go first that an earlier transport has left.
+    package func preload(_ items: [OfflineQueue<Session>.Item]) {
+        queue.preload(items)
+    }
+
+    /// Withdraws a send that waits.
+    /// - Returns: Whether it still did.
+    package func withdraw(_ number: UInt64) -> Bool { queue.withdraw(number) }
+
     /// Does a send in its turn, once the connection is back.
     ///
     /// - Parameters:
@@ -21,9 +71,12 @@ extension ConnectionLifecycle {
         let call = PendingCall<Answer>()
         let number = Locked<UInt64?>(nil)
         let item = OfflineQueue<Session>.Item(
+            topic: request.topic,
             byteCount: request.body.count,
             patience: patience,
             send: { session throws(WaybillError) in
+                // Whoever has gone meanwhile wants nothing sent.
+                guard !call.isDone else { return }
                 do throws(WaybillError) {
                     try send(session, call)
                 } catch {
@@ -37,7 +90,9 @@ extension ConnectionLifecycle {
             return try await call.answer(
                 sending: { () throws(WaybillError) in
                     switch try enqueue(item, for: request) {
-                    case .queued(let place): number.withLock { $0 = place }
+                    case .queued(let place):
+                        number.withLock { $0 = place }
+                        if call.isDone { _ = self.withdraw(place) }
                     case .connected(let session): try send(session, call)
                     }
                 },

@@ -14,8 +14,13 @@ extension ConnectionLifecycle {
 
     /// Moves on from a connection that has ended; called with the lock of the phase held.
     func moveOn(_ phase: inout Phase, after cause: WaybillError?, at now: WireInstant) -> Next {
+        journal.noteDisconnected(cause)
         let (isPaused, delay) = memory.withLock { memory -> (Bool, Duration?) in
+            let closesForPause = memory.closesForPause
+            memory.closesForPause = false
             if memory.isPaused { return (true, nil) }
+            // The pause was over before the connection was closed.
+            if closesForPause, cause == nil { return (false, .zero) }
             guard let cause else { return (false, nil) }
             let delay = memory.schedule.delay(
                 after: cause,
@@ -31,7 +36,7 @@ extension ConnectionLifecycle {
         }
         let attempt = ConnectionAttempt<Session>(after: cause ?? Self.pause)
         phase = .connecting(attempt)
-        states.report(.waiting(until: Self.instant(after: delay), cause: cause ?? Self.pause))
+        report(.waiting(until: Self.instant(after: delay), cause: cause ?? Self.pause), attempt)
         return .reconnect(attempt, delay.map { now.advanced(by: $0) })
     }
 
@@ -62,6 +67,7 @@ extension ConnectionLifecycle {
             if let next { try await attempt.sleep(until: next, by: timers) }
             while isPaused { try await attempt.sleep(until: nil, by: timers, if: { isPaused }) }
             number += 1
+            attempt.number = number
             try report(.connecting(attempt: number), of: attempt)
             do { return try await make(for: attempt) } catch let error as WaybillError {
                 try Task.checkCancellation()
@@ -72,7 +78,6 @@ extension ConnectionLifecycle {
                 }
                 if isPaused { delay = nil } else if delay == nil { throw error }
                 next = delay.map { now.advanced(by: $0) }
-                attempt.prepareSleep()
                 try report(.waiting(until: Self.instant(after: delay), cause: error), of: attempt)
             }
         }
@@ -88,8 +93,17 @@ extension ConnectionLifecycle {
             guard case .connecting(let current) = phase, current === attempt else {
                 throw CancellationError()
             }
-            states.report(state)
+            report(state, attempt)
         }
+    }
+
+    /// Reports a state of an attempt, and a wait among the events, too.
+    private func report(_ state: ConnectionState, _ attempt: ConnectionAttempt<Session>) {
+        if case .waiting(let instant, let cause) = state {
+            attempt.announceSleep()
+            journal.noteWaiting(until: instant, attempt: attempt.number + 1, cause: cause)
+        }
+        states.report(state)
     }
 
     /// When a wait is over; for one without an end, in some years.
@@ -118,56 +132,6 @@ extension ConnectionLifecycle {
         )
     }
 
-    // MARK: Sends that wait
-
-    /// What becomes of a send that came while there was no connection.
-    package enum Placement: Sendable {
-        /// It waits, under this number.
-        case queued(UInt64)
-        /// There is a connection after all.
-        case connected(Session)
-    }
-
-    /// Whether a send may wait in the queue now.
-    ///
-    /// - Parameter isAcknowledged: Whether the peer will acknowledge it.
-    package func queues(isAcknowledged: Bool) -> Bool {
-        guard queue.policy.isEnabled, isAcknowledged || queue.policy.includesUnacknowledged,
-            case .connecting(let attempt) = phase.withLock({ $0 })
-        else { return false }
-        return attempt.isReconnection
-    }
-
-    /// Has a send wait for the connection that is being made again.
-    /// - Throws: `limitExceeded`; `notConnected` and `shutDown` when none is being made any longer.
-    package func enqueue(
-        _ item: OfflineQueue<Session>.Item,
-        for request: Request
-    ) throws(WaybillError) -> Placement {
-        let (placement, dropped) = try phase.withLock {
-            phase throws(WaybillError) -> (Placement?, [OfflineQueue<Session>.Item]) in
-            switch phase {
-            case .connected(let session): return (.connected(session), [])
-            case .connecting:
-                let (number, dropped) = try queue.append(item)
-                return (.queued(number), dropped)
-            case .idle, .shutDown: return (nil, [])
-            }
-        }
-        queue.fail(dropped: dropped)
-        guard let placement else { throw notConnected(request) }
-        return placement
-    }
-
-    /// Has sends go first that an earlier transport has left.
-    package func preload(_ items: [OfflineQueue<Session>.Item]) {
-        queue.preload(items)
-    }
-
-    /// Withdraws a send that waits.
-    /// - Returns: Whether it still did.
-    package func withdraw(_ number: UInt64) -> Bool { queue.withdraw(number) }
-
     // MARK: Hints
 
     /// Heeds what the app or the platform knows of the surroundings.
@@ -189,7 +153,12 @@ extension ConnectionLifecycle {
 
     private func closeForPause() async {
         // One that is being made is closed when it is there.
-        guard isPaused, let session = connected else { return }
+        guard let session = connected,
+            memory.withLock({ memory in
+                memory.closesForPause = memory.isPaused
+                return memory.isPaused
+            })
+        else { return }
         await session.disconnect(within: settings.closeTimeout, abandonment: nil)
     }
 

@@ -26,81 +26,6 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         case shutDown
     }
 
-    /// When and how long.
-    package struct Settings: Sendable {
-        /// Whether a request connects first when there is no connection.
-        package var connectsOnDemand: Bool
-        /// How long connecting to a host may take, up to the peer's acceptance.
-        package var connectTimeout: Duration
-        /// How long closing may take.
-        package var closeTimeout: Duration
-        /// How long what is under way may take before.
-        package var drainTimeout: Duration
-        /// Whether and when to connect again.
-        package var reconnection: ReconnectionPolicy
-        /// What becomes of sends meanwhile.
-        package var offlineQueue: OfflineQueuePolicy
-
-        package init(
-            connectsOnDemand: Bool,
-            connectTimeout: Duration,
-            closeTimeout: Duration,
-            drainTimeout: Duration = .zero,
-            reconnection: ReconnectionPolicy,
-            offlineQueue: OfflineQueuePolicy = .off
-        ) {
-            self.connectsOnDemand = connectsOnDemand
-            self.connectTimeout = connectTimeout
-            self.closeTimeout = closeTimeout
-            self.drainTimeout = drainTimeout
-            self.reconnection = reconnection
-            self.offlineQueue = offlineQueue
-        }
-    }
-
-    /// What a transport does in the course of its life.
-    package struct Actions: Sendable {
-        /// Prepares the first words of one attempt.
-        ///
-        /// Throws `WaybillError`, or `CancellationError` when the task was cancelled.
-        package typealias Preparing =
-            @Sendable (Session.Greeting, ConnectOccasion) async throws -> Session.Greeting
-
-        /// Makes a session over a new stream to a host, not begun yet, within a time.
-        ///
-        /// Throws `WaybillError`, or `CancellationError` when the task was cancelled. Nothing is left open then.
-        package typealias Opening =
-            @Sendable (Failover.Route, Duration, Session.Greeting) async throws -> Session
-
-        /// Hears that the connection is over and no other follows: the cause, unless this side ended it, and
-        /// whether there will never be another one.
-        package typealias Concluding = @Sendable (WaybillError?, _ isForGood: Bool) -> Void
-
-        var prepare: Preparing
-        var canReplaceCredentials: Bool
-        var open: Opening
-        var conclude: Concluding
-
-        /// Collects actions.
-        ///
-        /// - Parameters:
-        ///   - prepare: Prepares the first words of each attempt.
-        ///   - canReplaceCredentials: Whether preparing them again may mend that they were refused.
-        ///   - open: Makes a session.
-        ///   - conclude: Hears that the connection is over and no other follows; may be told twice.
-        package init(
-            prepare: @escaping Preparing = { greeting, _ in greeting },
-            canReplaceCredentials: Bool = false,
-            open: @escaping Opening,
-            conclude: @escaping Concluding = { _, _ in }
-        ) {
-            self.prepare = prepare
-            self.canReplaceCredentials = canReplaceCredentials
-            self.open = open
-            self.conclude = conclude
-        }
-    }
-
     /// What is kept from one connection to the next.
     struct Memory: Sendable {
         /// What was said first, and how long it might take.
@@ -108,6 +33,10 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         var schedule: ReconnectionSchedule
         /// Whether no connection is wanted for a while.
         var isPaused = false
+        /// Whether the connection is being closed for a pause, which may be over before that is done.
+        var closesForPause = false
+        /// Whether the connection that there is came in the place of one that was lost.
+        var isSuccessor = false
     }
 
     @usableFromInline let phase = Locked(Phase.idle)
@@ -120,23 +49,27 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     /// Hears of every change once.
     package let states = ConnectionStateSource()
+    let journal: ConnectionJournal
 
     /// - Parameters:
     ///   - settings: When and how long.
     ///   - failover: Where to.
     ///   - environment: Where clocks and dice come from.
+    ///   - events: Where it is reported what happens.
     ///   - actions: What the transport does.
     package init(
         _ settings: Settings,
         _ failover: Failover,
         in environment: LinkEnvironment,
+        reportingTo events: TransportEventSource = TransportEventSource(),
         _ actions: Actions
     ) {
         self.settings = settings
         self.failover = failover
         self.environment = environment
         self.actions = actions
-        queue = OfflineQueue(settings.offlineQueue, in: environment)
+        journal = ConnectionJournal(events)
+        queue = OfflineQueue(settings.offlineQueue, in: environment, reportingTo: events)
         memory = Locked(Memory(schedule: ReconnectionSchedule(settings.reconnection)))
     }
 
@@ -201,13 +134,17 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     /// What comes of an attempt; one that follows a loss may take long, and nobody waits for ever.
     private func made(
-        by attempt: ConnectionAttempt<Session>
+        by attempt: ConnectionAttempt<Session>,
+        within timeout: Duration? = nil
     ) async throws -> ConnectionAttempt<Session>.Made {
         guard attempt.isReconnection else { return try await attempt.outcome.value() }
         let timers = try clock()
         defer { timers.invalidate() }
         guard
-            let made = try await attempt.outcome.value(within: settings.connectTimeout, by: timers)
+            let made = try await attempt.outcome.value(
+                within: timeout ?? settings.connectTimeout,
+                by: timers
+            )
         else {
             let failure = attempt.failure
             throw WaybillError(
@@ -250,7 +187,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
                 memory.isPaused = false
             }
             attempt.hurry()
-            return try await made(by: attempt).receipt
+            return try await made(by: attempt, within: timeout).receipt
         case .there, .underWay:
             throw WaybillError(.rejected, "a connection is being made or is there already")
         case .new(let attempt): return try await attempt.outcome.value().receipt
@@ -328,7 +265,13 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         within timeout: Duration,
         for attempt: ConnectionAttempt<Session>
     ) async throws -> ConnectionAttempt<Session>.Made {
-        let session = try await actions.open(route, timeout, greeting)
+        let host = route.address.endpoint.description
+        let entry = journal.noteConnecting(to: host, attempt: attempt.number)
+        let session: Session
+        do { session = try await actions.open(route, timeout, greeting) } catch {
+            journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
+            throw error
+        }
         // The end of the session with the host before has been heard.
         attempt.earlyEnd = nil
         do {
@@ -336,6 +279,8 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
                 [weak self, weak session, weak attempt] cause in
                 self?.sessionEnded(session, cause, of: attempt)
             }
+            let isResumed = Session.hasServerSessions ? receipt.isSessionPresent : nil
+            journal.noteConnected(entry, isResumed: isResumed)
             try await session.resume(receipt)
             repeat {
                 try queue.flush(to: session)
@@ -345,6 +290,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             }
             return ConnectionAttempt.Made(session: session, receipt: receipt)
         } catch {
+            journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
             await session.disconnect(within: settings.closeTimeout, abandonment: nil)
             // Why the connection has ended says more than that what was under way was lost with it.
             let code = (error as? WaybillError)?.code
@@ -367,7 +313,10 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             }
             guard queue.count == 0 else { return (false, nil) }
             phase = .connected(session)
-            memory.withLock { $0.schedule.noteConnected(at: session.now) }
+            memory.withLock { memory in
+                memory.schedule.noteConnected(at: session.now)
+                memory.isSuccessor = attempt.isReconnection
+            }
             states.report(.connected)
             // A peer that accepts and hangs up at once may be faster than this task.
             let next = attempt.earlyEnd.map { end in
@@ -434,10 +383,15 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
                 session = made.session
             }
             await session.drain(within: settings.drainTimeout)
+            memory.withLock { $0.closesForPause = false }
             await session.disconnect(within: settings.closeTimeout, abandonment: nil)
-            // It may have been lost just before, and be on its way back.
-            guard case .connecting(let attempt) = phase.withLock({ $0 }), attempt.isReconnection
-            else { return }
+            // It may have been lost just before, and be on its way back, or there.
+            switch phase.withLock({ $0 }) {
+            case .connecting(let attempt) where attempt.isReconnection: continue
+            case .connected(let other) where other !== session:
+                guard memory.withLock({ $0.isSuccessor }) else { return }
+            default: return
+            }
         }
     }
 
@@ -453,6 +407,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             await attempt.stop(because: .shutDown)
         case .connected(let session):
             states.report(.disconnected(cause: nil))
+            journal.noteDisconnected(nil)
             await session.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
         }
         conclude(nil, isForGood: true)
@@ -463,10 +418,17 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     /// Closes without waiting, when nobody refers to the transport any longer.
     package func abandon() {
-        switch shutDownPhase() {
+        let phase = shutDownPhase()
+        switch phase {
         case .idle, .shutDown: return
+        case .connecting, .connected: states.report(.disconnected(cause: nil))
+        }
+        switch phase {
+        case .idle, .shutDown: break
         case .connecting(let attempt): attempt.cancel(because: .shutDown)
-        case .connected(let session): session.disconnectNow()
+        case .connected(let session):
+            journal.noteDisconnected(nil)
+            session.disconnectNow()
         }
         conclude(nil, isForGood: true)
     }

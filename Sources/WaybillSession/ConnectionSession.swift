@@ -9,6 +9,9 @@ package protocol ConnectionSession: AnyObject, Sendable {
     /// What the client says first, such as MQTT's CONNECT packet.
     associatedtype Greeting: Sendable
 
+    /// Whether the protocol has sessions that a server may resume, so that their receipts say whether it has.
+    static var hasServerSessions: Bool { get }
+
     /// Says the first words and waits until the peer has accepted them.
     ///
     /// Called once.
@@ -53,4 +56,9 @@ package protocol ConnectionSession: AnyObject, Sendable {
 
     /// Says goodbye without waiting.
     func disconnectNow()
+}
+
+extension ConnectionSession {
+    /// False: most protocols have none.
+    package static var hasServerSessions: Bool { false }
 }

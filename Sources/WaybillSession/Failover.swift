@@ -16,6 +16,8 @@ package struct Failover: Sendable {
         /// - Parameters:
         ///   - timeout: How long it may take.
         ///   - headers: Further fields of the request for a WebSocket.
+        /// - Returns: The stream, the clock and what is left of the time.
+        /// - Throws: As there; `unsupported` when there is no such request.
         package func open(
             within timeout: Duration,
             requesting headers: Headers = [:]

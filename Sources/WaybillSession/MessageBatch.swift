@@ -1,13 +1,26 @@
 package import Waybill
 
-/// Messages on their way to their listeners, gathered so that each consumer is woken once.
+/// Messages on their way to their listeners, gathered so that each consumer is woken once, and reported before.
 package struct MessageBatch {
     private var lists: [(source: MessageSource, messages: [Message])] = []
+    private let events: TransportEventSource
+    /// When they have come; nil when nobody wants to know.
+    private let time: ContinuousClock.Instant?
+    private let hasQualities: Bool
+    private var arrivals: [TransportEvent] = []
 
-    package init() {}
+    /// - Parameters:
+    ///   - events: Where it is reported what has come.
+    ///   - hasQualities: Whether the protocol has qualities of service.
+    package init(reportingTo events: TransportEventSource, hasQualities: Bool) {
+        self.events = events
+        self.hasQualities = hasQualities
+        time = events.timestamp
+    }
 
     /// Adds a message that needs no acknowledgement.
     package mutating func add(_ message: Message, to listeners: [MessageListener]) {
+        note(message)
         for listener in listeners { add(message, to: listener.source) }
     }
 
@@ -26,6 +39,7 @@ package struct MessageBatch {
         by settler: Settler,
         manual: ManualDeliveries<Settler>
     ) {
+        note(message)
         let delivery = Delivery(name, settler: settler, listeners: listeners.count)
         for listener in listeners {
             var message = message
@@ -37,8 +51,24 @@ package struct MessageBatch {
 
     /// Hands over all that was gathered.
     package mutating func deliver() {
+        if !arrivals.isEmpty {
+            events.report(contentsOf: arrivals)
+            arrivals.removeAll(keepingCapacity: true)
+        }
         for (source, messages) in lists { source.deliver(messages) }
         lists.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func note(_ message: Message) {
+        guard let time else { return }
+        arrivals.append(
+            .received(
+                topic: message.topic,
+                byteCount: message.body.count,
+                qos: hasQualities ? message.qualityOfService : nil,
+                at: time
+            )
+        )
     }
 
     private mutating func add(_ message: Message, to source: MessageSource) {

@@ -6,6 +6,8 @@ import WireCore
 package final class OfflineQueue<Session: Sendable>: Sendable {
     /// One send.
     package struct Item: Sendable {
+        /// Where it goes.
+        package var topic: String?
         /// The length of its body.
         package var byteCount: Int
         /// How long it may wait; nil for any time, also beyond the end of the connection.
@@ -18,11 +20,13 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
         package var fail: @Sendable (WaybillError) -> Void
 
         package init(
+            topic: String? = nil,
             byteCount: Int,
             patience: Duration?,
             send: @escaping @Sendable (Session) throws(WaybillError) -> Void,
             fail: @escaping @Sendable (WaybillError) -> Void
         ) {
+            self.topic = topic
             self.byteCount = byteCount
             self.patience = patience
             self.send = send
@@ -32,6 +36,8 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
     private struct Waiting: Sendable {
         let item: Item
+        /// Until when it may wait; nil for any time.
+        let deadline: WireInstant?
         let timer: UInt64?
     }
 
@@ -45,18 +51,20 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
         /// The clock, while somebody waits.
         var timers: (any TimerSource)?
 
-        mutating func remove(_ number: UInt64) -> Item? {
-            guard let waiting = waiting.removeValue(forKey: number) else { return nil }
-            if let timer = waiting.timer { timers?.cancelTimer(timer) }
-            byteCount -= waiting.item.byteCount
-            return waiting.item
+        mutating func remove(_ number: UInt64) -> Item? { take(number)?.item }
+
+        private mutating func take(_ number: UInt64) -> Waiting? {
+            guard let gone = waiting.removeValue(forKey: number) else { return nil }
+            if let timer = gone.timer { timers?.cancelTimer(timer) }
+            byteCount -= gone.item.byteCount
+            return gone
         }
 
         /// Takes the oldest.
-        mutating func removeFirst() -> (number: UInt64, item: Item)? {
+        mutating func removeFirst() -> (number: UInt64, waiting: Waiting)? {
             while first <= last {
                 defer { first += 1 }
-                if let item = remove(first) { return (first, item) }
+                if let waiting = take(first) { return (first, waiting) }
             }
             return nil
         }
@@ -71,13 +79,20 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
     package let policy: OfflineQueuePolicy
     private let state = Locked(State())
+    private let events: TransportEventSource
     private let makeTimers: @Sendable () throws(LinkError) -> any TimerSource
 
     /// - Parameters:
     ///   - policy: What the queue may hold.
     ///   - environment: Where the clock comes from.
-    package init(_ policy: OfflineQueuePolicy, in environment: LinkEnvironment) {
+    ///   - events: Where it is reported what the policy has dropped.
+    package init(
+        _ policy: OfflineQueuePolicy,
+        in environment: LinkEnvironment,
+        reportingTo events: TransportEventSource
+    ) {
         self.policy = policy
+        self.events = events
         makeTimers = environment.makeTimers
     }
 
@@ -93,20 +108,22 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
     ///   ``fail(_:dropped:)`` with no lock held.
     /// - Throws: `limitExceeded`.
     package func append(_ item: Item) throws(WaybillError) -> (number: UInt64, dropped: [Item]) {
-        let clock = try clock()
-        return try state.withLock { state throws(WaybillError) in
+        guard policy.messageLimit > 0, item.byteCount <= policy.byteLimit else {
+            // No room that others make would be enough.
+            throw refuse(item)
+        }
+        return try state.withClock(\.timers, makeTimers) { state, timers throws(WaybillError) in
             var dropped: [Item] = []
             while !hasRoom(for: item, state) {
                 guard policy.overflow == .dropOldest, let oldest = state.removeFirst() else {
-                    throw Self.overflow
+                    throw refuse(item)
                 }
-                dropped.append(oldest.item)
+                dropped.append(oldest.waiting.item)
             }
-            let timers = state.timers ?? clock
-            state.timers = timers
             state.last += 1
             let number = state.last
-            insert(item, number, timers, &state)
+            let deadline = item.patience.map { timers.now.advanced(by: $0) }
+            insert(item, number, until: deadline, timers, &state)
             return (number, dropped)
         }
     }
@@ -116,29 +133,23 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
         state.withLock { state in
             for item in items {
                 state.last += 1
-                state.waiting[state.last] = Waiting(item: item, timer: nil)
+                state.waiting[state.last] = Waiting(item: item, deadline: nil, timer: nil)
                 state.byteCount += item.byteCount
             }
         }
     }
 
-    private func clock() throws(WaybillError) -> any TimerSource {
-        if let timers = state.withLock({ $0.timers }) { return timers }
-        do throws(LinkError) { return try makeTimers() } catch { throw WaybillError(error) }
-    }
-
     private func insert(
         _ item: Item,
         _ number: UInt64,
+        until deadline: WireInstant?,
         _ timers: any TimerSource,
         _ state: inout State
     ) {
-        let timer = item.patience.map { patience in
-            timers.scheduleTimer(at: timers.now.advanced(by: patience)) {
-                [weak self] in self?.expire(number)
-            }
+        let timer = deadline.map { deadline in
+            timers.scheduleTimer(at: deadline) { [weak self] in self?.expire(number) }
         }
-        state.waiting[number] = Waiting(item: item, timer: timer)
+        state.waiting[number] = Waiting(item: item, deadline: deadline, timer: timer)
         state.byteCount += item.byteCount
         state.first = min(state.first, number)
     }
@@ -150,7 +161,23 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
     /// Tells the callers of sends that had to make room.
     package func fail(dropped items: [Item]) {
-        for item in items { item.fail(Self.overflow) }
+        for item in items {
+            report(item, .oldestQueued)
+            item.fail(Self.overflow)
+        }
+    }
+
+    /// What becomes of a send for which there is no room.
+    private func refuse(_ item: Item) -> WaybillError {
+        // By the plain policy it is not dropped: its caller keeps it.
+        if policy.overflow != .fail { report(item, .queueFull) }
+        return Self.overflow
+    }
+
+    private func report(_ item: Item, _ reason: TransportEvent.DropReason) {
+        events.report(
+            .dropped(1, byteCount: item.byteCount, topic: item.topic, reason: reason)
+        )
     }
 
     private static var overflow: WaybillError {
@@ -172,7 +199,9 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
             (state.remove(number), state.idleTimers())
         }
         timers?.invalidate()
-        item?.fail(
+        guard let item else { return }
+        report(item, .expired)
+        item.fail(
             WaybillError(.timedOut, "the connection was not back in time: nothing was sent")
         )
     }
@@ -182,24 +211,25 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
     /// Hands all that waits to a connection.
     /// - Throws: `notConnected` when that is over; the rest waits on.
     package func flush(to session: Session) throws(WaybillError) {
-        while let (number, item) = state.withLock({ $0.removeFirst() }) {
+        while let (number, waiting) = state.withLock({ $0.removeFirst() }) {
             do throws(WaybillError) {
-                try item.send(session)
+                try waiting.item.send(session)
             } catch {
-                putBack(item, as: number)
+                putBack(waiting, as: number)
                 throw error
             }
         }
         state.withLock { $0.idleTimers() }?.invalidate()
     }
 
-    private func putBack(_ item: Item, as number: UInt64) {
-        guard let clock = try? clock() else {
-            return item.fail(WaybillError(.notConnected, "there is no clock to wait by"))
-        }
-        state.withLock { state in
-            state.timers = state.timers ?? clock
-            insert(item, number, clock, &state)
+    /// Puts a send back that could not be handed over; its time goes on.
+    private func putBack(_ waiting: Waiting, as number: UInt64) {
+        do throws(WaybillError) {
+            try state.withClock(\.timers, makeTimers) { state, timers throws(WaybillError) in
+                insert(waiting.item, number, until: waiting.deadline, timers, &state)
+            }
+        } catch {
+            waiting.item.fail(error)
         }
     }
 

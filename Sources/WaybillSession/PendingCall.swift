@@ -51,6 +51,13 @@ package final class PendingCall<Answer: Sendable>: Sendable {
         return try result.get()
     }
 
+    /// Whether its outcome is there.
+    package var isDone: Bool {
+        state.withLock { state in
+            if case .done = state { true } else { false }
+        }
+    }
+
     /// Ends the wait with an answer.
     @inlinable
     package func succeed(_ answer: Answer) {

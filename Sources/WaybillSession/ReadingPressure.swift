@@ -82,6 +82,11 @@ package final class ReadingPressure: Sendable {
         change(.source(ObjectIdentifier(source))) { false }
     }
 
+    /// Forgets every subscription.
+    package func forgetAll() {
+        change { $0.holders = [] }
+    }
+
     /// Lets the peer go on for good, whoever is full: what it says last must be heard.
     package func release() {
         change { $0.isReleased = true }

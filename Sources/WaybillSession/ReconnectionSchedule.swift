@@ -9,7 +9,9 @@ package struct ReconnectionSchedule: Sendable {
     private let policy: ReconnectionPolicy
     /// How many failures there were in a row, the loss of the connection among them.
     private var failureCount = 0
-    /// When the first of them was.
+    /// How many there were since there was a connection.
+    private var attempts = 0
+    /// When the first of those was.
     private var firstFailure: WireInstant?
     /// Since when there has been a connection.
     private var connected: WireInstant?
@@ -42,11 +44,17 @@ package struct ReconnectionSchedule: Sendable {
             failureCount = 0
             firstFailure = nil
         }
+        // A loss that was mended is over, however short the time: only the waits remember it.
+        if connected != nil {
+            attempts = 0
+            firstFailure = nil
+        }
         connected = nil
         let first = firstFailure ?? now
         firstFailure = first
         failureCount += 1
-        if let most = policy.maximumAttempts, failureCount > most { return nil }
+        attempts += 1
+        if let most = policy.maximumAttempts, attempts > most { return nil }
         // However the dice fall, a server that is gone is not asked without a pause.
         let least = failureCount > 1 ? Self.leastPause : .zero
         let delay = max(drawn(random), error.serverDelay ?? .zero, least)

@@ -68,6 +68,11 @@ extension WaybillError {
         WaybillError(.unsupported, "\(protocolName) has no \(what)").about(request)
     }
 
+    /// What went wrong with a call, for the events: a cancellation, too.
+    package init(reporting error: any Error) {
+        self = error as? WaybillError ?? WaybillError(.notConnected, "cancelled")
+    }
+
     /// The transport is no longer there.
     package static var shutDown: WaybillError {
         WaybillError(.shutDown, "the transport was shut down")

@@ -126,7 +126,12 @@ public final class ManualClock: Clock {
         at deadline: WireInstant,
         _ action: @escaping @Sendable () -> Void
     ) -> UInt64 {
-        state.withLock { $0.timers.add(at: deadline, action) }
+        let (token, isDue) = state.withLock { state in
+            (state.timers.add(at: deadline, action), deadline <= state.now)
+        }
+        // As any clock does; not at once, as whoever sets it may hold a lock.
+        if isDue { Task { @concurrent in advance(by: .zero) } }
+        return token
     }
 
     private func cancelLinkTimer(_ token: UInt64) {

@@ -10,6 +10,21 @@ struct MockReporter: Sendable {
         events.report(.disconnected(from: nil, since: nil, cause: cause))
     }
 
+    /// The connection is away, and comes back.
+    func reportWaiting(until time: ContinuousClock.Instant, _ cause: WaybillError) {
+        states.report(.waiting(until: time, cause: cause))
+        events.report(.disconnected(from: nil, since: nil, cause: cause))
+        events.report(.waiting(until: time, attempt: 1, cause: cause))
+    }
+
+    /// The connection is back.
+    func reportRestored() {
+        states.report(.connecting(attempt: 1))
+        events.report(.connecting(to: nil))
+        states.report(.connected)
+        events.report(.connected(to: nil, since: nil))
+    }
+
     /// A request has come.
     func reportBegin(of request: Request) {
         switch request.command {

@@ -74,6 +74,7 @@ public final class MockTransport: Transport {
     }
 
     private let state = Locked(State())
+    private let outage = MockOutage()
     private let reporter = MockReporter()
     private let clock: any Clock<Duration>
     private let wildcards: Wildcards
@@ -150,8 +151,37 @@ public final class MockTransport: Transport {
             return (state.streams, state.silent)
         }
         reporter.reportDisconnected(error)
+        outage.end(throwing: error)
         for continuation in silent.values { continuation.resume(throwing: error) }
         end(streams.map(\.value), throwing: error)
+    }
+
+    /// Loses the connection for a while, as a transport does that connects again: streams live on, requests wait in the
+    /// order of the calls, unanswered ones fail.
+    ///
+    /// A request that has waited for 10 seconds by the mock's clock fails with `notConnected`.
+    ///
+    /// - Parameters:
+    ///   - error: Why.
+    ///   - delay: How long it takes until the next attempt, as the states tell; what ends it is ``restoreConnection()``.
+    public func interruptConnection(
+        _ error: WaybillError = WaybillError(.connectionLost, "the mock lost the connection"),
+        retryIn delay: Duration = .seconds(1)
+    ) {
+        outage.begin()
+        let silent = state.withLock { state in
+            defer { state.silent = [:] }
+            return state.silent
+        }
+        reporter.reportWaiting(until: .now + delay, error)
+        for continuation in silent.values { continuation.resume(throwing: error) }
+    }
+
+    /// Has the connection back: what waits goes on.
+    public func restoreConnection() {
+        guard outage.isOn else { return }
+        reporter.reportRestored()
+        outage.end { try note($0) }
     }
 
     /// Has observers see an event, behind those of the mock's own.
@@ -181,7 +211,7 @@ public final class MockTransport: Transport {
 
     /// Does what the rules say.
     public func perform(_ request: Request) async throws -> Receipt {
-        let outcome = try note(request)
+        let outcome = try await admit(request)
         let begun = reporter.events.timestamp
         reporter.reportBegin(of: request)
         do {
@@ -197,7 +227,7 @@ public final class MockTransport: Transport {
 
     /// Does what the rules say, and gives a stream that ``push(_:)`` feeds.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
-        let outcome = try note(request)
+        let outcome = try await admit(request)
         let begun = reporter.events.timestamp
         do {
             let receipt = try await carryOut(outcome, request)
@@ -241,6 +271,7 @@ public final class MockTransport: Transport {
             return (state.streams, state.silent)
         }
         reporter.reportDisconnected(nil)
+        outage.end(throwing: Self.shutDown)
         for continuation in silent.values { continuation.resume(throwing: Self.shutDown) }
         end(streams.map(\.value), throwing: nil)
     }
@@ -248,6 +279,20 @@ public final class MockTransport: Transport {
     // MARK: Carrying out
 
     private static let shutDown = WaybillError(.shutDown, "the transport was shut down")
+
+    /// Lets a request pass when there is a connection, and finds what becomes of it.
+    private func admit(_ request: Request) async throws -> Outcome {
+        switch request.command {
+        case .connect: restoreConnection()
+        case .disconnect: outage.end(throwing: Self.disconnected)
+        default:
+            let outcome = try await outage.pass(request, within: .seconds(10), by: clock)
+            if let outcome { return outcome }
+        }
+        return try note(request)
+    }
+
+    private static let disconnected = WaybillError(.notConnected, "the connection is over")
 
     /// Remembers a request and finds what becomes of it.
     private func note(_ request: Request) throws(WaybillError) -> Outcome {

@@ -22,6 +22,9 @@ package enum ChaosSettings {
         number("FAULTS").map { Int(clamping: $0) } ?? count
     }
 
+    /// How long the soak lasts in seconds: `WAYBILL_CHAOS_SOAK`; without it there is none.
+    package static let soakTime = number("SOAK").map { Duration.seconds(Int64(clamping: $0)) }
+
     /// What makes the faults repeat themselves: `WAYBILL_CHAOS_SEED`, else another one for each run.
     package static var seed: UInt64 { number("SEED") ?? UInt64.random(in: 0 ... .max) }
 }

@@ -29,13 +29,17 @@
         let name: String
         let messages: Int
         let faults: Int
+        /// How long rounds follow one another at least.
+        let time: Duration
 
         /// - Parameters:
         ///   - name: What is run.
         ///   - messages: How many messages flow, unless the environment says otherwise.
         ///   - faults: How many faults come at least.
-        init(_ name: String, messages: Int, faults: Int) {
+        ///   - time: How long rounds follow one another at least, beyond the four that there are in any case.
+        init(_ name: String, messages: Int, faults: Int, for time: Duration = .zero) {
             self.name = name
+            self.time = time
             self.messages = ChaosSettings.messageCount(default: messages)
             self.faults = ChaosSettings.faultCount(default: faults)
         }
@@ -50,7 +54,9 @@
             let seed = ChaosSettings.seed
             var sum: ChaosReport?
             var first: OpenResources?
-            for number in 0..<Self.roundCount {
+            let end = ContinuousClock.now + time
+            for number in 0... {
+                guard number < Self.roundCount || ContinuousClock.now < end else { break }
                 let part = Round(
                     messages: max(messages / Self.roundCount, 1),
                     faults: faults / Self.roundCount,

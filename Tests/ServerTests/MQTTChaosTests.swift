@@ -8,7 +8,7 @@
         "Mosquitto through a network that breaks",
         .enabled(
             if: MosquittoServer.isRunning && ChaosSettings.areWanted,
-            "WAYBILL_CHAOS=1 Tests/Servers/with --install mosquitto -- swift test --filter ChaosTests"
+            "WAYBILL_CHAOS=1 Tests/Servers/with --install mosquitto -- swift test --filter 'ServerTests.*ChaosTests'"
         ),
         // Each of them fills the machine.
         .serialized,
@@ -22,7 +22,7 @@
                     processExitsWith: .success,
                     observing: [\.standardOutputContent]
                 ) {
-                    try await run("MQTT 5, QoS 1", .v5, .atLeastOnce)
+                    try await run("MQTT 5, QoS 1", .v5, .atLeastOnce, messages: 100_000)
                 }
             )
         }
@@ -34,7 +34,7 @@
                     processExitsWith: .success,
                     observing: [\.standardOutputContent]
                 ) {
-                    try await run("MQTT 5, QoS 2", .v5, .exactlyOnce)
+                    try await run("MQTT 5, QoS 2", .v5, .exactlyOnce, messages: 100_000)
                 }
             )
         }
@@ -88,13 +88,35 @@
         }
     }
 
+    @Test(
+        "A soak: nothing is lost, comes twice, or grows",
+        .enabled(if: ChaosSettings.soakTime != nil, "WAYBILL_CHAOS_SOAK=600, in seconds")
+    )
+    func soak() async {
+        ChaosRun.show(
+            await #expect(
+                processExitsWith: .success,
+                observing: [\.standardOutputContent]
+            ) {
+                try await run(
+                    "soak",
+                    .v5,
+                    .exactlyOnce,
+                    for: ChaosSettings.soakTime ?? .zero
+                )
+            }
+        )
+    }
+
     private func run(
         _ name: String,
         _ version: MQTTConfiguration.Version,
         _ qos: QualityOfService,
-        kills: Int = 0
+        kills: Int = 0,
+        messages: Int = 20_000,
+        for time: Duration = .zero
     ) async throws {
-        let run = ChaosRun(name, messages: 20_000, faults: 200)
+        let run = ChaosRun(name, messages: messages, faults: messages / 100, for: time)
         try await run { round in
             let kills = (kills + ChaosRun.roundCount - 1) / ChaosRun.roundCount
             return try await flow(name, round, version, qos, kills: kills)

@@ -30,12 +30,23 @@
             let fixture = try Fixture()
             do {
                 let transport = try fixture.transport()
-                try await Provider<STOMPEntry>(transport: transport).request(.connect)
+                let provider = Provider<STOMPEntry>(transport: transport)
+                try await provider.request(.connect)
+                await expectError(.timedOut) { try await ask(provider) }
                 #expect(fixture.broker.connectionCount == 1)
             }
             while fixture.broker.connectionCount > 0 { await Task.yield() }
             await fixture.broker.stop()
         }
+    }
+
+    /// Asks where nobody answers.
+    private func ask(_ provider: Provider<STOMPEntry>) async throws -> Message {
+        // Long enough for a slow machine to subscribe for the answer.
+        try await provider.request(
+            .command(.send(timeout: .milliseconds(50)), topic: "/topic/ask"),
+            as: Message.self
+        )
     }
 
     /// A broker and a transport, used and shut down.
@@ -54,6 +65,7 @@
         var iterator: Messages<Message>.AsyncIterator? = messages.makeAsyncIterator()
         _ = try await iterator?.next()
         iterator = nil
+        _ = try? await ask(provider)
         if isDropped { broker.dropConnections() }
         await transport.shutdown()
         await broker.stop()

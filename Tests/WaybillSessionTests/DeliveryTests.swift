@@ -34,7 +34,7 @@ import WireCore
         _ settler: Settler,
         _ manual: ManualDeliveries<Settler>
     ) {
-        var batch = MessageBatch()
+        var batch = MessageBatch(reportingTo: TransportEventSource(), hasQualities: true)
         batch.add(
             Message(topic: "t"),
             to: listeners,

@@ -50,6 +50,14 @@ import WaybillWebSocket
         }
     }
 
+    /// A WebSocket that has time to be made among all the other tests.
+    private static func webSocket(_ subprotocols: [String]) -> WebSocket.Configuration {
+        var configuration = WebSocket.Configuration()
+        configuration.subprotocols = subprotocols
+        configuration.connectTimeout = .seconds(50)
+        return configuration
+    }
+
     private func error(_ body: () async throws -> Void) async -> WaybillError? {
         do { try await body() } catch { return error as? WaybillError }
         return nil
@@ -100,16 +108,14 @@ import WaybillWebSocket
             (["mqtt"], "mqtt"), (["v10.stomp", "v12.stomp", "v11.stomp"], "v12.stomp"),
             (["x", "v10.stomp"], "v10.stomp"),
         ] {
-            var configuration = WebSocket.Configuration()
-            configuration.subprotocols = offered
+            let configuration = Self.webSocket(offered)
             let socket = try await WebSocket.connect(to: url, configuration: configuration)
             #expect(socket.subprotocol == chosen)
             try await socket.close()
         }
         for offered in [[], ["soap"]] {
             let error = await error {
-                var configuration = WebSocket.Configuration()
-                configuration.subprotocols = offered
+                let configuration = Self.webSocket(offered)
                 _ = try await WebSocket.connect(to: url, configuration: configuration)
             }
             let refusal = try #require(error?.underlying as? HTTPRefusal)
@@ -122,8 +128,7 @@ import WaybillWebSocket
     @Test("Clients that are sent away hear it: ERROR, then Close with code 1001")
     func goingAway() async throws {
         let broker = try broker()
-        var configuration = WebSocket.Configuration()
-        configuration.subprotocols = ["v12.stomp"]
+        let configuration = Self.webSocket(["v12.stomp"])
         let socket = try await WebSocket.connect(
             to: broker.url(for: .stompOverWebSocket),
             configuration: configuration
@@ -192,8 +197,7 @@ import WaybillWebSocket
             "ACK\nid:nothing\nreceipt:7\n\n\0", "COMMIT\ntransaction:no\nreceipt:7\n\n\0",
         ]
         for frame in script {
-            var configuration = WebSocket.Configuration()
-            configuration.subprotocols = ["v12.stomp"]
+            let configuration = Self.webSocket(["v12.stomp"])
             let socket = try await WebSocket.connect(
                 to: broker.url(for: .stompOverWebSocket),
                 configuration: configuration

@@ -109,6 +109,21 @@ extension STOMPClientConnection {
         subscriptions.add(.init(id: id, destination: destination, ackMode: ackMode))
     }
 
+    /// Expects messages of a subscription that the server makes by itself, in ack mode auto.
+    ///
+    /// - Parameters:
+    ///   - id: What its messages are named by.
+    ///   - destination: What it listens to.
+    /// - Throws: `STOMPSendError`.
+    package mutating func expectSubscription(
+        id: String,
+        destination: String
+    ) throws(STOMPSendError) {
+        guard case .connected = state else { throw .notConnected }
+        guard subscriptions[id] == nil else { throw .subscriptionIDTaken }
+        subscriptions.add(.init(id: id, destination: destination, ackMode: .auto))
+    }
+
     /// Sends UNSUBSCRIBE; messages of the subscription that still come are dropped.
     ///
     /// - Parameters:

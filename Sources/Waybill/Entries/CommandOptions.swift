@@ -75,27 +75,29 @@ public struct SendOptions: Sendable {
     /// Messages of QoS 1 and 2 are retried in any case.
     public var isIdempotent: Bool
     // Rarely set: out of line, since these options travel with every message.
-    private var rare: Rare?
+    private var box: RareBox?
 
-    private final class Rare: Sendable {
-        let timeout: Duration?
-        let expiry: Duration?
-        let asksForReceipt: Bool?
-        let method: String?
+    private struct Rare: Hashable, Sendable {
+        var timeout: Duration?
+        var expiry: Duration?
+        var asksForReceipt: Bool?
+        var method: String?
+        var responseTopic: String?
+        var correlationData: [UInt8]?
+    }
 
-        init?(
-            timeout: Duration?,
-            expiry: Duration?,
-            asksForReceipt: Bool?,
-            method: String?
-        ) {
-            let isPlain = timeout == nil && expiry == nil && asksForReceipt == nil && method == nil
-            guard !isPlain else { return nil }
-            self.timeout = timeout
-            self.expiry = expiry
-            self.asksForReceipt = asksForReceipt
-            self.method = method
+    private final class RareBox: Sendable {
+        let values: Rare
+
+        init?(_ values: Rare) {
+            guard values != Rare() else { return nil }
+            self.values = values
         }
+    }
+
+    private var rare: Rare {
+        get { box?.values ?? Rare() }
+        set { box = RareBox(newValue) }
     }
 
     /// Collects options.
@@ -109,57 +111,46 @@ public struct SendOptions: Sendable {
         self.isIdempotent = isIdempotent
     }
 
-    /// How long the peer's acknowledgement may take; nil for the transport's own limit.
+    /// How long the peer's acknowledgement may take, or its answer where one is asked for; nil for the
+    /// transport's own limit.
     public var timeout: Duration? {
-        get { rare?.timeout }
-        set {
-            rare = Rare(
-                timeout: newValue,
-                expiry: expiry,
-                asksForReceipt: asksForReceipt,
-                method: method
-            )
-        }
+        get { box?.values.timeout }
+        set { rare.timeout = newValue }
     }
 
     /// After what time the server discards a message that it could not deliver (MQTT 5), in whole
     /// seconds; nil for never.
     public var expiry: Duration? {
-        get { rare?.expiry }
-        set {
-            rare = Rare(
-                timeout: timeout,
-                expiry: newValue,
-                asksForReceipt: asksForReceipt,
-                method: method
-            )
-        }
+        get { box?.values.expiry }
+        set { rare.expiry = newValue }
     }
 
     /// The HTTP method, such as `PUT`, where a send is an HTTP request; nil for `POST`.
     public var method: String? {
-        get { rare?.method }
-        set {
-            rare = Rare(
-                timeout: timeout,
-                expiry: expiry,
-                asksForReceipt: asksForReceipt,
-                method: newValue
-            )
-        }
+        get { box?.values.method }
+        set { rare.method = newValue }
     }
 
     /// Whether a receipt is asked for and awaited (STOMP); nil for the transport's own way.
     public var asksForReceipt: Bool? {
-        get { rare?.asksForReceipt }
-        set {
-            rare = Rare(
-                timeout: timeout,
-                expiry: expiry,
-                asksForReceipt: newValue,
-                method: method
-            )
-        }
+        get { box?.values.asksForReceipt }
+        set { rare.asksForReceipt = newValue }
+    }
+
+    /// Where whoever gets it shall send an answer (MQTT 5's response topic, STOMP's `reply-to`).
+    ///
+    /// For those who listen to the answers themselves; a request that returns its answer has one already.
+    public var responseTopic: String? {
+        get { box?.values.responseTopic }
+        set { rare.responseTopic = newValue }
+    }
+
+    /// What an answer carries, so that it is told apart (MQTT 5's correlation data, STOMP's `correlation-id`).
+    ///
+    /// ``EntryCommand/reply(to:qos:)`` takes it from the message that is answered.
+    public var correlationData: [UInt8]? {
+        get { box?.values.correlationData }
+        set { rare.correlationData = newValue }
     }
 }
 

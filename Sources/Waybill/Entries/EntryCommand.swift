@@ -58,6 +58,18 @@ extension EntryCommand {
         return .send(options)
     }
 
+    /// Answers a message of somebody who awaits that.
+    ///
+    /// Carries what tells the answer apart. The entry's topic is the message's ``Message/replyTopic``.
+    public static func reply(
+        to message: Message,
+        qos: QualityOfService = .atMostOnce
+    ) -> EntryCommand {
+        var options = SendOptions(qos: qos)
+        options.correlationData = message.details?.correlationData
+        return .send(options)
+    }
+
     /// Subscribes at most once.
     public static var subscribe: EntryCommand { .subscribe(SubscribeOptions()) }
 

@@ -106,6 +106,11 @@ public struct Message: Sendable {
 
     /// The body as data.
     public var data: Data { body.data }
+
+    /// Where its sender awaits an answer; nil when none is awaited.
+    ///
+    /// See ``EntryCommand/reply(to:qos:)``.
+    public var replyTopic: String? { details?.responseTopic }
 }
 
 /// Hears once what became of a delivered message.

@@ -69,6 +69,12 @@ package final class MessageSource: Sendable {
         state.withLock { $0.end == nil ? $0.buffers : [] }.contains { $0.isFull }
     }
 
+    /// What has ended the subscription; nil while it goes on, and when nothing was wrong.
+    package var failure: WaybillError? {
+        guard case .failed(let error) = state.withLock({ $0.end }) else { return nil }
+        return error
+    }
+
     /// Whether nobody listens any longer.
     package var isTerminated: Bool { state.withLock { $0.isTerminated } }
 

@@ -306,6 +306,7 @@ extension Request {
     /// Whether doing it twice does no harm.
     fileprivate var mayBeRepeated: Bool {
         guard case .send(let options) = command else { return true }
-        return options.isIdempotent || options.qos > .atMostOnce
+        // The protocol tells one message from its repetition, but whoever answers sees two requests.
+        return options.isIdempotent || (options.qos > .atMostOnce && !expectsReply)
     }
 }

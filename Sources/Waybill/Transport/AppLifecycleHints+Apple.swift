@@ -44,8 +44,8 @@
             return Observers([observe(background, .pause), observe(foreground, .resume)])
         }
 
-        // `@unchecked Sendable`, because: the tokens are set once, before anybody else has them, and then only given
-        // back to the notification center, which any thread may call.
+        /// `@unchecked Sendable`, because: the tokens are set once, before anybody else has them, and then only given
+        /// back to the notification center, which any thread may call.
         private final class Observers: Cancellable, @unchecked Sendable {
             private let tokens: [any NSObjectProtocol]
 

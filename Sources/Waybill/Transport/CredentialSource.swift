@@ -105,7 +105,8 @@ public struct CredentialSource: Sendable {
     private static func isPassing(_ error: any Error) -> Bool {
         switch error {
         case let error as WaybillError: error.isRetryable
-        case let failure as TokenFailure: failure == .timedOut
+        // A source that fails all the time is left alone for a while, and may do better then.
+        case let failure as TokenFailure: failure != .discarded
         default: true
         }
     }

@@ -30,6 +30,18 @@ public protocol Transport: Sendable {
     /// Those of a ``TransportEventSource`` that the transport keeps: its provider then reports there, too.
     var events: TransportEvents { get }
 
+    /// Closes connections for a while, as in the background; by default nothing happens.
+    ///
+    /// Streams live on, and what is under way waits for ``resume()``, as when a connection is lost.
+    func pause() async
+
+    /// Ends a pause: what it has closed is connected again, at once; by default nothing happens.
+    func resume()
+
+    /// Ends everything as ``shutdown()`` does, and leaves nothing behind to go on with: what is stored here is gone, and a
+    /// server that keeps the session is told to forget it where the protocol can say so. By default it shuts down.
+    func destroy() async
+
     /// Ends everything: calls under way fail with `shutDown`, streams end, nothing stays behind.
     ///
     /// Returns when that is so. Calling it twice does nothing more.
@@ -39,4 +51,13 @@ public protocol Transport: Sendable {
 extension Transport {
     /// None.
     public var events: TransportEvents { TransportEvents() }
+
+    /// Does nothing.
+    public func pause() async {}
+
+    /// Does nothing.
+    public func resume() {}
+
+    /// Shuts down.
+    public func destroy() async { await shutdown() }
 }

@@ -1,5 +1,6 @@
 import MQTTWire
 import STOMPWire
+import Waybill
 import WaybillLink
 import WireCore
 
@@ -123,6 +124,10 @@ extension LoopbackBroker {
         var headers = STOMPHeaders()
         if let contentType = publish.properties.contentType {
             headers.append(STOMPHeaderName.contentType, contentType)
+        }
+        if let topic = publish.properties.responseTopic { headers.append("reply-to", topic) }
+        if let data = publish.properties.correlationData, let text = Payload(data).text {
+            headers.append("correlation-id", text)
         }
         for property in publish.properties.userProperties {
             headers.append(property.name, property.value)

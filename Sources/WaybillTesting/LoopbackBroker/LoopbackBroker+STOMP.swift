@@ -181,8 +181,15 @@ extension LoopbackBroker {
         guard (try? MQTTTopicName.validate(message.destination)) != nil else { return nil }
         var properties = MQTTProperties()
         properties.contentType = message.headers.first(STOMPHeaderName.contentType)
+        if let topic = message.headers.first("reply-to"),
+            (try? MQTTTopicName.validate(topic)) != nil
+        {
+            properties.responseTopic = topic
+        }
+        properties.correlationData = message.headers.first("correlation-id").map { Array($0.utf8) }
+        let named = [STOMPHeaderName.contentType, "reply-to", "correlation-id"]
         properties.userProperties = message.headers.fields
-            .filter { $0.name != STOMPHeaderName.contentType }
+            .filter { !named.contains($0.name) }
             .map { MQTTUserProperty(name: $0.name, value: $0.value) }
         return MQTTPublish(
             topic: message.destination,

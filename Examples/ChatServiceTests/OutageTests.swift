@@ -1,0 +1,148 @@
+import ChatService
+import Testing
+import Waybill
+import WaybillTesting
+
+/// How a service layer behaves when the connection comes and goes, shown without a server and without waiting: the mock
+/// plays the transport that connects again, and the clock is moved by hand.
+///
+/// What a test of yours can rely on is what the real transports do: streams live on, sends wait in the order of the
+/// calls, and each call ends once.
+@Suite("Chat service: connections that come and go", .timeLimit(.minutes(1)))
+struct OutageTests {
+    let clock = ManualClock()
+    let mock: MockTransport
+
+    init() {
+        mock = MockTransport(clock: clock)
+    }
+
+    private func service(_ interceptors: any Interceptor...) -> ChatService {
+        var provider = Provider<ChatEntry>(
+            transport: mock,
+            configuration: ProviderConfiguration(clock: clock)
+        )
+        for interceptor in interceptors { provider = provider.intercepted(interceptor) }
+        return ChatService(provider: provider)
+    }
+
+    @Test("A room is heard through an outage: the stream notices nothing")
+    func streamLivesOn() async throws {
+        mock.expect(.subscribe)
+        let messages = try await service().join("lobby")
+        var iterator = messages.makeAsyncIterator()
+        mock.push(#"{"sender":"bob","text":"before"}"#, to: "chat/lobby")
+        #expect(try await iterator.next()?.text == "before")
+
+        mock.interruptConnection()
+        mock.restoreConnection()
+
+        mock.push(#"{"sender":"bob","text":"after"}"#, to: "chat/lobby")
+        #expect(try await iterator.next()?.text == "after")
+        // Nobody subscribed again: that is the transport's business.
+        #expect(mock.requests.count == 1)
+    }
+
+    @Test("A banner can say what happens, with the reason")
+    func states() async throws {
+        mock.expect(.connect)
+        try await service().connect()
+        var states = mock.states.makeAsyncIterator()
+        #expect("\(await states.next()!)" == "connected")
+
+        mock.interruptConnection(WaybillError(.connectionLost, "the tunnel is long"))
+        guard case .waiting(_, let cause) = await states.next() else {
+            Issue.record("not waiting")
+            return
+        }
+        #expect(cause.message == "the tunnel is long")
+        mock.restoreConnection()
+        #expect("\(await states.next()!)" == "connecting (attempt 1)")
+        #expect("\(await states.next()!)" == "connected")
+    }
+
+    @Test("What is said while the connection is away arrives in order once it is back")
+    func offline() async throws {
+        mock.expect(.send)
+        let service = service()
+        mock.interruptConnection()
+        var sends: [Task<Void, any Error>] = []
+        for text in ["one", "two", "three"] {
+            sends.append(Task { try await service.say(text, as: "ada", in: "lobby") })
+            // Each has its place before the next one is said.
+            await clock.waitForSleepers(sends.count)
+        }
+        #expect(mock.requests.isEmpty)
+
+        mock.restoreConnection()
+
+        for send in sends { try await send.value }
+        #expect(
+            mock.requests.map(\.body.text)
+                == ["one", "two", "three"].map {
+                    #"{"sender":"ada","text":"\#($0)"}"#
+                }
+        )
+    }
+
+    @Test("Nobody waits for ever: after a while a send fails, and says that it may be tried again")
+    func givesUp() async throws {
+        mock.expect(.send)
+        let service = service()
+        mock.interruptConnection()
+        let sending = Task { try await service.say("hello?", as: "ada", in: "lobby") }
+        await clock.waitForSleepers()
+        clock.advance(by: .seconds(10))
+        let error = await #expect(throws: WaybillError.self) { try await sending.value }
+        #expect(error?.code == .notConnected && error?.isRetryable == true)
+        #expect(mock.requests.isEmpty)
+    }
+
+    @Test("A retry policy carries a send over a long outage")
+    func retries() async throws {
+        mock.expect(.send)
+        let service = service(RetryPolicy(attempts: 3, delay: .constant(.seconds(5))))
+        mock.interruptConnection()
+        let sending = Task { try await service.say("hello?", as: "ada", in: "lobby") }
+        await clock.waitForSleepers()
+        clock.advance(by: .seconds(10))
+        // The first attempt has failed; the second one comes after five seconds.
+        await clock.waitForSleepers()
+        clock.advance(by: .seconds(5))
+        await clock.waitForSleepers()
+        mock.restoreConnection()
+        try await sending.value
+        #expect(mock.requests.count == 1)
+    }
+
+    @Test(
+        "The token expires during an outage: one refresh when the connection is back, and all is said"
+    )
+    func refreshAfterOutage() async throws {
+        mock.expect(.send, .failure(WaybillError(.unauthorized, "token expired")), .success)
+        let asked = Counter()
+        let tokens = TokenInterceptor(.bearer, configuration: .init(timeLimit: nil, clock: clock)) {
+            _ in "token \(await asked.next())"
+        }
+        let service = service(tokens)
+        mock.interruptConnection()
+        let sending = Task { try await service.say("hello", as: "ada", in: "lobby") }
+        await clock.waitForSleepers()
+        mock.restoreConnection()
+        try await sending.value
+        #expect(
+            mock.requests.map { $0.headers["Authorization"] } == [
+                "Bearer token 1", "Bearer token 2",
+            ]
+        )
+    }
+
+    private actor Counter {
+        private var count = 0
+
+        func next() -> Int {
+            count += 1
+            return count
+        }
+    }
+}

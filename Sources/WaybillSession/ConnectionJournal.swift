@@ -1,0 +1,71 @@
+import Waybill
+import WireCore
+
+/// Tells observers what happens to a transport's connections, of which there is one at a time.
+final class ConnectionJournal: Sendable {
+    /// An attempt to connect to one host.
+    struct Entry: Sendable {
+        let host: String
+        /// The attempt, from 1.
+        let attempt: Int
+        let begun: ContinuousClock.Instant
+    }
+
+    private let events: TransportEventSource
+    /// The host that there is a connection to, and since when.
+    private let connection = Locked<(host: String, since: ContinuousClock.Instant)?>(nil)
+
+    /// - Parameter events: Where it is reported.
+    init(_ events: TransportEventSource) {
+        self.events = events
+    }
+
+    /// A host is connected to.
+    func noteConnecting(to host: String, attempt: Int) -> Entry {
+        let entry = Entry(host: host, attempt: attempt, begun: .now)
+        events.report(.connecting(to: host, attempt: attempt))
+        return entry
+    }
+
+    /// The peer has accepted; what the connection before had is restored next.
+    func noteConnected(_ entry: Entry, isResumed: Bool?) {
+        connection.withLock { $0 = (entry.host, .now) }
+        events.report(
+            .connected(
+                to: entry.host,
+                since: entry.begun,
+                attempt: entry.attempt,
+                isResumed: isResumed
+            )
+        )
+    }
+
+    /// An attempt came to nothing, before or after the peer had accepted.
+    ///
+    /// - Parameters:
+    ///   - entry: The attempt.
+    ///   - error: What went wrong; nil when this side stopped it.
+    ///   - reason: Why this side stopped it, then.
+    func noteEnd(of entry: Entry, _ error: WaybillError?, stoppedBy reason: WaybillError) {
+        guard connection.withLock({ $0 == nil }) else { return noteDisconnected(error) }
+        events.report(
+            .connectionFailed(
+                to: entry.host,
+                since: entry.begun,
+                attempt: entry.attempt,
+                error: error ?? reason
+            )
+        )
+    }
+
+    /// The connection is over; the cause is nil when this side ended it.
+    func noteDisconnected(_ cause: WaybillError?) {
+        guard let (host, since) = connection.withLock({ $0.take() }) else { return }
+        events.report(.disconnected(from: host, since: since, cause: cause))
+    }
+
+    /// The next attempt comes after a while.
+    func noteWaiting(until instant: ContinuousClock.Instant, attempt: Int, cause: WaybillError) {
+        events.report(.waiting(until: instant, attempt: attempt, cause: cause))
+    }
+}

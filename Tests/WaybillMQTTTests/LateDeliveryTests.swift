@@ -1,0 +1,89 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+/// A server that goes on with a session before the app has subscribed to anything.
+@Suite("MQTT transport: late subscribers", .timeLimit(.minutes(1))) struct LateDeliveryTests {
+    private static let connect = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
+    /// A session that is present, and two messages of QoS 1: `a` to `t`, `b` to `u`.
+    private static let resumed =
+        ("20 02 01 00 32 06 0001 74 0001 61 32 06 0001 75 0002 62" as Hex).bytes
+
+    private func transport(
+        _ script: ScriptedByteStream,
+        _ clock: ManualClock,
+        _ change: (inout LateDeliveryPolicy) -> Void = { _ in }
+    ) throws -> MQTTTransport {
+        var configuration = MQTTConfiguration(version: .v3_1_1)
+        configuration.clientIdentifier = "c"
+        configuration.cleanStart = false
+        var policy = LateDeliveryPolicy()
+        change(&policy)
+        configuration.lateDelivery = policy
+        return try MQTTTransport(scripts: script, clock: clock, configuration: configuration)
+    }
+
+    @Test("Who subscribes in time gets what came before, in order, and it is acknowledged then")
+    func inTime() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.resumed + ("32 06 0001 74 0003 63" as Hex).bytes),
+            .expect(("82 06 0001 0001 74 01" as Hex).bytes),
+            .reply(("90 03 0001 01" as Hex).bytes),
+            // In the order of arrival (4.6.0-2): what was taken after another waits for it.
+            .expect(("40 02 0001" as Hex).bytes),
+            .expect(("40 02 0002 40 02 0003" as Hex).bytes)
+        )
+        let clock = ManualClock()
+        let transport = try transport(script, clock) { $0.timeToLive = .seconds(30) }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "a")
+        #expect(try await iterator.next()?.text == "c")
+        for _ in 0..<100 { await Task.yield() }
+        clock.advance(by: .seconds(30))
+        while !script.isComplete { await Task.yield() }
+        #expect(script.failures == [])
+        await transport.shutdown()
+        withExtendedLifetime(messages) {}
+    }
+
+    @Test("Who comes too late gets nothing; the server is told after the time")
+    func tooLate() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.resumed),
+            .expect(("40 02 0001 40 02 0002" as Hex).bytes)
+        )
+        let clock = ManualClock()
+        let transport = try transport(script, clock) { $0.timeToLive = .seconds(5) }
+        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        for _ in 0..<100 { await Task.yield() }
+        clock.advance(by: .milliseconds(4_999))
+        #expect(!script.isComplete)
+        clock.advance(by: .milliseconds(1))
+        while !script.isComplete { await Task.yield() }
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("What finds no room goes, the oldest first", arguments: [true, false])
+    func limits(byCount: Bool) async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.resumed),
+            .expect(("40 02 0001" as Hex).bytes)
+        )
+        let transport = try transport(script, ManualClock()) { policy in
+            if byCount { policy.messageLimit = 1 } else { policy.byteLimit = 1 }
+        }
+        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        while !script.isComplete { await Task.yield() }
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+}

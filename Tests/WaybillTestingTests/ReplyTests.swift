@@ -1,0 +1,120 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillSSE
+import WaybillSTOMP
+import WaybillTesting
+
+/// A service that adds: the same entries over every transport.
+private enum SumEntry: EntryType {
+    struct Sum: Codable, Sendable {
+        var a: Int
+        var b: Int
+    }
+
+    case add(Sum)
+    /// Those who add listen to these.
+    case sums
+    case answer(Int, to: Message)
+
+    var topic: String? {
+        switch self {
+        case .add, .sums: "sums"
+        case .answer(_, let message): message.replyTopic
+        }
+    }
+
+    var command: EntryCommand {
+        switch self {
+        case .add: .send(qos: .atLeastOnce)
+        case .sums: .subscribe(qos: .atLeastOnce)
+        case .answer(_, let message): .reply(to: message, qos: .atLeastOnce)
+        }
+    }
+
+    var body: EntryBody {
+        switch self {
+        case .add(let sum): .json(sum)
+        case .sums: .none
+        case .answer(let result, _): .json(result)
+        }
+    }
+}
+
+/// Marks the answers that pass.
+private struct Marking: Interceptor {
+    func receive(_ message: Message, context: InterceptorContext) async throws -> Message {
+        var message = message
+        message.headers.append(name: "seen", value: "yes")
+        return message
+    }
+}
+
+@Suite("Request and reply (feature 153)", .timeLimit(.minutes(1))) struct ReplyTests {
+    private func provider(
+        _ broker: LoopbackBroker,
+        _ service: LoopbackBroker.Service
+    ) throws -> Provider<SumEntry> {
+        let url = broker.url(for: service)
+        return switch service {
+        case .mqtt, .mqttOverWebSocket: Provider(transport: try MQTTTransport(url: url))
+        case .stomp, .stompOverWebSocket: Provider(transport: try STOMPTransport(url: url))
+        case .eventStream: Provider(transport: try SSETransport(url: url))
+        }
+    }
+
+    @Test(
+        "The same entries and the same calls over every transport",
+        arguments: LoopbackBroker.Service.allCases
+    )
+    func sums(_ service: LoopbackBroker.Service) async throws {
+        let broker = LoopbackBroker()
+        try broker.start()
+        // Over HTTP the server itself answers; over a broker, somebody who listens.
+        var adding: Task<Void, any Error>?
+        if service == .eventStream {
+            broker.faults.answers = (0..<10).map { .init(200, body: Payload("\($0 + 1)")) }
+        } else {
+            let adder = try provider(broker, service)
+            let sums = try await adder.messages(.sums)
+            adding = Task {
+                for try await message in sums {
+                    let sum = try JSONBodyDecoder().decode(SumEntry.Sum.self, from: message)
+                    try await adder.request(.answer(sum.a + sum.b, to: message))
+                }
+            }
+        }
+        let provider = try provider(broker, service).intercepted(Marking())
+        for number in 0..<10 {
+            let sum: Int = try await provider.request(.add(.init(a: number, b: 1)))
+            #expect(sum == number + 1)
+        }
+        if service != .eventStream {
+            let reply = try await provider.request(.add(.init(a: 1, b: 2)), as: Message.self)
+            #expect(reply.text == "3" && reply.headers["seen"] == "yes")
+        }
+        adding?.cancel()
+        await broker.stop()
+    }
+
+    @Test("An answer crosses from MQTT to STOMP and back")
+    func acrossProtocols() async throws {
+        let broker = LoopbackBroker()
+        try broker.start()
+        for (asking, answering) in [
+            (LoopbackBroker.Service.mqtt, LoopbackBroker.Service.stomp), (.stomp, .mqtt),
+        ] {
+            let adder = try provider(broker, answering)
+            let sums = try await adder.messages(.sums)
+            let adding = Task {
+                var iterator = sums.makeAsyncIterator()
+                guard let message = try await iterator.next() else { return }
+                try await adder.request(.answer(42, to: message))
+            }
+            let sum: Int = try await provider(broker, asking).request(.add(.init(a: 1, b: 1)))
+            #expect(sum == 42)
+            try await adding.value
+        }
+        await broker.stop()
+    }
+}
