@@ -12,7 +12,7 @@ struct ConnectionPauseTests {
         switch bench.transport {
         case let transport as MQTTTransport: await transport.pause()
         case let transport as STOMPTransport: await transport.pause()
-        case let transport as SSETransport: transport.pause()
+        case let transport as SSETransport: await transport.pause()
         default: Issue.record("no such transport")
         }
     }
