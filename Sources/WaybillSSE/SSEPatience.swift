@@ -73,9 +73,10 @@ final class SSEPatience: Sendable {
     func sleep(_ wait: Wait) async -> Bool {
         guard let timers = try? environment.makeTimers() else { return false }
         defer { timers.invalidate() }
-        guard wait.deadline > timers.now else { return !Task.isCancelled }
         let timer = timers.scheduleTimer(at: wait.deadline) { wait.sleep.resolve(.success(())) }
         defer { timers.cancelTimer(timer) }
+        // Looked at behind the timer, so that no moment is missed between the two.
+        if wait.deadline <= timers.now { return !Task.isCancelled }
         return (try? await wait.sleep.value()) != nil
     }
 

@@ -1,0 +1,118 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+/// Design 5.6 and 5.7: how long anything may take, by the clock.
+@Suite(
+    "Every transport: timeouts and dead peers (design 5.6, 5.7)",
+    .serialized,
+    .timeLimit(.minutes(1))
+)
+struct ConnectionTimeoutTests {
+    @Test("5.6: connecting may take 10 s", arguments: Way.allCases)
+    func connecting(way: Way) async throws {
+        let bench = try Bench(way)
+        bench.dialer.mode = .silent
+        let call = Call { _ = try await bench.open() }
+        await until { bench.dialer.written > 0 }
+        await bench.pass(.seconds(10), endsAt: call)
+        #expect(await call.error()?.code == .timedOut)
+        await bench.end()
+    }
+
+    @Test(
+        "5.6: connecting again may take 10 s, too; then there is another attempt",
+        arguments: Way.allCases
+    )
+    func connectingAgain(way: Way) async throws {
+        let bench = try Bench(way)
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        await bench.lose(&watch)
+        bench.dialer.next(.silent)
+        bench.clock.advance(by: Bench.wait)
+        await watch.until("connecting")
+        await until { bench.dialer.count == 2 && bench.dialer.written > 0 }
+        bench.clock.advance(by: .seconds(10) - .nanoseconds(1))
+        await letOthersRun()
+        #expect("\(bench.transport.states.current)" == "connecting (attempt 1)")
+        bench.clock.advance(by: .nanoseconds(1))
+        await watch.until("waiting (\(way == .events ? "" : "timedOut")")
+        await bench.comeBack(&watch)
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+
+    @Test(
+        "5.6: acknowledgements may take 30 s, receipts 15 s, a stream to open 10 s; or what the entry says",
+        arguments: Way.allCases,
+        [nil, Duration.seconds(3)]
+    )
+    func acknowledging(way: Way, own: Duration?) async throws {
+        for isSend in [true, false] {
+            // The time a stream may take to open is its connection's, not an entry's.
+            if way == .events, !isSend, own != nil { continue }
+            let bench = try Bench(way) { $0.offlineQueue = .off }
+            let messages = try await bench.open()
+            bench.dialer.mute()
+            bench.dialer.mode = .silent
+            let limit = own ?? (isSend ? way.sendLimit : way.subscribeLimit)
+            let timers = bench.timerCount(after: limit)
+            let call = Call {
+                if isSend {
+                    try await bench.provider.request(.say("hello", timeout: own))
+                } else {
+                    _ = try await bench.provider.messages(.listen("lounge", timeout: own))
+                }
+            }
+            let dials = way == .events ? 2 : 1
+            await until {
+                bench.dialer.count == dials
+                    && (dials == 2 ? bench.dialer.written : bench.dialer.swallowed) > 0
+            }
+            // Of a connection of its own, the clock is set for that alone.
+            await until { way != .events || bench.timerCount(after: limit) > timers }
+            await bench.pass(limit, endsAt: call)
+            #expect(await call.error()?.code == .timedOut)
+            withExtendedLifetime(messages) {}
+            await bench.end()
+        }
+    }
+
+    @Test("5.6: closing may take 5 s, whatever the peer does", arguments: Way.allCases)
+    func closing(way: Way) async throws {
+        let bench = try Bench(way)
+        let messages = try await bench.open()
+        bench.dialer.mute()
+        let call = Call { await bench.transport.shutdown() }
+        // Where nothing has to be heard from the peer, it is over at once; else the clock alone ends it.
+        let time = await bench.advance { call.isDone }
+        #expect(time >= (way == .stomp ? .seconds(5) : .zero))
+        withExtendedLifetime(messages) {}
+        await bench.broker.stop()
+    }
+
+    @Test(
+        "5.7 and part 3, 10: a half-open peer is found out, and the link made again",
+        arguments: Way.allCases
+    )
+    func halfOpen(way: Way) async throws {
+        let bench = try Bench(way) { $0.keepsAlive = true }
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        bench.dialer.mute()
+        for (number, step) in way.silence.enumerated() {
+            #expect("\(bench.transport.states.current)" == "connected", "\(number)")
+            bench.clock.advance(by: step - .nanoseconds(1))
+            await letOthersRun()
+            #expect("\(bench.transport.states.current)" == "connected", "\(number)")
+            bench.clock.advance(by: .nanoseconds(1))
+        }
+        await watch.until("waiting (connectionLost")
+        await bench.comeBack(&watch)
+        try await bench.provider.request(.say("alive"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == "alive")
+        await bench.end()
+    }
+}

@@ -1,0 +1,98 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+/// A way to the broker: the rows of the table that every test of this folder runs through.
+///
+/// | | MQTT | STOMP | event streams |
+/// | --- | --- | --- | --- |
+/// | what connects | CONNECT | CONNECT | each subscription, by a connection of its own |
+/// | what confirms a subscription | SUBACK | RECEIPT | 200 |
+/// | what confirms a send | PUBACK | RECEIPT | the response |
+/// | a send under way when the link is lost | goes on | fails, once | fails, once |
+/// | a send while there is no link | waits in the queue | waits in the queue | goes, by a connection of its own |
+/// | a refusal of credentials | CONNACK | ERROR | 401 |
+enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case mqtt311, mqtt5, mqttOverWebSocket, stomp, stompOverWebSocket, events
+
+    var testDescription: String { rawValue }
+
+    var service: LoopbackBroker.Service {
+        switch self {
+        case .mqtt311, .mqtt5: .mqtt
+        case .mqttOverWebSocket: .mqttOverWebSocket
+        case .stomp: .stomp
+        case .stompOverWebSocket: .stompOverWebSocket
+        case .events: .eventStream
+        }
+    }
+
+    var isMQTT: Bool { [.mqtt311, .mqtt5, .mqttOverWebSocket].contains(self) }
+    var isSTOMP: Bool { [.stomp, .stompOverWebSocket].contains(self) }
+    var isOverWebSocket: Bool { [.mqttOverWebSocket, .stompOverWebSocket].contains(self) }
+
+    /// Those with one connection for everything; over the others, a subscription is a connection.
+    static let shared = allCases.filter { $0 != .events }
+    static let allMQTT = allCases.filter(\.isMQTT)
+    static let allSTOMP = allCases.filter(\.isSTOMP)
+    static let webSockets = allCases.filter(\.isOverWebSocket)
+    /// Those whose first words are answered with HTTP.
+    static let http = webSockets + [.events]
+
+    /// How long the acknowledgement of a send may take (design 5.6).
+    var sendLimit: Duration { isSTOMP ? .seconds(15) : .seconds(30) }
+
+    /// How long the acknowledgement of a subscription may take; a stream that opens is a connection.
+    var subscribeLimit: Duration {
+        isMQTT ? .seconds(30) : isSTOMP ? .seconds(15) : .seconds(10)
+    }
+
+    /// How long a peer may be silent before it counts as gone (design 5.7), in the steps that the clock is moved by;
+    /// for event streams, by the limit that the test sets.
+    var silence: [Duration] {
+        isMQTT
+            ? [.seconds(60), .seconds(20)]
+            : isSTOMP ? [.seconds(10), .seconds(11)] : [.seconds(20), .seconds(10)]
+    }
+
+    /// The first word of a subscription in the broker's log.
+    var subscribeWord: String { self == .events ? "GET" : "SUBSCRIBE" }
+    /// The first word of its acknowledgement.
+    var subscribedWord: String { isMQTT ? "SUBACK" : isSTOMP ? "RECEIPT" : "200" }
+    /// The first word of a send.
+    var sendWord: String { isMQTT ? "PUBLISH" : isSTOMP ? "SEND" : "POST" }
+}
+
+/// One enum for all ways.
+enum Talk: EntryType {
+    case connect
+    case disconnect
+    case listen(String = "room", timeout: Duration? = nil)
+    case say(String, to: String = "room", timeout: Duration? = nil)
+
+    var topic: String? {
+        switch self {
+        case .connect, .disconnect: nil
+        case .listen(let topic, _), .say(_, let topic, _): topic
+        }
+    }
+
+    var command: EntryCommand {
+        switch self {
+        case .connect: return .connect
+        case .disconnect: return .disconnect
+        case .listen(_, let timeout):
+            var options = SubscribeOptions(qos: .atLeastOnce)
+            options.timeout = timeout
+            return .subscribe(options)
+        case .say(_, _, let timeout):
+            var options = SendOptions(qos: .atLeastOnce, isIdempotent: true)
+            options.timeout = timeout
+            return .send(options)
+        }
+    }
+
+    var body: EntryBody {
+        if case .say(let text, _, _) = self { .text(text) } else { .none }
+    }
+}
