@@ -68,13 +68,18 @@
                 print(report.description)
                 if sum == nil { sum = report } else { sum? += report }
                 SharedEventLoop.reap()
-                if first == nil { first = OpenResources(loop: EventLoop.threadName) }
+                if first == nil {
+                    first = await .settled(loop: EventLoop.threadName) { $0.loops == 0 }
+                }
             }
             let total = try #require(sum)
             print("in all:", total.description)
             #expect(total.counts.faultCount >= faults, "\(total.description)")
             let before = try #require(first)
-            let after = OpenResources(loop: EventLoop.threadName)
+            let after = await OpenResources.settled(loop: EventLoop.threadName) { after in
+                after.descriptors == before.descriptors && after.loops == 0
+                    && after.threads <= before.threads + 4
+            }
             print("\(before) became \(after)")
             #expect(after.descriptors == before.descriptors, "\(before) became \(after)")
             #expect(after.loops == 0, "\(before) became \(after)")

@@ -15,9 +15,13 @@
             await #expect(processExitsWith: .success) {
                 // The first round lets the runtime open what it keeps for itself.
                 try await round(isDropped: false)
-                let before = OpenResources(loop: EventLoop.threadName)
+                let before = await OpenResources.settled(loop: EventLoop.threadName) {
+                    $0.loops == 0
+                }
                 for number in 0..<10 { try await round(isDropped: number.isMultiple(of: 2)) }
-                let after = OpenResources(loop: EventLoop.threadName)
+                let after = await OpenResources.settled(loop: EventLoop.threadName) {
+                    $0.loops == 0 && $0.descriptors == before.descriptors
+                }
                 precondition(before.loops == 0 && after.loops == 0, "\(before) became \(after)")
                 precondition(after.descriptors == before.descriptors, "\(before) became \(after)")
             }

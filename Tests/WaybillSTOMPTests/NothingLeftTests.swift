@@ -15,11 +15,15 @@
             await #expect(processExitsWith: .success) {
                 // The first round lets the runtime open what it keeps for itself.
                 for service in services { try await round(service, isDropped: false) }
-                let before = OpenResources(loop: EventLoop.threadName)
+                let before = await OpenResources.settled(loop: EventLoop.threadName) {
+                    $0.loops == 0
+                }
                 for number in 0..<20 {
                     try await round(services[number % 2], isDropped: number.isMultiple(of: 4))
                 }
-                let after = OpenResources(loop: EventLoop.threadName)
+                let after = await OpenResources.settled(loop: EventLoop.threadName) {
+                    $0.loops == 0 && $0.descriptors == before.descriptors
+                }
                 precondition(before.loops == 0 && after.loops == 0, "\(before) became \(after)")
                 precondition(after.descriptors == before.descriptors, "\(before) became \(after)")
             }

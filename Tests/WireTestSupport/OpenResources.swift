@@ -14,6 +14,8 @@
 
         /// - Parameter loopThreadName: The name of the event loop's thread.
         package init(loop loopThreadName: String) {
+            // What the allocator keeps for later is not in use, and differs from one moment to the next.
+            Self.trimAllocator()
             descriptors = Self.entries(of: "/proc/self/fd").count
             let tasks = Self.entries(of: "/proc/self/task")
             threads = tasks.count
@@ -22,6 +24,35 @@
             loops = tasks.count { task in
                 Self.contents(of: "/proc/self/task/\(task)/comm").contains(loopThreadName)
             }
+        }
+
+        /// Measures until what is expected is so, for ten seconds at most.
+        ///
+        /// The kernel lists a thread for a moment after it was joined, and a descriptor until the thread that closes
+        /// it gets to run; what leaks stays.
+        ///
+        /// - Parameters:
+        ///   - loopThreadName: The name of the event loop's thread.
+        ///   - isExpected: Whether a measurement is what is expected.
+        /// - Returns: The last measurement.
+        package static func settled(
+            loop loopThreadName: String,
+            _ isExpected: (Self) -> Bool
+        ) async -> Self {
+            let end = ContinuousClock.now + .seconds(10)
+            while true {
+                let found = Self(loop: loopThreadName)
+                if isExpected(found) || ContinuousClock.now >= end { return found }
+                try? await Task.sleep(for: .milliseconds(20))
+            }
+        }
+
+        /// `malloc_trim(0)`, where the C library has it; its module map leaves it out.
+        private static func trimAllocator() {
+            guard let symbol = dlsym(nil, "malloc_trim") else { return }
+            // The signature is glibc's: int malloc_trim(size_t).
+            typealias Trim = @convention(c) (Int) -> Int32
+            _ = unsafeBitCast(symbol, to: Trim.self)(0)
         }
 
         /// The first bytes of a small file; empty when there is none.
