@@ -1,10 +1,11 @@
-package import WireCore
+public import WireCore
 
 /// Joins a protocol core to a byte stream and a clock: the one driver for every protocol.
 ///
 /// The core sits behind one lock, held only while bytes are encoded or decoded. Whoever calls into it
 /// also carries out what follows, outside the lock: one flusher at a time writes, one deliverer at a
 /// time hands out events, so both keep their order whatever threads are involved.
+@usableFromInline
 package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     /// Who hears of the core's events and of the end.
     ///
@@ -31,6 +32,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     /// When bytes leave.
+    @usableFromInline
     package enum Urgency: Sendable {
         /// At once.
         case immediate
@@ -39,7 +41,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     /// Above this many bytes that wait to leave, senders are told to wait: 1 MiB.
-    package static var highWaterMark: Int { 1 << 20 }
+    @inlinable package static var highWaterMark: Int { 1 << 20 }
 
     /// How long a peer may take to read what is left when the core is done: 5 seconds.
     package static var closingPatience: Duration { .seconds(5) }
@@ -52,11 +54,11 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         var isFirst = true
     }
 
-    private let state: Locked<DriverState<Core>>
+    @usableFromInline package let state: Locked<DriverState<Core>>
     /// Touched only by the receiver's calls, which come one at a time.
     private let received = Locked(Received())
     private let stream: any ByteStream
-    private let timers: any TimerSource
+    @usableFromInline package let timers: any TimerSource
 
     /// Joins the three; ``start(_:)`` sets them going.
     package init(core: Core, stream: any ByteStream, timers: any TimerSource) {
@@ -78,8 +80,11 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     // MARK: Calling into the core
 
+    // Both are specialised where they are called: with a core that is not known when they are compiled, each call
+    // would look up types at run time, which takes longer than to encode a message.
+
     /// Runs `body` with the core and the time, then carries out what the core wants.
-    @discardableResult
+    @inlinable @discardableResult
     package func withCore<Result: Sendable, Failure: Error>(
         _ urgency: Urgency = .paced,
         _ body: (inout Core, WireInstant) throws(Failure) -> Result
@@ -88,12 +93,12 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     /// As ``withCore(_:_:)``, and tells whether the caller should ``waitUntilDrained()``.
+    @inlinable
     package func send<Result: Sendable, Failure: Error>(
         _ urgency: Urgency = .paced,
         _ body: (inout Core, WireInstant) throws(Failure) -> Result
     ) throws(Failure) -> (result: Result, isCongested: Bool) {
         let now = timers.now
-        // Handed out beside the result: a tuple of generic types is looked up at run time at each call.
         var next = DriverSteps()
         var byteCount = 0
         let result = try state.withLock { state throws(Failure) in
@@ -103,7 +108,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             byteCount = state.byteCount
             return result
         }
-        carryOut(next)
+        if !next.isEmpty { carryOut(next) }
         return (result, byteCount > Self.highWaterMark)
     }
 
@@ -173,6 +178,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             case .success(.endOfStream): return end(lastWord(.endOfStream))
             case .failure(let error): return end(lastWord(error))
             }
+            received.withLock { $0.buffer.release() }
             // Heard out.
             if let error = state.withLock({ $0.unwritable }) { end(error) }
             return
@@ -250,7 +256,8 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     // MARK: Carrying out
 
-    private func carryOut(_ next: DriverSteps) {
+    @usableFromInline
+    package func carryOut(_ next: DriverSteps) {
         if next.isEmpty { return }
         if next.contains(.rearm) { rearm() }
         if next.contains(.gather), !stream.scheduleFlush() {
@@ -296,7 +303,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     private func deliver() {
         guard var delivery = state.withLock({ $0.beginDelivery() }) else { return }
         while true {
-            switch delivery {
+            switch consume delivery {
             case .events(let events, let handler): handler.receive(events)
             case .end(let error, let handler): handler.end(error)
             }
@@ -308,7 +315,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     private func rearm() {
         let now = timers.now
         guard let deadline = state.withLock({ $0.deadlineToArm(at: now) }) else { return }
-        let token = timers.scheduleTimer(at: deadline) { [weak self] in self?.timerFired(deadline) }
+        // Not weakly, which would make each count of references to this object a slow one: the end cancels the timer,
+        // and until then the stream holds on to the driver, too.
+        let token = timers.scheduleTimer(at: deadline) { self.timerFired(deadline) }
         let stale = state.withLock { $0.noteArmed(token, for: deadline) }
         if let stale { timers.cancelTimer(stale) }
     }

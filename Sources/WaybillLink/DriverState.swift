@@ -1,44 +1,51 @@
-import WireCore
+public import WireCore
 
 /// What is to be done once the lock is open again.
-struct DriverSteps: OptionSet, Sendable {
-    let rawValue: UInt8
+@usableFromInline
+package struct DriverSteps: OptionSet, Sendable {
+    @usableFromInline package let rawValue: UInt8
 
-    static let flush = DriverSteps(rawValue: 1)
-    static let gather = DriverSteps(rawValue: 2)
-    static let deliver = DriverSteps(rawValue: 4)
-    static let rearm = DriverSteps(rawValue: 8)
+    @inlinable
+    package init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    @inlinable package static var flush: Self { Self(rawValue: 1) }
+    @inlinable package static var gather: Self { Self(rawValue: 2) }
+    @inlinable package static var deliver: Self { Self(rawValue: 4) }
+    @inlinable package static var rearm: Self { Self(rawValue: 8) }
 }
 
 /// What a ``Driver`` keeps behind its lock.
-struct DriverState<Core: ProtocolCore>: Sendable {
+@usableFromInline
+package struct DriverState<Core: ProtocolCore>: Sendable {
     /// What is handed to the handler next.
     enum Delivery: Sendable {
         case events([Core.Event], Driver<Core>.Handler)
         case end(LinkError?, Driver<Core>.Handler)
     }
 
-    var core: Core
+    @usableFromInline package var core: Core
     /// Who hears of it; nil before the start and after the end.
     var handler: Driver<Core>.Handler?
-    var pacer = FlushPacer()
+    @usableFromInline package var pacer = FlushPacer()
     /// What the flusher is writing; the core's outbound buffer fills meanwhile.
-    private var writing = ByteWriter()
-    private var isFlushing = false
-    private var isBlocked = false
+    @usableFromInline package var writing = ByteWriter()
+    @usableFromInline package var isFlushing = false
+    @usableFromInline package var isBlocked = false
     /// Whether the socket drained while the flusher was still about to learn that it was full.
     private var hasDrained = false
     private var hasClosed = false
     private var peerHasFinished = false
-    private var messagesWaiting = 0
-    private var isGathering = false
+    @usableFromInline package var messagesWaiting = 0
+    @usableFromInline package var isGathering = false
 
-    var drainWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    var drainWaiters: [UInt64: Suspension.Continuation] = [:]
     private var lastWaiter: UInt64 = 0
     var wantsDrainNotice = false
 
-    private var isDelivering = false
-    private(set) var isOver = false
+    @usableFromInline package var isDelivering = false
+    @usableFromInline package var isOver = false
     /// Whether the peer is not held back.
     var isReading = true
     private var pendingEnd: LinkError??
@@ -47,7 +54,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
 
     /// When the stream is closed even though bytes are left, once the core is done.
     private var cutDeadline: WireInstant?
-    private var armedDeadline: WireInstant?
+    @usableFromInline package var armedDeadline: WireInstant?
     private var armedToken: UInt64?
 
     init(core: Core) {
@@ -55,7 +62,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     /// How many bytes wait to leave.
-    var byteCount: Int { core.outboundByteCount + writing.count }
+    @inlinable package var byteCount: Int { core.outboundByteCount + writing.count }
 
     // MARK: After a call into the core
 
@@ -64,7 +71,10 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     ///   - urgency: When bytes should leave.
     ///   - waiting: How many outbound bytes there were before the call.
     /// - Returns: What is to be done.
-    mutating func settle(_ urgency: Driver<Core>.Urgency, grewFrom waiting: Int) -> DriverSteps {
+    @inlinable
+    package mutating func settle(_ urgency: Driver<Core>.Urgency, grewFrom waiting: Int)
+        -> DriverSteps
+    {
         guard !isOver else {
             core.outbound.removeAll()
             return core.hasEvents ? .deliver : []
@@ -82,13 +92,14 @@ struct DriverState<Core: ProtocolCore>: Sendable {
         return next
     }
 
-    private mutating func stepToWrite(_ urgency: Driver<Core>.Urgency) -> DriverSteps {
+    @inlinable
+    package mutating func stepToWrite(_ urgency: Driver<Core>.Urgency) -> DriverSteps {
         // Whoever is writing, or whoever hears that the socket drains, takes these bytes along.
         if isFlushing || isBlocked { return [] }
         if case .immediate = urgency { return .flush }
         if core.isFinished || core.outboundByteCount >= FlushPacer.fullBatch { return .flush }
         if isGathering { return [] }
-        guard pacer.shouldGather(at: SystemTime.now) else { return .flush }
+        guard pacer.shouldGatherNow else { return .flush }
         isGathering = true
         return .gather
     }
@@ -129,7 +140,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
 
     /// Notes what the flusher wrote.
     /// - Returns: The senders that can go on.
-    mutating func noteWritten(_ count: Int, of total: Int) -> [CheckedContinuation<Void, Never>] {
+    mutating func noteWritten(_ count: Int, of total: Int) -> [Suspension.Continuation] {
         isFlushing = false
         isBlocked = count < total && !hasDrained
         writing.consume(count)
@@ -227,7 +238,7 @@ struct DriverState<Core: ProtocolCore>: Sendable {
     mutating func end(
         _ error: LinkError?,
         at now: WireInstant
-    ) -> ([CheckedContinuation<Void, Never>], UInt64?) {
+    ) -> ([Suspension.Continuation], UInt64?) {
         guard !isOver else { return ([], nil) }
         // However the stream broke, the core has its last word: nobody may wait for ever.
         if !core.isFinished { core.receiveLoss(at: now) }

@@ -36,7 +36,7 @@
         }
 
         private struct State {
-            var continuation: CheckedContinuation<Void, Never>?
+            var continuation: Suspension.Continuation?
             var outcome: Outcome?
             var race = AddressRace<SocketAddress>([], family: \.family)
             /// The sockets that are connecting, by their addresses' places.
@@ -66,7 +66,7 @@
         ///   - continuation: Resumed once.
         ///   - resolve: Finds the addresses and passes them on, once.
         func begin(
-            _ continuation: CheckedContinuation<Void, Never>,
+            _ continuation: Suspension.Continuation,
             resolve: (@escaping @Sendable (Result<[SocketAddress], LinkError>) -> Void) -> Void
         ) {
             let isDecided = state.withLock { state in
@@ -87,7 +87,7 @@
         /// Gives up, unless the outcome is decided already.
         func fail(_ error: LinkError) {
             let (isFirst, continuation) = state.withLock {
-                state -> (Bool, CheckedContinuation<Void, Never>?) in
+                state -> (Bool, Suspension.Continuation?) in
                 guard state.outcome == nil else { return (false, nil) }
                 decide(.failure(error), &state)
                 return (true, state.continuation.take())
@@ -159,7 +159,7 @@
 
         private func socketIsReady(_ index: Int) {
             let (hasLost, continuation) = state.withLock {
-                state -> (Bool, CheckedContinuation<Void, Never>?) in
+                state -> (Bool, Suspension.Continuation?) in
                 guard state.outcome == nil, let contender = state.contenders[index] else {
                     return (false, nil)
                 }

@@ -1,8 +1,9 @@
-package import WireCore
+public import WireCore
 
 /// Tells the time and calls back at a given one: the only clock a link knows.
 ///
 /// The event loop is one; a test puts a manual one in its place.
+@usableFromInline
 package protocol TimerSource: AnyObject, Sendable {
     /// The present. It may lag behind by a few milliseconds, but never runs ahead or backwards.
     var now: WireInstant { get }

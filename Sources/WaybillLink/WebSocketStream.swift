@@ -29,7 +29,7 @@ package final class WebSocketStream: ByteStream {
         /// How it ended, once it did.
         var end: LinkError??
         var opening: Result<WebSocketOpening, LinkError>?
-        var opener: CheckedContinuation<Void, Never>?
+        var opener: Suspension.Continuation?
         var closure: WebSocketClosure?
         var units: WebSocketUnits
         var closingCode = WebSocketCloseCode.normalClosure

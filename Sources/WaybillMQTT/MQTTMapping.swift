@@ -134,26 +134,35 @@ enum MQTTMapping {
     // MARK: Messages
 
     static func message(_ publish: MQTTPublish) -> Message {
-        var message = Message(
-            topic: publish.topic,
-            body: Payload(publish.payload),
-            qualityOfService: quality(publish.qualityOfService),
-            isRetained: publish.isRetained,
-            isDuplicate: publish.isDuplicate
-        )
-        guard !publish.properties.isEmpty else { return message }
+        guard !publish.properties.isEmpty else {
+            return Message(
+                topic: publish.topic,
+                body: Payload(publish.payload),
+                qualityOfService: quality(publish.qualityOfService),
+                isRetained: publish.isRetained,
+                isDuplicate: publish.isDuplicate
+            )
+        }
         let properties = publish.properties
-        message.contentType = properties.contentType
+        var headers = Headers()
         for property in properties.userProperties {
-            message.headers.append(name: property.name, value: property.value)
+            headers.append(name: property.name, value: property.value)
         }
         var details = Message.Details()
         details.responseTopic = properties.responseTopic
         details.correlationData = properties.correlationData
         details.expiry = properties.messageExpiryInterval.map { .seconds(Int64($0)) }
         details.isText = properties.payloadFormatIndicator.map { $0 == 1 }
-        if details != Message.Details() { message.details = details }
-        return message
+        return Message(
+            topic: publish.topic,
+            body: Payload(publish.payload),
+            headers: headers,
+            contentType: properties.contentType,
+            qualityOfService: quality(publish.qualityOfService),
+            isRetained: publish.isRetained,
+            isDuplicate: publish.isDuplicate,
+            details: details == Message.Details() ? nil : details
+        )
     }
 
     // MARK: Receipts
@@ -164,7 +173,7 @@ enum MQTTMapping {
         _ properties: MQTTProperties
     ) throws(WaybillError) -> Receipt {
         guard !reasonCode.isFailure else { throw refusal(reasonCode, properties, request) }
-        var receipt = Receipt(topic: request.topic)
+        var receipt = Receipt(of: request.topic)
         if reasonCode != .success { receipt.reason = reason(reasonCode, properties) }
         for property in properties.userProperties {
             receipt.headers.append(name: property.name, value: property.value)

@@ -23,9 +23,15 @@ struct MQTTRouter: Sendable {
     private var identifiers: [UInt32: String] = [:]
     private var lastIdentifier: UInt32 = 0
 
-    // Messages come in runs of the same topic.
-    private var lastTopic: String?
-    private var lastListeners: [MessageListener] = []
+    // Most messages have a topic that another one had a moment ago.
+    private var last: (topic: String, listeners: [MessageListener])?
+    private var recent: [String: [MessageListener]] = [:]
+    private static let recentLimit = 1_024
+
+    private mutating func forgetRecent() {
+        last = nil
+        recent = [:]
+    }
 
     subscript(filter: String) -> MQTTSubscriptionEntry? { entries[filter] }
 
@@ -65,14 +71,14 @@ struct MQTTRouter: Sendable {
         entries[subscription.filter] = entry
         identifiers[entry.identifier] = subscription.filter
         trie[filter] = (trie[filter] ?? []) + [subscription.filter]
-        lastTopic = nil
+        forgetRecent()
         return entry
     }
 
     /// Adds a listener to a filter that is there.
     mutating func add(_ listener: MessageListener, to filter: String) {
         entries[filter]?.listeners.append(listener)
-        lastTopic = nil
+        forgetRecent()
     }
 
     /// Asks for more than before, with an answer of its own.
@@ -127,7 +133,7 @@ struct MQTTRouter: Sendable {
         guard let entry = entries[filter],
             entry.listeners.contains(where: { $0.source === source })
         else { return false }
-        lastTopic = nil
+        forgetRecent()
         entries[filter]?.listeners.removeAll { $0.source === source }
         guard entry.listeners.count == 1 else { return false }
         _ = remove(filter)
@@ -138,7 +144,7 @@ struct MQTTRouter: Sendable {
     /// - Returns: Who listened.
     mutating func remove(_ filter: String) -> [MessageSource] {
         guard let entry = entries.removeValue(forKey: filter) else { return [] }
-        lastTopic = nil
+        forgetRecent()
         identifiers[entry.identifier] = nil
         let matched = (try? MQTTTopicFilter(filter))?.filter ?? filter
         let rest = (trie[matched] ?? []).filter { $0 != filter }
@@ -159,13 +165,17 @@ struct MQTTRouter: Sendable {
                 }
             }
         }
-        if lastTopic == publish.topic { return lastListeners }
+        if let last, last.topic == publish.topic { return last.listeners }
+        if let found = recent[publish.topic] {
+            last = (publish.topic, found)
+            return found
+        }
         var found: [MessageListener] = []
         trie.forEachMatch(of: publish.topic) { filters in
             for filter in filters { found += entries[filter]?.listeners ?? [] }
         }
-        lastTopic = publish.topic
-        lastListeners = found
+        if recent.count >= Self.recentLimit { recent = [:] }
+        recent[publish.topic] = found
         return found
     }
 }

@@ -78,10 +78,12 @@ final class MQTTSession: ConnectionSession {
     /// What the server says that topics for answers should begin with (MQTT 5, 3.2.2.3.15).
     var responseInformation: String? { state.withLock { $0.responseInformation } }
 
-    /// Stops or resumes reading.
-    func setReading(_ isReading: Bool) {
-        driver.withCore { core, now in core.holdReading(!isReading, at: now) }
-        driver.setReading(isReading)
+    /// What stops or resumes reading; does not keep the session.
+    var reading: @Sendable (Bool) -> Void {
+        { [driver] isReading in
+            driver.withCore { core, now in core.holdReading(!isReading, at: now) }
+            driver.setReading(isReading)
+        }
     }
 
     /// Sends CONNECT and waits for CONNACK.
@@ -171,7 +173,7 @@ final class MQTTSession: ConnectionSession {
                 throw MQTTMapping.error(error, request)
             }
             if isCongested { try await driver.waitUntilDrained() }
-            return Receipt(topic: request.topic)
+            return Receipt(of: request.topic)
         }
         let answer = try await answer(request, withdrawing: { [keeper] in keeper.cancel($0) }) {
             (core, now, call) throws(MQTTSendError) in

@@ -96,7 +96,7 @@ final class MQTTSubscriptions: DeliverySettler {
         if !hasSession { manual.removeAll() }
         if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: session) }
         // Not before: held back, the server could not answer.
-        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
+        pressure.attach(session.reading)
     }
 
     private func resume(

@@ -7,17 +7,18 @@ import WaybillSession
 /// Responses and events into receipts, messages and errors.
 enum SSEMapping {
     static func message(_ event: EventStreamEvent, topic: String) -> Message {
-        var message = Message(
+        var details: Message.Details?
+        if event.type != "message" {
+            details = Message.Details()
+            details?.eventType = event.type
+        }
+        return Message(
             topic: topic,
             // Text with U+FFFD where it was not UTF-8 (HTML Standard, 9.2.5).
             body: Payload(event.text),
-            id: event.lastEventID.isEmpty ? nil : Message.ID(.text(event.lastEventID))
+            id: event.lastEventID.isEmpty ? nil : Message.ID(.text(event.lastEventID)),
+            details: details
         )
-        guard event.type != "message" else { return message }
-        var details = Message.Details()
-        details.eventType = event.type
-        message.details = details
-        return message
     }
 
     /// A response as a receipt with a reply.

@@ -210,7 +210,10 @@ enum STOMPMapping {
 
     static func message(_ frame: STOMPFrame, isAcknowledged: Bool) -> Message {
         let list = frame.headers.list
-        var message = Message(
+        var details = Message.Details()
+        details.responseTopic = list.first(replyTo)
+        details.correlationData = list.first(correlationID).map { Array($0.utf8) }
+        return Message(
             topic: frame.headers.destination ?? "",
             body: Payload(frame.body),
             headers: headers(list),
@@ -218,13 +221,9 @@ enum STOMPMapping {
             qualityOfService: isAcknowledged ? .atLeastOnce : .atMostOnce,
             // What both RabbitMQ and ActiveMQ say.
             isDuplicate: list.first("redelivered") == "true",
-            id: frame.headers.messageID.map { Message.ID(.text($0)) }
+            id: frame.headers.messageID.map { Message.ID(.text($0)) },
+            details: details == Message.Details() ? nil : details
         )
-        var details = Message.Details()
-        details.responseTopic = list.first(replyTo)
-        details.correlationData = list.first(correlationID).map { Array($0.utf8) }
-        if details != Message.Details() { message.details = details }
-        return message
     }
 
     static func receipt(_ connected: STOMPConnected, _ tls: NegotiatedTLS?) -> Receipt {

@@ -147,7 +147,7 @@ extension STOMPSession {
                 throw STOMPMapping.error(error, request)
             }
             if isCongested { try await driver.waitUntilDrained() }
-            return Receipt(topic: request.topic)
+            return Receipt(of: request.topic)
         }
         let call = STOMPPendingCall()
         do {

@@ -79,10 +79,12 @@ final class STOMPSession: ConnectionSession {
 
     var now: WireInstant { timers.now }
 
-    /// Stops or resumes reading.
-    func setReading(_ isReading: Bool) {
-        driver.withCore { core, now in core.holdReading(!isReading, at: now) }
-        driver.setReading(isReading)
+    /// What stops or resumes reading; does not keep the session.
+    var reading: @Sendable (Bool) -> Void {
+        { [driver] isReading in
+            driver.withCore { core, now in core.holdReading(!isReading, at: now) }
+            driver.setReading(isReading)
+        }
     }
 
     /// Sends CONNECT, to the host of the connection unless another is named, and waits for CONNECTED.

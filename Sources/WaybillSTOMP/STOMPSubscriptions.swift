@@ -76,7 +76,7 @@ final class STOMPSubscriptions: DeliverySettler {
             try await group.waitForAll()
         }
         // Not before: held back, the server could not answer.
-        pressure.attach { [weak session] isReading in session?.setReading(isReading) }
+        pressure.attach(session.reading)
     }
 
     private func resubscribe(
@@ -245,7 +245,7 @@ final class STOMPSubscriptions: DeliverySettler {
             }
         }
         // Without a connection there is nothing left to end.
-        guard let session else { return Receipt(topic: request.topic) }
+        guard let session else { return Receipt(of: request.topic) }
         var failure: (any Error)?
         for (id, _) in found {
             do { try await session.unsubscribe(id, headers, request) } catch {
@@ -255,7 +255,7 @@ final class STOMPSubscriptions: DeliverySettler {
             }
         }
         if let failure { throw failure }
-        return Receipt(topic: request.topic)
+        return Receipt(of: request.topic)
     }
 
     /// - Returns: Whether one of them was there.

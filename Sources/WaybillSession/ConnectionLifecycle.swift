@@ -275,8 +275,9 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         // The end of the session with the host before has been heard.
         attempt.earlyEnd = nil
         do {
-            let receipt = try await session.begin(greeting) {
-                [weak self, weak session, weak attempt] cause in
+            // The session keeps itself until its end. A weak reference would make each count of references to it a slow
+            // one, and every message counts some.
+            let receipt = try await session.begin(greeting) { [weak self, weak attempt] cause in
                 self?.sessionEnded(session, cause, of: attempt)
             }
             let isResumed = Session.hasServerSessions ? receipt.isSessionPresent : nil

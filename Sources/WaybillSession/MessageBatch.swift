@@ -6,6 +6,8 @@ package struct MessageBatch {
     private let events: TransportEventSource
     /// When they have come; nil when nobody wants to know.
     private let time: ContinuousClock.Instant?
+    /// The same question, asked for each message.
+    private let isObserved: Bool
     private let hasQualities: Bool
     private var arrivals: [TransportEvent] = []
 
@@ -16,12 +18,16 @@ package struct MessageBatch {
         self.events = events
         self.hasQualities = hasQualities
         time = events.timestamp
+        isObserved = time != nil
     }
 
     /// Adds a message that needs no acknowledgement.
-    package mutating func add(_ message: Message, to listeners: [MessageListener]) {
-        note(message)
-        for listener in listeners { add(message, to: listener.source) }
+    package mutating func add(_ message: consuming Message, to listeners: [MessageListener]) {
+        if isObserved { note(message) }
+        // Moved to the last of them; nearly always there is one.
+        guard let last = listeners.last else { return }
+        for listener in listeners.dropLast() { add(copy message, to: listener.source) }
+        add(message, to: last.source)
     }
 
     /// Adds a message that is settled when all its listeners are done with it.
@@ -33,20 +39,23 @@ package struct MessageBatch {
     ///   - settler: Who tells the peer.
     ///   - manual: Where it waits for those who acknowledge by hand.
     package mutating func add<Settler: DeliverySettler>(
-        _ message: Message,
+        _ message: consuming Message,
         to listeners: [MessageListener],
         settling name: Settler.Name,
         by settler: Settler,
         manual: ManualDeliveries<Settler>
     ) {
-        note(message)
+        if isObserved { note(message) }
         let delivery = Delivery(name, settler: settler, listeners: listeners.count)
-        for listener in listeners {
-            var message = message
-            message.delivery = delivery
+        message.delivery = delivery
+        guard let last = listeners.last else { return }
+        for listener in listeners.dropLast() {
+            var message = copy message
             if listener.isManual { manual.hold(delivery, for: &message) }
             add(message, to: listener.source)
         }
+        if last.isManual { manual.hold(delivery, for: &message) }
+        add(message, to: last.source)
     }
 
     /// Hands over all that was gathered.
@@ -55,11 +64,11 @@ package struct MessageBatch {
             events.report(contentsOf: arrivals)
             arrivals.removeAll(keepingCapacity: true)
         }
-        for (source, messages) in lists { source.deliver(messages) }
-        lists.removeAll(keepingCapacity: true)
+        // Handed over, and not only lent: who takes the messages can then do so without a copy.
+        while let (source, messages) = lists.popLast() { source.deliver(messages) }
     }
 
-    private mutating func note(_ message: Message) {
+    private mutating func note(_ message: borrowing Message) {
         guard let time else { return }
         arrivals.append(
             .received(
@@ -71,8 +80,8 @@ package struct MessageBatch {
         )
     }
 
-    private mutating func add(_ message: Message, to source: MessageSource) {
-        if let index = lists.firstIndex(where: { $0.source === source }) {
+    private mutating func add(_ message: consuming Message, to source: MessageSource) {
+        if let index = lists.lastIndex(where: { $0.source === source }) {
             lists[index].messages.append(message)
         } else {
             lists.append((source, [message]))

@@ -9,13 +9,13 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     @usableFromInline
     enum State: Sendable {
         case new
-        case waiting(CheckedContinuation<Void, Never>)
+        case waiting(Suspension.Continuation)
         case done(Result<Answer, any Error>)
     }
 
-    @usableFromInline let state = Locked(State.new)
+    @usableFromInline let state: Locked<State>
 
-    @inlinable package init() {}
+    @inlinable package init() { state = Locked(.new) }
 
     /// Sends and waits.
     ///
@@ -73,7 +73,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     /// - Returns: Whether somebody waited for this.
     @inlinable
     func finish(_ result: Result<Answer, any Error>) -> Bool {
-        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        let waiting = state.withLock { state -> Suspension.Continuation? in
             if case .done = state { return nil }
             defer { state = .done(result) }
             guard case .waiting(let continuation) = state else { return nil }

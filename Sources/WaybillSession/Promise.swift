@@ -4,7 +4,7 @@ import WireCore
 package final class Promise<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var result: Result<Value, any Error>?
-        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var waiters: [UInt64: Suspension.Continuation] = [:]
         var lastWaiter: UInt64 = 0
     }
 

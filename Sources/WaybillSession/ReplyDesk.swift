@@ -83,7 +83,7 @@ package final class ReplyDesk: Sendable {
                 group.addTask { .answered(try await answer.value()) }
                 // Whoever is left when it is over is cancelled.
                 defer { group.cancelAll() }
-                var receipt = Receipt(topic: request.topic)
+                var receipt = Receipt(of: request.topic)
                 while let step = try await group.next() {
                     switch step {
                     case .sent(let confirmation): receipt = confirmation

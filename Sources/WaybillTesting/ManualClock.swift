@@ -35,10 +35,10 @@ public final class ManualClock: Clock {
     private struct State: Sendable {
         var now = WireInstant.zero
         var timers = TimerQueue()
-        var sleepers: [UInt64: (token: UInt64, continuation: CheckedContinuation<Void, Never>)] =
+        var sleepers: [UInt64: (token: UInt64, continuation: Suspension.Continuation)] =
             [:]
         var lastSleeper: UInt64 = 0
-        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        var watchers: [(count: Int, continuation: Suspension.Continuation)] = []
     }
 
     private let state = Locked(State())
@@ -82,7 +82,7 @@ public final class ManualClock: Clock {
             return state.lastSleeper
         }
         await Suspension.wait { continuation in
-            let watchers = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
+            let watchers = state.withLock { state -> [Suspension.Continuation]? in
                 let due = WireInstant(nanoseconds: deadline.offset.wireNanoseconds)
                 guard due > state.now, !Task.isCancelled else { return nil }
                 let token = state.timers.add(at: due) { [self] in wake(identifier) }

@@ -16,9 +16,12 @@ package final class ByteStorage: @unchecked Sendable {
 
     @usableFromInline
     init(capacity: Int) {
-        self.capacity = max(capacity, 1)
-        base = UnsafeMutableRawPointer.allocate(byteCount: self.capacity, alignment: 16)
+        self.capacity = max(capacity, 0)
+        base = UnsafeMutableRawPointer.allocate(byteCount: max(capacity, 1), alignment: 16)
     }
+
+    /// No memory at all.
+    static let none = ByteStorage(capacity: 0)
 
     deinit {
         base.deallocate()

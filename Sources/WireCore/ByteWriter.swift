@@ -47,6 +47,7 @@ package struct ByteWriter: Sendable {
     }
 
     /// Removes everything and keeps the memory for what comes next.
+    @inlinable
     package mutating func removeAll() {
         start = 0
         end = 0

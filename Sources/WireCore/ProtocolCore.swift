@@ -6,6 +6,7 @@
 /// Receiving never throws: when the peer breaks the protocol, the core queues what the peer must be
 /// told, emits one terminal event and from then on ignores what comes. Misuse by the caller throws
 /// from the sending methods, before anything is written.
+@usableFromInline
 package protocol ProtocolCore: Sendable {
     /// What the core tells its driver.
     associatedtype Event: Sendable

@@ -14,7 +14,32 @@ package struct ReceiveBuffer: Sendable {
     /// - Parameter capacity: How many bytes one read may take, at the least.
     package init(capacity: Int = 65_536) {
         initialCapacity = max(capacity, 16)
-        storage = ByteStorage(capacity: initialCapacity)
+        storage = ByteStorage.none
+    }
+
+    /// Gives back the memory while nothing waits, so that an idle connection has none.
+    package mutating func release() {
+        guard start == end, storage !== ByteStorage.none else { return }
+        if storage.capacity == Self.usualCapacity, isKnownUniquelyReferenced(&storage) {
+            let spare = storage
+            Self.spare.withLock { $0 = spare }
+        }
+        storage = ByteStorage.none
+        start = 0
+        end = 0
+    }
+
+    private static var usualCapacity: Int { 65_536 }
+
+    /// The memory of a buffer that was released last: the next to read takes it, so that connections which take turns
+    /// do not go to the allocator at each read.
+    private static let spare = Locked<ByteStorage?>(nil)
+
+    private static func storage(capacity: Int) -> ByteStorage {
+        guard capacity == usualCapacity, let storage = spare.withLock({ $0.take() }) else {
+            return ByteStorage(capacity: capacity)
+        }
+        return storage
     }
 
     /// The number of bytes that wait to be decoded.
@@ -93,19 +118,24 @@ package struct ReceiveBuffer: Sendable {
     }
 
     private mutating func makeRoom(for minimum: Int) {
-        if start == end, isKnownUniquelyReferenced(&storage) {
+        let isShared = !isKnownUniquelyReferenced(&storage)
+        if start == end, !isShared {
             start = 0
             end = 0
         }
-        guard storage.capacity - end < minimum else { return }
         let waiting = end - start
+        // What is left of a message is moved to the front while it is short, so that the next read takes much.
+        let isCramped =
+            !isShared && start > 0 && waiting <= 1_024
+            && storage.capacity - end < storage.capacity / 2
+        guard storage.capacity - end < minimum || isCramped else { return }
         let needed = waiting + minimum
-        if isKnownUniquelyReferenced(&storage), storage.capacity >= needed {
+        if !isShared, storage.capacity >= needed {
             // In bounds, and no slice is left that could see the bytes move.
             storage.base.copyMemory(from: storage.base + start, byteCount: waiting)
         } else {
             // Doubled, so that a message of unknown length is not copied for each byte more.
-            let fresh = ByteStorage(capacity: max(initialCapacity, needed, waiting * 2))
+            let fresh = Self.storage(capacity: max(initialCapacity, needed, waiting * 2))
             fresh.base.copyMemory(from: storage.base + start, byteCount: waiting)
             storage = fresh
         }

@@ -1,6 +1,17 @@
 /// Waiting for a callback without leaving the caller's actor.
 @usableFromInline
 package enum Suspension {
+    #if DEBUG
+        /// Traps when it is resumed twice, and says so when it is forgotten.
+        @usableFromInline
+        package typealias Continuation = CheckedContinuation<Void, Never>
+    #else
+        /// Unchecked, which saves an object for each wait. Whoever keeps one takes it out of its state, under its
+        /// lock, to resume it, so that it is resumed once; every test runs with those that check.
+        @usableFromInline
+        package typealias Continuation = UnsafeContinuation<Void, Never>
+    #endif
+
     /// Suspends the task until its continuation is resumed.
     ///
     /// As `withTaskCancellationHandler` around `withCheckedContinuation`, but for one thing: used as they
@@ -15,12 +26,16 @@ package enum Suspension {
     @inlinable
     package static func wait(
         isolation actor: isolated (any Actor)? = #isolation,
-        _ body: (CheckedContinuation<Void, Never>) -> Void,
+        _ body: (Continuation) -> Void,
         onCancel cancel: @Sendable () -> Void
     ) async {
         await withTaskCancellationHandler {
             _ = actor
-            await withCheckedContinuation(isolation: actor) { body($0) }
+            #if DEBUG
+                await withCheckedContinuation(isolation: actor) { body($0) }
+            #else
+                await withUnsafeContinuation(isolation: actor) { body($0) }
+            #endif
         } onCancel: {
             cancel()
         }

@@ -17,7 +17,13 @@ package struct WireInstant: Hashable, Comparable, Sendable {
 
     /// This instant moved by a duration; saturates instead of overflowing.
     package func advanced(by duration: Duration) -> WireInstant {
-        let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.wireNanoseconds)
+        advanced(byNanoseconds: duration.wireNanoseconds)
+    }
+
+    /// This instant moved by so many nanoseconds; saturates instead of overflowing.
+    @inlinable
+    package func advanced(byNanoseconds count: Int64) -> WireInstant {
+        let (sum, overflow) = nanoseconds.addingReportingOverflow(count)
         return WireInstant(nanoseconds: overflow ? .max : sum)
     }
 

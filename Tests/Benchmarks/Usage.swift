@@ -14,6 +14,16 @@ struct Usage {
         return user + Double(usage.ru_stime.tv_sec) * 1e6 + Double(usage.ru_stime.tv_usec)
     }
 
+    /// The memory that is in use; a multiple of the size of a page.
+    static var residentBytes: Int {
+        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+        defer { fclose(file) }
+        var text = [UInt8](repeating: 0, count: 128)
+        let count = fread(&text, 1, text.count, file)
+        let pages = String(decoding: text.prefix(count), as: UTF8.self).split(separator: " ")
+        return (pages.count > 1 ? Int(pages[1]) ?? 0 : 0) * Int(getpagesize())
+    }
+
     private var seconds: Double {
         (ContinuousClock().now - wall) / .seconds(1)
     }

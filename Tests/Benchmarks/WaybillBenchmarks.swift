@@ -1,17 +1,13 @@
 import MQTTWire
-import Waybill
-import WaybillMQTT
 import WireCore
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// Our side of the benchmarks: one job a run, one line of JSON.
 ///
-///     WaybillBenchmarks publish PORT QOS COUNT SIZE WINDOW
+///     WaybillBenchmarks mqtt publish|receive|echo PORT QOS COUNT SIZE WINDOW
+///     WaybillBenchmarks mqtt intercepted PORT INTERCEPTORS COUNT SIZE
+///     WaybillBenchmarks mqtt decoded|subscriptions|connections|latency PORT NUMBER COUNT SIZE
+///     WaybillBenchmarks mqtt idle PORT COUNT
+///     WaybillBenchmarks json COUNT SIZE
 ///     WaybillBenchmarks codec
 ///     WaybillBenchmarks websocket PORT send|receive|echo COUNT SIZE
 ///     WaybillBenchmarks websocket-codec
@@ -25,8 +21,14 @@ struct WaybillBenchmarks {
         let arguments = CommandLine.arguments.dropFirst()
         let numbers = arguments.dropFirst().compactMap { Int($0) }
         switch arguments.first {
-        case "publish" where numbers.count == 5:
-            try await publish(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
+        case "mqtt" where numbers.count >= 2:
+            try await MQTTBenchmarks.run(
+                Array(arguments)[1],
+                port: numbers[0],
+                Array(numbers[1...])
+            )
+        case "json" where numbers.count == 2:
+            try MQTTBenchmarks.json(numbers[0], size: numbers[1])
         case "codec": try codec()
         case "websocket" where numbers.count == 3:
             let job = Array(arguments)[2]
@@ -60,62 +62,6 @@ struct WaybillBenchmarks {
         #endif
         default: print("usage: see Tests/Benchmarks/WaybillBenchmarks.swift")
         }
-    }
-
-    private enum Entry: EntryType {
-        case send(Data, QualityOfService)
-
-        var topic: String? { "t" }
-
-        var command: EntryCommand {
-            switch self {
-            case .send(_, let qos): .send(SendOptions(qos: qos))
-            }
-        }
-
-        var body: EntryBody {
-            switch self {
-            case .send(let data, _): .data(data)
-            }
-        }
-    }
-
-    private static func publish(
-        _ port: Int,
-        _ quality: Int,
-        _ count: Int,
-        _ size: Int,
-        _ window: Int
-    ) async throws {
-        let qos = QualityOfService(rawValue: quality) ?? .atMostOnce
-        var configuration = MQTTConfiguration(version: .v3_1_1)
-        configuration.inflightWindow = window
-        let transport = try MQTTTransport(
-            url: "mqtt://127.0.0.1:\(port)",
-            configuration: configuration
-        )
-        let provider = Provider<Entry>(transport: transport)
-        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
-        try await provider.request(.send(payload, .atLeastOnce))
-        let before = Usage()
-        if qos == .atMostOnce {
-            for _ in 0..<count { try await provider.request(.send(payload, qos)) }
-        } else {
-            // As many callers as the window has places, each waiting for its own message.
-            try await withThrowingTaskGroup { group in
-                for caller in 0..<window {
-                    group.addTask {
-                        let share = count / window + (caller < count % window ? 1 : 0)
-                        for _ in 0..<share { try await provider.request(.send(payload, qos)) }
-                    }
-                }
-                try await group.waitForAll()
-            }
-        }
-        // Acknowledged: so the server has everything that was sent before it.
-        try await provider.request(.send(Data(), .atLeastOnce))
-        before.report("waybill", count)
-        await transport.shutdown()
     }
 
     private static func codec() throws {

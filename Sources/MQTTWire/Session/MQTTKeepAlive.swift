@@ -19,7 +19,9 @@ package struct MQTTKeepAlive: Sendable {
     package static let longestPingTimeout = Duration.seconds(20)
 
     /// The interval; zero is off.
-    package var interval: Duration
+    package var interval: Duration { didSet { nanoseconds = interval.wireNanoseconds } }
+    /// The interval once more: it is asked for after each packet, and a duration divides 128 bits.
+    private var nanoseconds: Int64
     private var lastSent: WireInstant
     private var lastReceived: WireInstant
     private var pingDeadline: WireInstant?
@@ -27,6 +29,7 @@ package struct MQTTKeepAlive: Sendable {
 
     package init(interval: Duration, at now: WireInstant) {
         self.interval = interval
+        nanoseconds = interval.wireNanoseconds
         lastSent = now
         lastReceived = now
     }
@@ -36,9 +39,9 @@ package struct MQTTKeepAlive: Sendable {
 
     /// When something is due; nil while it is off.
     package var deadline: WireInstant? {
-        guard interval > .zero else { return nil }
-        if isReadingHeld { return lastSent.advanced(by: interval) }
-        return pingDeadline ?? min(lastSent, lastReceived).advanced(by: interval)
+        guard nanoseconds > 0 else { return nil }
+        if isReadingHeld { return lastSent.advanced(byNanoseconds: nanoseconds) }
+        return pingDeadline ?? min(lastSent, lastReceived).advanced(byNanoseconds: nanoseconds)
     }
 
     package mutating func noteSent(at now: WireInstant) {

@@ -7,7 +7,7 @@ import WireCore
 package final class Mailbox<Element: Sendable>: Sendable {
     private struct State: Sendable {
         var waiting: [Element] = []
-        var consumer: CheckedContinuation<Void, Never>?
+        var consumer: Suspension.Continuation?
         var end: Ending?
     }
 

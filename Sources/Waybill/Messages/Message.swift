@@ -45,32 +45,27 @@ public struct Message: Sendable {
         public init() {}
     }
 
-    /// The message's name; nil when it needs no acknowledgement and the peer gave it none.
-    public var id: ID?
-    /// Where it was sent to.
-    public var topic: String
-    /// What it says.
-    public var body: Payload
-    /// What it says beside it.
-    public var headers: Headers
-    /// What kind of body it is, as far as the sender says.
-    public var contentType: String?
-    /// How surely it was delivered.
-    public var qualityOfService: QualityOfService
-    /// Whether the server had kept it from before the subscription.
-    public var isRetained: Bool
-    /// Whether the peer says that it may have sent it before.
-    public var isDuplicate: Bool
-    /// Rare facts.
-    public var details: Details? {
-        get { box?.details }
-        set { box = newValue.map(DetailsBox.init) }
+    private struct Fields: Sendable {
+        var id: ID?
+        var topic: String
+        var body: Payload
+        var headers: Headers
+        var contentType: String?
+        var qualityOfService: QualityOfService
+        var isRetained: Bool
+        var isDuplicate: Bool
+        var details: DetailsBox?
     }
 
-    // Out of line: most messages have none.
-    private var box: DetailsBox?
-    /// Who wants to know that the message was taken or dropped.
-    package var delivery: (any MessageDelivery)?
+    // Out of line: on its way to the consumer a message is copied several times, each time at the price of one
+    // count of references instead of one for each field.
+    private final class Storage: Sendable {
+        let fields: Fields
+
+        init(_ fields: Fields) {
+            self.fields = fields
+        }
+    }
 
     private final class DetailsBox: Sendable {
         let details: Details
@@ -78,6 +73,69 @@ public struct Message: Sendable {
         init(_ details: Details) {
             self.details = details
         }
+    }
+
+    private var storage: Storage
+    /// Who wants to know that the message was taken or dropped.
+    package var delivery: (any MessageDelivery)?
+
+    private var fields: Fields {
+        get { storage.fields }
+        set { storage = Storage(newValue) }
+    }
+
+    /// The message's name; nil when it needs no acknowledgement and the peer gave it none.
+    public var id: ID? {
+        get { storage.fields.id }
+        set { fields.id = newValue }
+    }
+
+    /// Where it was sent to.
+    public var topic: String {
+        get { storage.fields.topic }
+        set { fields.topic = newValue }
+    }
+
+    /// What it says.
+    public var body: Payload {
+        get { storage.fields.body }
+        set { fields.body = newValue }
+    }
+
+    /// What it says beside it.
+    public var headers: Headers {
+        get { storage.fields.headers }
+        set { fields.headers = newValue }
+    }
+
+    /// What kind of body it is, as far as the sender says.
+    public var contentType: String? {
+        get { storage.fields.contentType }
+        set { fields.contentType = newValue }
+    }
+
+    /// How surely it was delivered.
+    public var qualityOfService: QualityOfService {
+        get { storage.fields.qualityOfService }
+        set { fields.qualityOfService = newValue }
+    }
+
+    /// Whether the server had kept it from before the subscription.
+    public var isRetained: Bool {
+        get { storage.fields.isRetained }
+        set { fields.isRetained = newValue }
+    }
+
+    /// Whether the peer says that it may have sent it before.
+    public var isDuplicate: Bool {
+        get { storage.fields.isDuplicate }
+        set { fields.isDuplicate = newValue }
+    }
+
+    /// Rare facts.
+    public var details: Details? {
+        get { storage.fields.details?.details }
+        set { fields.details = newValue.map(DetailsBox.init) }
     }
 
     /// Makes a message, as a transport or a test does.
@@ -89,16 +147,22 @@ public struct Message: Sendable {
         qualityOfService: QualityOfService = .atMostOnce,
         isRetained: Bool = false,
         isDuplicate: Bool = false,
-        id: ID? = nil
+        id: ID? = nil,
+        details: Details? = nil
     ) {
-        self.id = id
-        self.topic = topic
-        self.body = body
-        self.headers = headers
-        self.contentType = contentType
-        self.qualityOfService = qualityOfService
-        self.isRetained = isRetained
-        self.isDuplicate = isDuplicate
+        storage = Storage(
+            Fields(
+                id: id,
+                topic: topic,
+                body: body,
+                headers: headers,
+                contentType: contentType,
+                qualityOfService: qualityOfService,
+                isRetained: isRetained,
+                isDuplicate: isDuplicate,
+                details: details.map(DetailsBox.init)
+            )
+        )
     }
 
     /// The body as text; nil when it is not UTF-8.

@@ -45,7 +45,8 @@ final class MessageBuffer: Sendable {
     }
 
     /// Adds a batch, dropping what the policy says.
-    func append(_ batch: [Message]) -> Outcome {
+    func append(_ batch: consuming [Message]) -> Outcome {
+        var batch = batch
         var victims: [Message] = []
         let outcome = mailbox.append { waiting in
             counts.withLock { counts in
@@ -58,7 +59,7 @@ final class MessageBuffer: Sendable {
                 {
                     counts.bytes += bytes
                     counts.messages += batch.count
-                    if waiting.isEmpty { waiting = batch } else { waiting += batch }
+                    if waiting.isEmpty { swap(&waiting, &batch) } else { waiting += batch }
                     return outcome
                 }
                 for message in batch {

@@ -79,7 +79,7 @@ package final class MessageSource: Sendable {
     package var isTerminated: Bool { state.withLock { $0.isTerminated } }
 
     /// Hands a batch to every consumer.
-    package func deliver(_ batch: [Message]) {
+    package func deliver(_ batch: consuming [Message]) {
         let buffers = state.withLock { $0.isTerminated || $0.end != nil ? [] : $0.buffers }
         guard let first = buffers.first else {
             return batch.forEach { $0.delivery?.messageWasDropped() }
@@ -96,7 +96,8 @@ package final class MessageSource: Sendable {
         for buffer in buffers { deliver(shared, to: buffer) }
     }
 
-    private func deliver(_ batch: [Message], to buffer: MessageBuffer) {
+    private func deliver(_ batch: consuming [Message], to buffer: MessageBuffer) {
+        let topic = batch.last?.topic
         let outcome = buffer.append(batch)
         if outcome.dropped > 0 { callbacks.onDrop(outcome.dropped, outcome.droppedBytes) }
         switch outcome.pressure {
@@ -107,7 +108,7 @@ package final class MessageSource: Sendable {
                 throwing: WaybillError(
                     .slowConsumer,
                     "more than \(policy.messageLimit) messages or \(policy.byteLimit) bytes waited",
-                    topic: batch.last?.topic
+                    topic: topic
                 )
             )
             callbacks.onOverflow()

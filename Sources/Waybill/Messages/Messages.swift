@@ -13,12 +13,12 @@
 public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
     let handle: MessageHandle
     let intercept: (@Sendable (Message) async throws -> Message)?
-    let decode: @Sendable (Message) throws(WaybillError) -> Element
+    let decode: @Sendable (consuming Message) throws(WaybillError) -> Element
 
     init(
         handle: MessageHandle,
         intercept: (@Sendable (Message) async throws -> Message)?,
-        decode: @escaping @Sendable (Message) throws(WaybillError) -> Element
+        decode: @escaping @Sendable (consuming Message) throws(WaybillError) -> Element
     ) {
         self.handle = handle
         self.intercept = intercept

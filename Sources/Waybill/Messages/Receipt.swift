@@ -2,18 +2,72 @@
 public struct Receipt: Sendable {
     /// The topic of the request.
     public var topic: String?
+    // Rarely set: out of line, since every message has a receipt.
+    private var box: RareBox?
+
+    private struct Rare: Sendable {
+        var reason: String?
+        var headers: Headers = [:]
+        var grantedQualityOfService: QualityOfService?
+        var isSessionPresent = false
+        var tls: NegotiatedTLS?
+        var reply: Message?
+
+        var isEmpty: Bool {
+            reason == nil && headers.isEmpty && grantedQualityOfService == nil && !isSessionPresent
+                && tls == nil && reply == nil
+        }
+    }
+
+    private final class RareBox: Sendable {
+        let values: Rare
+
+        init?(_ values: Rare) {
+            guard !values.isEmpty else { return nil }
+            self.values = values
+        }
+    }
+
+    private var rare: Rare {
+        get { box?.values ?? Rare() }
+        set { box = RareBox(newValue) }
+    }
+
     /// What the peer said, such as the name of a reason code; nil when it said nothing.
-    public var reason: String?
+    public var reason: String? {
+        get { box?.values.reason }
+        set { rare.reason = newValue }
+    }
+
     /// What the peer said beside it.
-    public var headers: Headers
+    public var headers: Headers {
+        get { box?.values.headers ?? [:] }
+        set { rare.headers = newValue }
+    }
+
     /// The quality of service that a server granted to a subscription.
-    public var grantedQualityOfService: QualityOfService?
+    public var grantedQualityOfService: QualityOfService? {
+        get { box?.values.grantedQualityOfService }
+        set { rare.grantedQualityOfService = newValue }
+    }
+
     /// Whether the server has resumed an earlier session, after `connect`.
-    public var isSessionPresent: Bool
+    public var isSessionPresent: Bool {
+        get { box?.values.isSessionPresent ?? false }
+        set { rare.isSessionPresent = newValue }
+    }
+
     /// How the connection is secured, after `connect` and with the answer to a request of HTTP; nil without TLS.
-    public var tls: NegotiatedTLS?
+    public var tls: NegotiatedTLS? {
+        get { box?.values.tls }
+        set { rare.tls = newValue }
+    }
+
     /// The peer's answer, where the protocol has one.
-    public var reply: Message?
+    public var reply: Message? {
+        get { box?.values.reply }
+        set { rare.reply = newValue }
+    }
 
     /// Makes a receipt, as a transport or a test does.
     public init(
@@ -26,11 +80,18 @@ public struct Receipt: Sendable {
         reply: Message? = nil
     ) {
         self.topic = topic
-        self.reason = reason
-        self.headers = headers
-        self.grantedQualityOfService = grantedQualityOfService
-        self.isSessionPresent = isSessionPresent
-        self.tls = tls
-        self.reply = reply
+        rare = Rare(
+            reason: reason,
+            headers: headers,
+            grantedQualityOfService: grantedQualityOfService,
+            isSessionPresent: isSessionPresent,
+            tls: tls,
+            reply: reply
+        )
+    }
+
+    /// One that says that it is done and nothing else.
+    package init(of topic: String?) {
+        self.topic = topic
     }
 }

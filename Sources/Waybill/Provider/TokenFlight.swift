@@ -11,7 +11,7 @@ final class TokenFlight: Sendable {
         var isAbandoned = false
         var isSourceDone = false
         var isReported = false
-        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var waiters: [UInt64: Suspension.Continuation] = [:]
         var lastWaiter: UInt64 = 0
         var tasks: [Task<Void, Never>] = []
     }

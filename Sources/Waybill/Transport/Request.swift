@@ -39,11 +39,9 @@ public struct Request: Sendable {
     /// Puts an entry into words.
     /// - Throws: `invalidEntry` without a topic where one is needed; `encodingFailed`.
     init(_ entry: some EntryType, expectsReply: Bool = false) throws(WaybillError) {
-        command = entry.command
-        topic = entry.topic
-        headers = entry.headers
-        self.expectsReply = expectsReply
-        needsToken = entry.needsToken
+        // Assembled at the end: one that may still be abandoned is copied instead of moved.
+        let command = entry.command
+        let topic = entry.topic
         if command.needsTopic, topic == nil {
             throw WaybillError(
                 .invalidEntry,
@@ -51,8 +49,9 @@ public struct Request: Sendable {
                 command: command.name
             )
         }
+        let encoded: (Payload, contentType: String?)
         do {
-            (body, contentType) = try entry.body.encode()
+            encoded = try entry.body.encode()
         } catch {
             throw WaybillError(
                 .encodingFailed,
@@ -62,9 +61,21 @@ public struct Request: Sendable {
                 underlying: error
             )
         }
-        guard !headers.isEmpty, let stated = Self.contentType(in: headers) else { return }
-        contentType = stated.value
-        headers.removeAll(named: stated.name)
+        var headers = entry.headers
+        var contentType = encoded.contentType
+        if !headers.isEmpty, let stated = Self.contentType(in: headers) {
+            contentType = stated.value
+            headers.removeAll(named: stated.name)
+        }
+        self.init(
+            topic: topic,
+            command: command,
+            body: encoded.0,
+            contentType: contentType,
+            headers: headers,
+            expectsReply: expectsReply,
+            needsToken: entry.needsToken
+        )
     }
 
     private static func contentType(in headers: Headers) -> Headers.Header? {

@@ -10,7 +10,7 @@
         typealias Outcome = Result<any ByteStream, LinkError>
 
         private struct State {
-            var continuation: CheckedContinuation<Void, Never>?
+            var continuation: Suspension.Continuation?
             var outcome: Outcome?
             /// Why the connection waits for a better network.
             var hindrance: LinkError?
@@ -34,7 +34,7 @@
         var outcome: Outcome? { state.withLock { $0.outcome } }
 
         /// Starts, and resumes the continuation once the outcome is decided.
-        func begin(_ continuation: CheckedContinuation<Void, Never>) {
+        func begin(_ continuation: Suspension.Continuation) {
             let isDecided = state.withLock { state in
                 if state.outcome == nil { state.continuation = continuation }
                 return state.outcome != nil
@@ -51,7 +51,7 @@
         /// Gives up, unless the outcome is decided already.
         func fail(_ error: LinkError) {
             let (isFirst, continuation) = state.withLock {
-                state -> (Bool, CheckedContinuation<Void, Never>?) in
+                state -> (Bool, Suspension.Continuation?) in
                 guard state.outcome == nil else { return (false, nil) }
                 // What it was waiting for says more than that it was long.
                 let reason = error == .timedOut ? state.hindrance ?? error : error
@@ -89,7 +89,7 @@
 
         private func succeed() {
             // Handed over and decided in one step, so that nobody else can decide in between.
-            let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            let continuation = state.withLock { state -> Suspension.Continuation? in
                 guard state.outcome == nil else { return nil }
                 let stream = NetworkStream(
                     connection,

@@ -13,7 +13,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         var canWrite = true
         var writeFailure: LinkError?
         var opening: Result<Void, LinkError>?
-        var opener: CheckedContinuation<Void, Never>?
+        var opener: Suspension.Continuation?
         var receiver: (any ByteStreamReceiver)?
         var isReading = true
         /// Whether something is left of what came behind the answer.

@@ -20,7 +20,7 @@
             var hasReceivedData = false
 
             var opening: Result<Void, LinkError>?
-            var opener: CheckedContinuation<Void, Never>?
+            var opener: Suspension.Continuation?
             /// What has broken the stream, whatever is heard of its end.
             var failure: LinkError?
             /// How it ended, once it did.

@@ -1,0 +1,333 @@
+import Waybill
+import WaybillMQTT
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// MQTT against the sink of our own, by the public interface alone.
+enum MQTTBenchmarks {
+    private enum Entry: EntryType {
+        case send(Data, QualityOfService, to: String)
+        case listen(String, QualityOfService)
+
+        var topic: String? {
+            switch self {
+            case .send(_, _, let topic): topic
+            case .listen(let filter, _): filter
+            }
+        }
+
+        var command: EntryCommand {
+            switch self {
+            case .send(_, let qos, _): .send(SendOptions(qos: qos))
+            case .listen(_, let qos): .subscribe(qos: qos)
+            }
+        }
+
+        var body: EntryBody {
+            switch self {
+            case .send(let data, _, _): .data(data)
+            case .listen: .none
+            }
+        }
+    }
+
+    /// What the sink pours.
+    private struct Poured: Decodable {
+        let a: String
+    }
+
+    private struct Stamp: Interceptor {
+        let name: String
+
+        func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+            var request = request
+            request.headers.append(name: name, value: "1")
+            return request
+        }
+    }
+
+    /// - Parameters:
+    ///   - job: What is measured.
+    ///   - port: The sink's.
+    ///   - numbers: What the job wants to know.
+    @concurrent
+    static func run(_ job: String, port: Int, _ numbers: [Int]) async throws {
+        func number(_ index: Int, default other: Int) -> Int {
+            index < numbers.count ? numbers[index] : other
+        }
+        let qos = QualityOfService(rawValue: numbers[0]) ?? .atMostOnce
+        let count = number(1, default: 0)
+        let size = number(2, default: 256)
+        let window = number(3, default: 100)
+        switch job {
+        case "publish": try await publish(port, qos, count, size: size, window: window)
+        case "receive": try await receive(port, qos, count, size: size, window: window)
+        case "echo": try await echo(port, qos, count, size: size)
+        case "intercepted": try await publish(port, count, size: size, interceptors: numbers[0])
+        case "decoded": try await decode(port, count, size: size)
+        case "subscriptions": try await route(port, count, size: size, subscriptions: numbers[0])
+        case "connections": try await spread(port, count, size: size, connections: numbers[0])
+        case "latency": try await latency(port, count, size: size, isLoaded: numbers[0] != 0)
+        case "idle": try await idle(port, numbers[0])
+        default: print("no such job")
+        }
+    }
+
+    private static func transport(
+        _ port: Int,
+        version: MQTTConfiguration.Version = .v3_1_1,
+        window: Int = 100
+    ) throws -> MQTTTransport {
+        var configuration = MQTTConfiguration(version: version)
+        configuration.inflightWindow = window
+        // No message of QoS 0 is to be dropped here: each is counted.
+        configuration.buffering = BufferPolicy(.holdBack)
+        return try MQTTTransport(url: "mqtt://127.0.0.1:\(port)", configuration: configuration)
+    }
+
+    // MARK: Sending
+
+    private static func publish(
+        _ port: Int,
+        _ qos: QualityOfService,
+        _ count: Int,
+        size: Int,
+        window: Int
+    ) async throws {
+        let transport = try transport(port, window: window)
+        let provider = Provider<Entry>(transport: transport)
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        let before = Usage()
+        if qos == .atMostOnce {
+            for _ in 0..<count { try await provider.request(.send(payload, qos, to: "t")) }
+        } else {
+            // As many callers as the window has places, each waiting for its own message.
+            try await withThrowingTaskGroup { group in
+                for caller in 0..<window {
+                    group.addTask {
+                        let share = count / window + (caller < count % window ? 1 : 0)
+                        for _ in 0..<share {
+                            try await provider.request(.send(payload, qos, to: "t"))
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+        // Acknowledged: so the server has everything that was sent before it.
+        try await provider.request(.send(Data(), .atLeastOnce, to: "t"))
+        before.report("waybill", count)
+        await transport.shutdown()
+    }
+
+    /// QoS 0 over MQTT 5, which carries headers, with interceptors that add one each.
+    private static func publish(
+        _ port: Int,
+        _ count: Int,
+        size: Int,
+        interceptors: Int
+    ) async throws {
+        let transport = try transport(port, version: .v5)
+        var provider = Provider<Entry>(transport: transport)
+        for number in 0..<interceptors {
+            provider = provider.intercepted(Stamp(name: "name-\(number)"))
+        }
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        let before = Usage()
+        for _ in 0..<count { try await provider.request(.send(payload, .atMostOnce, to: "t")) }
+        try await provider.request(.send(Data(), .atLeastOnce, to: "t"))
+        before.report("waybill", count)
+        await transport.shutdown()
+    }
+
+    /// QoS 0 in bursts of a hundred to one connection after the other.
+    private static func spread(
+        _ port: Int,
+        _ count: Int,
+        size: Int,
+        connections: Int
+    ) async throws {
+        let transports = try (0..<connections).map { _ in try transport(port) }
+        let providers = transports.map { Provider<Entry>(transport: $0) }
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        for provider in providers {
+            try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        }
+        let before = Usage()
+        for burst in 0..<count / 100 {
+            let provider = providers[burst % connections]
+            for _ in 0..<100 { try await provider.request(.send(payload, .atMostOnce, to: "t")) }
+        }
+        for provider in providers.prefix(count / 100) {
+            try await provider.request(.send(Data(), .atLeastOnce, to: "t"))
+        }
+        before.report("waybill", count)
+        for transport in transports { await transport.shutdown() }
+    }
+
+    // MARK: Receiving
+
+    private static func receive(
+        _ port: Int,
+        _ qos: QualityOfService,
+        _ count: Int,
+        size: Int,
+        window: Int
+    ) async throws {
+        let transport = try transport(port)
+        let provider = Provider<Entry>(transport: transport)
+        let filter = "pour/\(qos.rawValue)/\(count)/\(size)/\(window)"
+        // What the sink pours has another topic.
+        let messages = try await provider.messages(.listen("pour", qos))
+        let before = Usage()
+        let request = Task { try await provider.messages(.listen(filter, qos)) }
+        var received = 0
+        for try await message in messages where message.body.count == size {
+            received += 1
+            if received == count { break }
+        }
+        before.report("waybill", count)
+        _ = try await request.value
+        await transport.shutdown()
+    }
+
+    private static func decode(_ port: Int, _ count: Int, size: Int) async throws {
+        let transport = try transport(port)
+        let provider = Provider<Entry>(transport: transport)
+        let values = try await provider.messages(.listen("pour", .atMostOnce), as: Poured.self)
+        let before = Usage()
+        let filter = "pour/0/\(count)/\(size)/1"
+        let request = Task { try await provider.messages(.listen(filter, .atMostOnce)) }
+        var received = 0
+        for try await value in values where value.a.utf8.count == size - 8 {
+            received += 1
+            if received == count { break }
+        }
+        before.report("waybill", count)
+        _ = try await request.value
+        await transport.shutdown()
+    }
+
+    /// The decoder alone.
+    static func json(_ count: Int, size: Int) throws {
+        let text = #"{"a":""# + String(repeating: "x", count: size - 8) + #""}"#
+        let data = Data(text.utf8)
+        let decoder = JSONDecoder()
+        let before = Usage()
+        for _ in 0..<count { _ = try decoder.decode(Poured.self, from: data) }
+        before.report("JSONDecoder", count)
+    }
+
+    /// Messages of a hundred topics to one listener, beside many subscriptions that match none of them.
+    private static func route(
+        _ port: Int,
+        _ count: Int,
+        size: Int,
+        subscriptions: Int
+    ) async throws {
+        let transport = try transport(port)
+        let provider = Provider<Entry>(transport: transport)
+        var others: [Messages<Message>] = []
+        for number in 1..<max(subscriptions, 1) {
+            others.append(try await provider.messages(.listen("other/\(number)/+", .atMostOnce)))
+        }
+        let messages = try await provider.messages(.listen("t/+", .atMostOnce))
+        let before = Usage()
+        let filter = "pour/0/\(count)/\(size)/1/100"
+        let request = Task { try await provider.messages(.listen(filter, .atMostOnce)) }
+        var received = 0
+        for try await message in messages where message.body.count == size {
+            received += 1
+            if received == count { break }
+        }
+        before.report("waybill", count)
+        _ = try await request.value
+        await transport.shutdown()
+        withExtendedLifetime(others) {}
+    }
+
+    // MARK: Round trips
+
+    private static func echo(
+        _ port: Int,
+        _ qos: QualityOfService,
+        _ count: Int,
+        size: Int
+    ) async throws {
+        let transport = try transport(port)
+        let provider = Provider<Entry>(transport: transport)
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        var iterator = try await provider.messages(.listen("echo", qos)).makeAsyncIterator()
+        var times: [Double] = []
+        let before = Usage()
+        for _ in 0..<count {
+            let start = ContinuousClock().now
+            try await provider.request(.send(payload, qos, to: "echo"))
+            _ = try await iterator.next()
+            times.append((ContinuousClock().now - start) / .microseconds(1))
+        }
+        before.report("waybill", count, times: times)
+        await transport.shutdown()
+    }
+
+    /// From a publish of QoS 1 to its acknowledgement, while another task publishes QoS 0 as fast as it can, or not.
+    private static func latency(
+        _ port: Int,
+        _ count: Int,
+        size: Int,
+        isLoaded: Bool
+    ) async throws {
+        let transport = try transport(port)
+        let provider = Provider<Entry>(transport: transport)
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        let flood = Task { @concurrent in
+            var sent = 0
+            while isLoaded, !Task.isCancelled {
+                try await provider.request(.send(payload, .atMostOnce, to: "t"))
+                sent += 1
+            }
+            return sent
+        }
+        var times: [Double] = []
+        let before = Usage()
+        for _ in 0..<count {
+            let start = ContinuousClock().now
+            try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+            times.append((ContinuousClock().now - start) / .microseconds(1))
+        }
+        before.report("waybill", count, times: times)
+        flood.cancel()
+        _ = try? await flood.value
+        await transport.shutdown()
+    }
+
+    // MARK: Idling
+
+    private static func idle(_ port: Int, _ count: Int) async throws {
+        // The first one brings with it what all share.
+        let first = try transport(port)
+        try await Provider<Entry>(transport: first).request(.send(Data(), .atLeastOnce, to: "t"))
+        let before = Usage.residentBytes
+        var transports: [MQTTTransport] = []
+        for _ in 0..<count {
+            let transport = try transport(port)
+            try await Provider<Entry>(transport: transport).request(
+                .send(Data(), .atLeastOnce, to: "t")
+            )
+            transports.append(transport)
+        }
+        let bytes = (Usage.residentBytes - before) / max(count, 1)
+        print(
+            #"{"job": "waybill", "count": \#(count), "bytes_per_connection": \#(bytes)}"#
+        )
+        for transport in transports { await transport.shutdown() }
+        await first.shutdown()
+    }
+}
