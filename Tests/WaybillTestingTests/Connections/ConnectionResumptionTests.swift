@@ -203,7 +203,9 @@ struct ConnectionResumptionTests {
         let rest: [UInt8] = [0, 1, UInt8(ascii: "t"), 0, 1] + properties + [UInt8(ascii: "x")]
         func publish(_ first: UInt8) -> [UInt8] { [first, UInt8(rest.count)] + rest }
         func word(_ first: UInt8) -> [UInt8] { [first, 2, 0, 1] }
-        func connack(_ flag: UInt8) -> [UInt8] { [0x20, UInt8(2 + properties.count), flag, 0] + properties }
+        func connack(_ flag: UInt8) -> [UInt8] {
+            [0x20, UInt8(2 + properties.count), flag, 0] + properties
+        }
         let first: [ScriptedByteStream.Step] =
             [.skip(greeting), .reply(connack(0)), .expect(publish(0x34))]
             + (place == .beforeReceived ? [] : [.reply(word(0x50)), .expect(word(0x62))]) + [.reset]
