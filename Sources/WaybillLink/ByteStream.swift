@@ -44,11 +44,18 @@ package protocol ByteStream: AnyObject, Sendable {
     /// already. Closing twice does nothing.
     func close()
 
+    /// Asks the stream to find out by itself whether the peer is still there, since nothing above does.
+    ///
+    /// Does nothing where the stream has no means to.
+    func keepAlive()
+
     /// What was agreed on to secure the stream, or the one below it; nil where nothing was.
     var tls: TLSAgreement? { get }
 }
 
 extension ByteStream {
+    package func keepAlive() {}
+
     package var tls: TLSAgreement? { nil }
 }
 

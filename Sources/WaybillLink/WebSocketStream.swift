@@ -299,6 +299,11 @@ package final class WebSocketStream: ByteStream {
         pump()
     }
 
+    /// Sends pings after silence, if the core is configured to.
+    package func keepAlive() {
+        driver.withCore { core, _ in core.startPings() }
+    }
+
     package func finishWriting() {
         let code = state.withLock { state in
             state.isClosing = true

@@ -31,7 +31,7 @@ public struct MQTTConfiguration: Sendable {
     /// How long the connection may be silent, in whole seconds up to 65,535; 60 by default, zero
     /// turns it off.
     ///
-    /// A server's own value wins (MQTT 5).
+    /// A server's own value wins (MQTT 5). Where it is off over a WebSocket, that sends pings, as ``webSocket`` says.
     public var keepAlive = Duration.seconds(60)
 
     /// How long connecting to a host may take, from the name to the CONNACK; 10 seconds by default.

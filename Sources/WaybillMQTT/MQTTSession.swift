@@ -37,6 +37,8 @@ final class MQTTSession: ConnectionSession {
     private let subscriptions: MQTTSubscriptions
     private let keeper: MQTTSessionKeeper
     private let tls: NegotiatedTLS?
+    /// What the packets go through.
+    private let stream: any ByteStream
 
     /// Resolves with the server's CONNACK.
     private let connack = Promise<MQTTConnack>()
@@ -54,6 +56,7 @@ final class MQTTSession: ConnectionSession {
         self.keeper = keeper
         timers = link.timers
         tls = link.tls
+        stream = link.stream
         var core = MQTTClientConnection.Configuration()
         core.version = configuration.version == .v5 ? .v5 : .v3_1_1
         core.maximumPacketSize = configuration.maximumPacketSize
@@ -414,6 +417,8 @@ final class MQTTSession: ConnectionSession {
         case .connected(let connack):
             // First, as messages may follow at once.
             subscriptions.attach(self)
+            let keepsAlive = driver.withCore { core, _ in core.keepsAlive }
+            if !keepsAlive { stream.keepAlive() }
             state.withLock { $0.responseInformation = connack.properties.responseInformation }
             self.connack.resolve(.success(connack))
         case .message: break

@@ -214,7 +214,9 @@ final class MQTTSubscriptions: DeliverySettler {
             topic: filter,
             events: events,
             onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
-            pressure: pressure
+            pressure: pressure,
+            // Not only when the stream is let go of: nothing that comes would reach anybody.
+            onOverflow: { [weak self] source in self?.listenerLeft(source, filter) }
         )
         let messages = listener.source.messages
         let matching = (try? MQTTTopicFilter(filter))?.filter ?? filter

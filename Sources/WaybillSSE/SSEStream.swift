@@ -109,7 +109,7 @@ final class SSEStream: Sendable {
             events: events,
             onLeave: { [weak self] _ in self?.stop(throwing: nil) },
             pressure: pressure,
-            onOverflow: { [weak self] in self?.stop(throwing: nil) }
+            onOverflow: { [weak self] _ in self?.stop(throwing: nil) }
         )
         let messages = listener.source.messages
         let task = Task { @concurrent in await self.run(listener.source) }

@@ -30,7 +30,8 @@ public struct STOMPConfiguration: Sendable {
     /// How often this side gives a sign of life when it has nothing to say; 10 seconds by default, zero
     /// for not at all.
     ///
-    /// The server may want it less often.
+    /// The server may want it less often. Where neither side beats over a WebSocket, that sends pings, as ``webSocket``
+    /// says.
     public var outgoingHeartBeat = Duration.seconds(10)
     /// How often the server shall give one; 10 seconds by default, zero for not at all.
     ///

@@ -46,6 +46,8 @@ final class STOMPSession: ConnectionSession {
     let subscriptions: STOMPSubscriptions
     private let replies: STOMPReplies
     private let tls: NegotiatedTLS?
+    /// What the frames go through.
+    private let stream: any ByteStream
 
     /// Resolves with the server's CONNECTED.
     private let connected = Promise<STOMPConnected>()
@@ -64,6 +66,7 @@ final class STOMPSession: ConnectionSession {
         timers = link.timers
         host = link.endpoint.host
         tls = link.tls
+        stream = link.stream
         var core = STOMPClientConnection.Configuration()
         core.limits = configuration.limits
         core.connectTimeout = link.timeLeft
@@ -214,6 +217,7 @@ final class STOMPSession: ConnectionSession {
                 state.server = connected.server
             }
             subscriptions.attach(self)
+            if connected.heartBeat == .none { stream.keepAlive() }
             self.connected.resolve(.success(connected))
         case .message: break
         case .receipt(let call, let headers): (call as? STOMPPendingCall)?.succeed(headers)

@@ -162,7 +162,7 @@ final class STOMPSubscriptions: DeliverySettler {
             events: events,
             onLeave: { [weak self] _ in self?.listenerLeft(id) },
             pressure: pressure,
-            onOverflow: { [weak self] in self?.listenerLeft(id) }
+            onOverflow: { [weak self] _ in self?.listenerLeft(id) }
         )
         let messages = listener.source.messages
         state.withLock { state in

@@ -22,7 +22,8 @@ package struct MessageListener: Sendable {
     ///   - events: Where it is reported what the policy has dropped.
     ///   - onLeave: Called once, with the source, when nobody listens any longer.
     ///   - pressure: Who holds the peer back.
-    ///   - onOverflow: Called when the policy has ended the subscription, before those who listen leave.
+    ///   - onOverflow: Called, with the source, when the policy has ended the subscription, before those who listen
+    ///     leave.
     package init(
         _ options: SubscribeOptions,
         buffering: BufferPolicy,
@@ -30,7 +31,7 @@ package struct MessageListener: Sendable {
         events: TransportEventSource? = nil,
         onLeave: @escaping @Sendable (MessageSource) -> Void,
         pressure: ReadingPressure,
-        onOverflow: @escaping @Sendable () -> Void = {}
+        onOverflow: @escaping @Sendable (MessageSource) -> Void = { _ in }
     ) {
         let itself = Locked<MessageSource?>(nil)
         let policy = options.buffering ?? buffering
@@ -53,7 +54,9 @@ package struct MessageListener: Sendable {
                     )
                 },
                 onPressure: { pressure.update($0) },
-                onOverflow: onOverflow
+                onOverflow: {
+                    if let source = itself.withLock({ $0 }) { onOverflow(source) }
+                }
             )
         )
         itself.withLock { $0 = source }

@@ -27,6 +27,10 @@ package enum WebSocketTunnel {
         let (twice, isOver) = max(maximumUnitSize, 1 << 20).multipliedReportingOverflow(by: 2)
         configuration.maximumMessageSize = isOver ? .max : twice
         configuration.deflate = options.offersCompression ? PermessageDeflate() : nil
+        configuration.pingInterval = options.pingInterval
+        configuration.pingTimeout = options.pingTimeout
+        // What is spoken above may have a heart-beat of its own, and knows when both sides have said so.
+        configuration.pingsOnRequest = true
         return WebSocketDialer(
             base: environment.dialer,
             request: WebSocketClientHandshake.Request(

@@ -210,6 +210,31 @@ import WireTestSupport
         #expect(client.core.isFinished)
     }
 
+    @Test("Pings that wait to be asked for begin then, and count from the last sign of life")
+    func pingsOnRequest() throws {
+        var configuration = SocketHarness.configuration()
+        configuration.pingInterval = .seconds(20)
+        configuration.pingsOnRequest = true
+        var client = try SocketHarness.open(configuration)
+        client.advance(.seconds(15))
+        #expect(client.core.deadline == nil)
+        client.core.startPings()
+        client.advance(.seconds(4))
+        #expect(client.sent() == [])
+        client.advance(.seconds(1))
+        #expect(client.sentHex() == "89 80 37 FA 21 3D")
+        client.advance(.seconds(20))
+        #expect(client.events() == [.closed(.timedOut(.pong))])
+    }
+
+    @Test("No time between pings is no ping, and not one after another")
+    func noInterval() throws {
+        var configuration = SocketHarness.configuration()
+        configuration.pingInterval = .zero
+        let client = try SocketHarness.open(configuration)
+        #expect(client.core.deadline == nil)
+    }
+
     @Test("A side that has stopped reading does not take the peer for dead")
     func heldReading() throws {
         var configuration = SocketHarness.configuration()

@@ -91,6 +91,9 @@ package struct MQTTClientConnection: ProtocolCore {
         if case .connected = state { true } else { false }
     }
 
+    /// Whether PINGREQ is sent after silence: what the server says counts, or what the client has said.
+    package var keepsAlive: Bool { keepAlive.interval > .zero }
+
     /// Tells the core that its driver has stopped reading, or goes on.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         keepAlive.holdReading(isHeld, at: now)

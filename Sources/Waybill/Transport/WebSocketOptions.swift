@@ -8,6 +8,14 @@ public struct WebSocketOptions: Sendable {
     ///
     /// Where the system has no zlib, it is not.
     public var offersCompression: Bool
+    /// After how much silence a ping is sent while the protocol above has no heart-beat; 20 seconds by default, nil or
+    /// zero for never.
+    ///
+    /// That is so for MQTT with a keep alive of zero, whoever of client and server has the last word, and for STOMP
+    /// where neither side beats.
+    public var pingInterval: Duration? = .seconds(20)
+    /// How long the server may then stay silent before the connection counts as lost; 20 seconds by default.
+    public var pingTimeout = Duration.seconds(20)
 
     /// Collects options.
     public init(headers: Headers = [:], offersCompression: Bool = false) {

@@ -18,6 +18,8 @@ package struct WebSocketConfiguration: Sendable {
     package var closeTimeout = Duration.seconds(5)
     /// After how much silence a ping is sent; nil for never.
     package var pingInterval: Duration?
+    /// Whether pings wait for ``WebSocketConnection/startPings()``.
+    package var pingsOnRequest = false
     /// How long the peer may then stay silent.
     package var pingTimeout = Duration.seconds(20)
     /// Gives that many random words, for keys that nobody can predict (RFC 6455, 5.3 and 10.3).

@@ -47,6 +47,7 @@ package struct WebSocketConnection: ProtocolCore {
     private var lastReceived: WireInstant
     private var pongDeadline: WireInstant?
     private var isReadingHeld = false
+    private var sendsPings: Bool
 
     init(
         role: WebSocketRole,
@@ -69,6 +70,7 @@ package struct WebSocketConnection: ProtocolCore {
             randomWords: configuration.randomWords
         )
         lastReceived = now
+        sendsPings = !configuration.pingsOnRequest
     }
 
     // MARK: ProtocolCore
@@ -115,8 +117,10 @@ package struct WebSocketConnection: ProtocolCore {
     }
 
     private var pingTime: WireInstant? {
-        guard !isReadingHeld else { return nil }
-        return configuration.pingInterval.map { lastReceived.advanced(by: $0) }
+        guard sendsPings, !isReadingHeld, let interval = configuration.pingInterval,
+            interval > .zero
+        else { return nil }
+        return lastReceived.advanced(by: interval)
     }
 
     package mutating func advance(to now: WireInstant) {
@@ -132,6 +136,11 @@ package struct WebSocketConnection: ProtocolCore {
         case .lingering: state = .finished
         case .asked, .finished: break
         }
+    }
+
+    /// Begins to send pings, where they were to wait for that; after silence, as the configuration says.
+    package mutating func startPings() {
+        sendsPings = true
     }
 
     /// Tells the core that its driver has stopped reading, or goes on: what is not read is no sign of

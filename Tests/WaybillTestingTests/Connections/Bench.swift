@@ -20,6 +20,11 @@ final class Bench: Sendable {
         var keepsAlive = false
         /// Whom the broker lets in; nil for everybody.
         var users: [String: String] = [:]
+        /// Further wishes; where no signs of life are asked for, WebSockets send no pings either, unless these say so.
+        var broker: (inout LoopbackBroker.Configuration) -> Void = { _ in }
+        var mqtt: (inout MQTTConfiguration) -> Void = { _ in }
+        var stomp: (inout STOMPConfiguration) -> Void = { _ in }
+        var events: (inout SSEConfiguration) -> Void = { _ in }
     }
 
     let way: Way
@@ -48,6 +53,7 @@ final class Bench: Sendable {
         var configuration = LoopbackBroker.Configuration()
         configuration.credentials = plan.users
         configuration.log = { line in lines.withLock { $0.append(line) } }
+        plan.broker(&configuration)
         broker = LoopbackBroker(configuration: configuration)
         try broker.start()
         let deadlines = Kept([WireInstant]())
@@ -77,7 +83,11 @@ final class Bench: Sendable {
             configuration.credentials = plan.credentials
             configuration.hints = plan.hints
             configuration.offlineQueue = plan.offlineQueue
-            if !plan.keepsAlive { configuration.keepAlive = .zero }
+            if !plan.keepsAlive {
+                configuration.keepAlive = .zero
+                configuration.webSocket.pingInterval = nil
+            }
+            plan.mqtt(&configuration)
             return try MQTTTransport(
                 url: url,
                 configuration: configuration,
@@ -93,7 +103,9 @@ final class Bench: Sendable {
             if !plan.keepsAlive {
                 configuration.incomingHeartBeat = .zero
                 configuration.outgoingHeartBeat = .zero
+                configuration.webSocket.pingInterval = nil
             }
+            plan.stomp(&configuration)
             return try STOMPTransport(
                 url: url,
                 configuration: configuration,
@@ -105,6 +117,7 @@ final class Bench: Sendable {
         configuration.credentials = plan.credentials
         configuration.hints = plan.hints
         if plan.keepsAlive { configuration.idleTimeout = .seconds(30) }
+        plan.events(&configuration)
         return try SSETransport(url: url, configuration: configuration, environment: environment)
     }
 

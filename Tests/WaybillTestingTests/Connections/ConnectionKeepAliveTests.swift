@@ -1,0 +1,227 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillSTOMP
+import WaybillTesting
+
+/// Design 5.7: who gives signs of life, and when; the bytes are counted, and the clock is a manual one.
+@Suite("Every transport: signs of life (design 5.7)", .serialized, .timeLimit(.minutes(5)))
+struct ConnectionKeepAliveTests {
+    /// A ping of a client: two bytes and the mask.
+    private static let pingLength = 6
+    /// What a PINGREQ, or a beat, takes within a WebSocket beyond itself.
+    private static let frameLength = 6
+
+    /// Whose word it is that nothing above the WebSocket beats.
+    enum Silence: CaseIterable, Sendable { case byClient, byServer }
+
+    /// What is spoken above beats not at all, by the wish of either side; pings are as they are by default.
+    private func quiet(_ plan: inout Bench.Plan, _ silence: Silence = .byClient) {
+        plan.mqtt = { configuration in
+            configuration.webSocket = WebSocketOptions()
+            if silence == .byServer { configuration.keepAlive = .seconds(10) }
+        }
+        plan.stomp = { configuration in
+            configuration.webSocket = WebSocketOptions()
+            guard silence == .byServer else { return }
+            configuration.outgoingHeartBeat = .seconds(10)
+            configuration.incomingHeartBeat = .seconds(10)
+        }
+        guard silence == .byServer else { return }
+        plan.broker = { configuration in
+            configuration.serverKeepAlive = 0
+            configuration.stompHeartBeat = .zero
+        }
+    }
+
+    /// Moves the clock on, and expects so many bytes at the end of that time and none before.
+    private func expect(_ count: Int, after time: Duration, _ bench: Bench) async {
+        let before = bench.dialer.written
+        bench.clock.advance(by: time - .nanoseconds(1))
+        await letOthersRun()
+        #expect(bench.dialer.written == before, "before \(time)")
+        bench.clock.advance(by: .nanoseconds(1))
+        await until { bench.dialer.written > before }
+        #expect(bench.dialer.written == before + count)
+    }
+
+    @Test(
+        "5.7: where nothing above a WebSocket beats, a ping after each 20 s of silence, by whoever's wish that is",
+        arguments: Way.webSockets,
+        Silence.allCases
+    )
+    func pings(way: Way, silence: Silence) async throws {
+        let bench = try Bench(way) { quiet(&$0, silence) }
+        let messages = try await bench.open()
+        var iterator = messages.makeAsyncIterator()
+        for round in 1...3 {
+            await expect(Self.pingLength, after: .seconds(20), bench)
+            // What comes behind the pong shows that it has come.
+            try await bench.provider.request(.say("\(round)"))
+            #expect(try await iterator.next() == "\(round)")
+            await until { bench.count(way.isMQTT ? "PUBACK" : "ACK") == round }
+        }
+        #expect(bench.dialer.count == 1)
+        #expect("\(bench.transport.states.current)" == "connected")
+        await bench.end()
+    }
+
+    @Test(
+        "5.7: a peer that leaves out the pong for 20 s is gone, and the link is made again",
+        arguments: Way.webSockets,
+        Silence.allCases
+    )
+    func deadPeer(way: Way, silence: Silence) async throws {
+        let bench = try Bench(way) { quiet(&$0, silence) }
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        bench.dialer.mute()
+        await expect(Self.pingLength, after: .seconds(20), bench)
+        #expect(bench.dialer.swallowed == Self.pingLength)
+        bench.clock.advance(by: .seconds(20) - .nanoseconds(1))
+        await letOthersRun()
+        #expect("\(bench.transport.states.current)" == "connected")
+        #expect(bench.dialer.swallowed == Self.pingLength)
+        bench.clock.advance(by: .nanoseconds(1))
+        await watch.until("waiting (connectionLost")
+        await bench.comeBack(&watch)
+        try await bench.provider.request(.say("alive"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == "alive")
+        #expect(bench.dialer.count == 2)
+        // The next link is watched over as well.
+        await until { bench.count(way.isMQTT ? "PUBACK" : "ACK") == 1 }
+        await expect(Self.pingLength, after: .seconds(20), bench)
+        await bench.end()
+    }
+
+    @Test(
+        "5.7: times of one's own for pings, and none at all",
+        arguments: Way.webSockets,
+        [Duration.seconds(7), .zero, nil]
+    )
+    func ownInterval(way: Way, interval: Duration?) async throws {
+        let bench = try Bench(way) { plan in
+            var options = WebSocketOptions()
+            options.pingInterval = interval
+            options.pingTimeout = .seconds(3)
+            plan.mqtt = { [options] in $0.webSocket = options }
+            plan.stomp = { [options] in $0.webSocket = options }
+        }
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        bench.dialer.mute()
+        if let interval, interval > .zero {
+            await expect(Self.pingLength, after: interval, bench)
+            bench.clock.advance(by: .seconds(3))
+            await watch.until("waiting (connectionLost")
+        } else {
+            bench.clock.advance(by: .seconds(3_600))
+            await letOthersRun()
+            #expect(bench.dialer.swallowed == 0)
+            #expect("\(bench.transport.states.current)" == "connected")
+        }
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+
+    @Test(
+        "5.7: no ping where something above a WebSocket beats, by whoever's wish that is",
+        arguments: Way.webSockets,
+        Silence.allCases
+    )
+    func noPings(way: Way, wish: Silence) async throws {
+        let bench = try Bench(way) { plan in
+            plan.mqtt = { configuration in
+                configuration.webSocket = WebSocketOptions()
+                configuration.keepAlive = wish == .byClient ? .seconds(60) : .zero
+            }
+            plan.stomp = { configuration in
+                configuration.webSocket = WebSocketOptions()
+                configuration.outgoingHeartBeat = .seconds(40)
+                configuration.incomingHeartBeat = .seconds(40)
+            }
+            plan.broker = { configuration in
+                configuration.serverKeepAlive = wish == .byServer ? 60 : nil
+                configuration.stompHeartBeat = wish == .byServer ? .seconds(80) : nil
+            }
+        }
+        let messages = try await bench.open()
+        // PINGREQ has two bytes, a beat one; a beat leaves after three quarters of the time agreed.
+        await expect(
+            Self.frameLength + (way.isMQTT ? 2 : 1),
+            after: .seconds(way.isMQTT || wish == .byServer ? 60 : 30),
+            bench
+        )
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+
+    @Test(
+        "5.7: a server's keep alive wins (MQTT 5), and PINGRESP may take half of a short one",
+        arguments: [Way.mqtt5, .mqttOverWebSocket],
+        [0, 60, 600]
+    )
+    func serverKeepAlive(way: Way, own: Int) async throws {
+        let bench = try Bench(way) { plan in
+            plan.mqtt = { $0.keepAlive = .seconds(own) }
+            plan.broker = { $0.serverKeepAlive = 30 }
+        }
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        let length = 2 + (way.isOverWebSocket ? Self.frameLength : 0)
+        await expect(length, after: .seconds(30), bench)
+        // What comes behind PINGRESP shows that it has come.
+        try await bench.provider.request(.say("alive"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == "alive")
+        await until { bench.count("PUBACK") == 1 }
+        #expect(bench.count("PINGREQ") == 1)
+        bench.dialer.mute()
+        await expect(length, after: .seconds(30), bench)
+        bench.clock.advance(by: .seconds(15) - .nanoseconds(1))
+        await letOthersRun()
+        #expect("\(bench.transport.states.current)" == "connected")
+        bench.clock.advance(by: .nanoseconds(1))
+        await watch.until("waiting (connectionLost")
+        await bench.end()
+    }
+
+    @Test(
+        "5.7: a client's beats leave in time, by what both sides have agreed (STOMP)",
+        arguments: Way.allSTOMP,
+        [40, 60]
+    )
+    func outgoingBeats(way: Way, server: Int) async throws {
+        let bench = try Bench(way) { plan in
+            plan.stomp = { $0.outgoingHeartBeat = .seconds(40) }
+            plan.broker = { $0.stompHeartBeat = .seconds(server) }
+        }
+        let messages = try await bench.open()
+        for _ in 0..<3 {
+            await expect(
+                1 + (way.isOverWebSocket ? Self.frameLength : 0),
+                after: .seconds(server * 3 / 4),
+                bench
+            )
+        }
+        #expect(bench.dialer.count == 1)
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+
+    @Test("5.7: an event stream may be silent for ever by default")
+    func idle() async throws {
+        let bench = try Bench(.events)
+        let messages = try await bench.open()
+        bench.clock.advance(by: .seconds(86_400))
+        await letOthersRun()
+        #expect("\(bench.transport.states.current)" == "connected")
+        #expect(bench.dialer.count == 1)
+        try await bench.provider.request(.say("still there"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == "still there")
+        #expect(bench.count("GET") == 1)
+        await bench.end()
+    }
+}
