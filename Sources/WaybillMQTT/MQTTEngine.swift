@@ -10,7 +10,7 @@ import WireCore
 final class MQTTEngine: Sendable {
     /// Where everything reports.
     let events = TransportEventSource()
-    let configuration: MQTTConfiguration
+    private let shared: Shared<MQTTConfiguration>
     private let clientIdentifier: String
     private let version: MQTTVersion
     private let keeper: MQTTSessionKeeper
@@ -25,7 +25,8 @@ final class MQTTEngine: Sendable {
         configuration: MQTTConfiguration,
         environment: LinkEnvironment
     ) {
-        self.configuration = configuration
+        let shared = Shared(configuration)
+        self.shared = shared
         version = configuration.version == .v5 ? .v5 : .v3_1_1
         clientIdentifier = configuration.clientIdentifier ?? Self.makeIdentifier(environment.random)
         let settings = ConnectionLifecycle<MQTTSession>.Settings(
@@ -39,7 +40,7 @@ final class MQTTEngine: Sendable {
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let keeper = MQTTSessionKeeper(environment: environment)
         let subscriptions = MQTTSubscriptions(
-            configuration: configuration,
+            configuration: shared,
             keeper: keeper,
             events: events,
             environment: environment
@@ -61,7 +62,7 @@ final class MQTTEngine: Sendable {
             reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
-                    try await Self.prepare(greeting, occasion, configuration, desk)
+                    try await Self.prepare(greeting, occasion, shared.value, desk)
                 },
                 canReplaceCredentials: desk != nil,
                 open: { route, timeout, greeting in
@@ -70,7 +71,7 @@ final class MQTTEngine: Sendable {
                             within: timeout,
                             requesting: greeting.upgradeHeaders
                         ),
-                        configuration: configuration,
+                        configuration: shared,
                         subscriptions: subscriptions,
                         keeper: keeper
                     )
@@ -81,7 +82,7 @@ final class MQTTEngine: Sendable {
                     replies.conclude(unanswered)
                     keeper.conclude(
                         unanswered,
-                        keepsSession: configuration.keepsSession && !isForGood
+                        keepsSession: shared.value.keepsSession && !isForGood
                     )
                 }
             )
@@ -90,6 +91,8 @@ final class MQTTEngine: Sendable {
         hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
         }
     }
+
+    var configuration: MQTTConfiguration { shared.value }
 
     var states: ConnectionStates { lifecycle.states.states }
 

@@ -51,7 +51,9 @@ enum MQTTMapping {
         }
         properties.responseTopic = options.responseTopic
         properties.correlationData = options.correlationData
-        properties.userProperties = userProperties(request.headers)
+        for header in request.headers {
+            properties.append(userProperty: header.name, header.value)
+        }
         return properties
     }
 

@@ -31,7 +31,8 @@ final class MQTTSession: ConnectionSession {
     }
 
     private let state = Locked(State())
-    private let configuration: MQTTConfiguration
+    private let shared: Shared<MQTTConfiguration>
+    private var configuration: MQTTConfiguration { shared.value }
     private let timers: any TimerSource
     private let driver: Driver<MQTTClientConnection>
     private let subscriptions: MQTTSubscriptions
@@ -47,11 +48,12 @@ final class MQTTSession: ConnectionSession {
 
     init(
         link: OpenedLink,
-        configuration: MQTTConfiguration,
+        configuration shared: Shared<MQTTConfiguration>,
         subscriptions: MQTTSubscriptions,
         keeper: MQTTSessionKeeper
     ) {
-        self.configuration = configuration
+        self.shared = shared
+        let configuration = shared.value
         self.subscriptions = subscriptions
         self.keeper = keeper
         timers = link.timers

@@ -33,7 +33,8 @@ final class MQTTSubscriptions: DeliverySettler {
 
     private let state: Locked<State>
     private let environment: LinkEnvironment
-    private let configuration: MQTTConfiguration
+    private let shared: Shared<MQTTConfiguration>
+    private var configuration: MQTTConfiguration { shared.value }
     private let keeper: MQTTSessionKeeper
     private let pressure = ReadingPressure()
     private let manual = ManualDeliveries<MQTTSubscriptions>()
@@ -44,14 +45,14 @@ final class MQTTSubscriptions: DeliverySettler {
     ///   - events: Where it is reported what becomes of subscriptions and messages.
     ///   - environment: Where clocks come from.
     init(
-        configuration: MQTTConfiguration,
+        configuration shared: Shared<MQTTConfiguration>,
         keeper: MQTTSessionKeeper,
         events: TransportEventSource,
         environment: LinkEnvironment
     ) {
-        state = Locked(State(held: configuration.lateDelivery.map { MQTTHeldMessages($0) }))
+        state = Locked(State(held: shared.value.lateDelivery.map { MQTTHeldMessages($0) }))
         self.environment = environment
-        self.configuration = configuration
+        self.shared = shared
         self.events = events
         self.keeper = keeper
     }

@@ -10,7 +10,7 @@ import WireCore
 final class STOMPEngine: Sendable {
     /// Where everything reports.
     let events = TransportEventSource()
-    let configuration: STOMPConfiguration
+    private let shared: Shared<STOMPConfiguration>
     private let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
     let lifecycle: ConnectionLifecycle<STOMPSession>
@@ -21,7 +21,8 @@ final class STOMPEngine: Sendable {
         configuration: STOMPConfiguration,
         environment: LinkEnvironment
     ) {
-        self.configuration = configuration
+        let shared = Shared(configuration)
+        self.shared = shared
         let settings = ConnectionLifecycle<STOMPSession>.Settings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
@@ -30,7 +31,7 @@ final class STOMPEngine: Sendable {
             offlineQueue: configuration.offlineQueue
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
-        let subscriptions = STOMPSubscriptions(configuration: configuration, events: events)
+        let subscriptions = STOMPSubscriptions(configuration: shared, events: events)
         let replies = STOMPReplies(configuration: configuration, environment: environment)
         self.subscriptions = subscriptions
         self.replies = replies
@@ -50,7 +51,7 @@ final class STOMPEngine: Sendable {
                             within: timeout,
                             requesting: greeting.upgradeHeaders
                         ),
-                        configuration: configuration,
+                        configuration: shared,
                         subscriptions: subscriptions,
                         replies: replies
                     )
@@ -64,6 +65,8 @@ final class STOMPEngine: Sendable {
         hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
         }
     }
+
+    var configuration: STOMPConfiguration { shared.value }
 
     var states: ConnectionStates { lifecycle.states.states }
 

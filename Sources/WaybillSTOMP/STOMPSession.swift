@@ -38,7 +38,8 @@ final class STOMPSession: ConnectionSession {
     }
 
     let state = Locked(State())
-    let configuration: STOMPConfiguration
+    private let shared: Shared<STOMPConfiguration>
+    var configuration: STOMPConfiguration { shared.value }
     private let timers: any TimerSource
     /// The host that the connection leads to.
     private let host: String
@@ -56,11 +57,12 @@ final class STOMPSession: ConnectionSession {
 
     init(
         link: OpenedLink,
-        configuration: STOMPConfiguration,
+        configuration shared: Shared<STOMPConfiguration>,
         subscriptions: STOMPSubscriptions,
         replies: STOMPReplies
     ) {
-        self.configuration = configuration
+        self.shared = shared
+        let configuration = shared.value
         self.subscriptions = subscriptions
         self.replies = replies
         timers = link.timers

@@ -22,13 +22,14 @@ final class STOMPSubscriptions: DeliverySettler {
     /// Where it is reported what becomes of subscriptions and messages.
     let events: TransportEventSource
     private let state = Locked(State())
-    private let configuration: STOMPConfiguration
+    private let shared: Shared<STOMPConfiguration>
+    private var configuration: STOMPConfiguration { shared.value }
     /// Stops reading while at least one subscription wants it.
     private let pressure = ReadingPressure()
     let manual = ManualDeliveries<STOMPSubscriptions>()
 
-    init(configuration: STOMPConfiguration, events: TransportEventSource) {
-        self.configuration = configuration
+    init(configuration shared: Shared<STOMPConfiguration>, events: TransportEventSource) {
+        self.shared = shared
         self.events = events
     }
 

@@ -8,7 +8,7 @@ package struct ByteWriter: Sendable {
     @usableFromInline var end = 0
 
     /// Creates an empty writer.
-    package init(capacity: Int = 512) {
+    package init(capacity: Int = 256) {
         storage = ByteStorage(capacity: capacity)
     }
 
@@ -143,6 +143,38 @@ package struct ByteWriter: Sendable {
     @inlinable
     package mutating func append(_ source: some WireBytes) {
         source.withWireBytes { append($0) }
+    }
+
+    /// Puts the lowest bytes of an integer, the lowest first, into a place that was left for them, and closes up what
+    /// they do not take of it.
+    ///
+    /// - Parameters:
+    ///   - index: Where the place begins, counted from the first byte that waits.
+    ///   - place: How long it is, at most eight bytes.
+    ///   - count: How many bytes it takes, at most as many.
+    ///   - word: The integer.
+    package mutating func fillPlace(
+        at index: Int,
+        of place: Int,
+        withLow count: Int,
+        of word: UInt64
+    ) {
+        guard index >= 0, (0...8).contains(place), (0...place).contains(count),
+            index + place <= self.count, isKnownUniquelyReferenced(&storage)
+        else { return }
+        let base = storage.base + start + index
+        for offset in 0..<count {
+            // In bounds: the place lies within what waits.
+            base.storeBytes(
+                of: UInt8(truncatingIfNeeded: word >> UInt64(8 * offset)),
+                toByteOffset: offset,
+                as: UInt8.self
+            )
+        }
+        guard count < place else { return }
+        // In bounds, and the kinds of copy that may overlap.
+        (base + count).copyMemory(from: base + place, byteCount: self.count - index - place)
+        end -= place - count
     }
 
     /// Makes room for that many more bytes at once.

@@ -57,6 +57,12 @@ package enum UTF8Validation {
             guard one == other else { return false }
             index += 8
         }
+        if left.count >= 8 {
+            // The rest, with bytes before it that are equal; in bounds: there are eight in all.
+            let one = left.loadUnaligned(fromByteOffset: left.count - 8, as: UInt64.self)
+            let other = right.loadUnaligned(fromByteOffset: left.count - 8, as: UInt64.self)
+            return one == other
+        }
         while index < left.count {
             guard left[index] == right[index] else { return false }
             index += 1

@@ -49,7 +49,7 @@ enum EventStreamBenchmarks {
     }
 
     /// A stream of 1 MiB in pieces of 16 KiB, which begin and end at odd places; their copying counts.
-    private static func parse(_ size: Int, hasID: Bool) throws -> Double {
+    static func parse(_ size: Int, hasID: Bool, events wanted: Int? = nil) throws -> Double {
         var stream: [UInt8] = []
         var inStream = 0
         while stream.count + size + 64 < 1 << 20 {
@@ -59,7 +59,7 @@ enum EventStreamBenchmarks {
             stream += "\n\n".utf8
             inStream += 1
         }
-        let rounds = 200
+        let rounds = wanted.map { max($0 / inStream, 1) } ?? 200
         let piece = 16_381
         var parser = EventStreamParser()
         var buffer = ReceiveBuffer()

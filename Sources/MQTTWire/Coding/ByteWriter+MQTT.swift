@@ -42,16 +42,9 @@ extension ByteWriter {
 
     /// Appends the first seven bytes of a PUBLISH at the most, put together in a register: one store.
     mutating func append(headerOf firstByte: UInt8, _ remainingLength: Int, _ topicCount: Int) {
-        var word = UInt64(firstByte)
-        var shift: UInt64 = 8
-        var rest = UInt64(remainingLength)
-        while rest >= 0x80 {
-            word |= (rest & 0x7F | 0x80) << shift
-            rest >>= 7
-            shift += 8
-        }
-        word |= rest << shift | UInt64(UInt16(topicCount).byteSwapped) << (shift + 8)
-        append(lowBytes: Int(shift / 8) + 3, of: word)
+        let (length, byteCount) = Self.variableByteInteger(remainingLength)
+        let topic = UInt64(UInt16(topicCount).byteSwapped) << UInt64(8 + 8 * byteCount)
+        append(lowBytes: byteCount + 3, of: UInt64(firstByte) | length << 8 | topic)
     }
 
     /// How many bytes a variable byte integer takes.
@@ -87,13 +80,28 @@ extension ByteWriter {
             return
         }
         guard !properties.isEmpty else { return append(0 as UInt8) }
-        var scratch = ByteWriter(capacity: 128)
-        try scratch.append(list: properties, place)
-        guard scratch.count <= MQTTPublish.maximumRemainingLength else {
-            throw .packetTooLarge(byteCount: scratch.count)
+        let start = count
+        append(lowBytes: 4, of: 0)
+        try append(list: properties, place)
+        let byteCount = count - start - 4
+        guard byteCount <= MQTTPublish.maximumRemainingLength else {
+            throw .packetTooLarge(byteCount: byteCount)
         }
-        append(variableByteInteger: UInt32(scratch.count))
-        scratch.withUnsafeBytes { append($0) }
+        let (word, length) = Self.variableByteInteger(byteCount)
+        fillPlace(at: start, of: 4, withLow: length, of: word)
+    }
+
+    /// A variable byte integer as the lowest bytes of an integer, and how many they are.
+    static func variableByteInteger(_ value: Int) -> (word: UInt64, byteCount: Int) {
+        var word: UInt64 = 0
+        var shift: UInt64 = 0
+        var rest = UInt64(value)
+        while rest >= 0x80 {
+            word |= (rest & 0x7F | 0x80) << shift
+            rest >>= 7
+            shift += 8
+        }
+        return (word | rest << shift, Int(shift / 8) + 1)
     }
 
     private mutating func append(

@@ -120,17 +120,26 @@ package struct MQTTPublish: Hashable, Sendable {
         if !topic.isEmpty || properties.topicAlias == nil { try MQTTTopicName.validate(topic) }
         let hasIdentifier = qualityOfService != .atMostOnce
         try checkIdentifier()
-        var head = ByteWriter(capacity: 256)
-        try head.append(string: topic, "topic name")
-        if hasIdentifier { head.append(packetIdentifier) }
-        try head.append(properties, .publish, version)
-        let remainingLength = head.count + payload.wireByteCount
-        guard remainingLength <= Self.maximumRemainingLength else {
-            throw .packetTooLarge(byteCount: remainingLength)
+        // Behind the place that the fixed header may take, and moved up to what it does take.
+        let start = writer.count
+        let place = 5
+        writer.reserve(total: place + topic.utf8.count + payload.wireByteCount + 256)
+        writer.append(lowBytes: place, of: 0)
+        do throws(MQTTEncodingError) {
+            try writer.append(string: topic, "topic name")
+            if hasIdentifier { writer.append(packetIdentifier) }
+            try writer.append(properties, .publish, version)
+            let remainingLength = writer.count - start - place + payload.wireByteCount
+            guard remainingLength <= Self.maximumRemainingLength else {
+                throw .packetTooLarge(byteCount: remainingLength)
+            }
+            let (length, byteCount) = ByteWriter.variableByteInteger(remainingLength)
+            let word = UInt64(firstByte) | length << 8
+            writer.fillPlace(at: start, of: place, withLow: 1 + byteCount, of: word)
+        } catch {
+            writer.truncate(to: start)
+            throw error
         }
-        writer.append(firstByte)
-        writer.append(variableByteInteger: UInt32(remainingLength))
-        head.withUnsafeBytes { writer.append($0) }
         payload.withWireBytes { writer.append($0) }
     }
 

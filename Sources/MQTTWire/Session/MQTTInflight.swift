@@ -70,7 +70,8 @@ package struct MQTTInflight: Sendable {
     package private(set) var count = 0
 
     package init() {
-        places = Array(repeating: nil, count: 64)
+        // As few as an idle connection needs: they double as they fill.
+        places = Array(repeating: nil, count: 4)
     }
 
     /// The entry of an identifier.

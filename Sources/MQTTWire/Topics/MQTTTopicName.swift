@@ -19,17 +19,24 @@ package enum MQTTTopicName {
         var index = 0
         while bytes.count - index >= 8 {
             // In bounds: eight bytes are left.
-            let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            guard !hasZeroByte(word), !hasZeroByte(word ^ repeated(UInt8(ascii: "#"))),
-                !hasZeroByte(word ^ repeated(UInt8(ascii: "+")))
-            else { break }
+            if hasForbidden(bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) { break }
             index += 8
+        }
+        if bytes.count - index < 8, bytes.count >= 8 {
+            // The rest, with bytes before it that were looked at; in bounds: there are eight in all.
+            let word = bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
+            if !hasForbidden(word) { return nil }
         }
         while index < bytes.count {
             if isForbidden(bytes[index]) { return bytes[index] }
             index += 1
         }
         return nil
+    }
+
+    private static func hasForbidden(_ word: UInt64) -> Bool {
+        hasZeroByte(word) || hasZeroByte(word ^ repeated(UInt8(ascii: "#")))
+            || hasZeroByte(word ^ repeated(UInt8(ascii: "+")))
     }
 
     private static func repeated(_ byte: UInt8) -> UInt64 {

@@ -192,6 +192,12 @@ extension MQTTProperties {
     }
 
     /// The application's own, in order, names may repeat.
+    /// Adds a user property behind those that are there.
+    package mutating func append(userProperty name: String, _ value: String) {
+        let pair = MQTTUserProperty(name: name, value: value)
+        list.append(MQTTProperty(identifier: .userProperty, value: .pair(pair)))
+    }
+
     package var userProperties: [MQTTUserProperty] {
         get {
             list.compactMap { property in

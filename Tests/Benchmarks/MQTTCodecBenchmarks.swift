@@ -1,0 +1,50 @@
+import MQTTWire
+import WireCore
+
+/// The encoder and the decoder of MQTT alone: a PUBLISH of 256 bytes.
+enum MQTTCodecBenchmarks {
+    private static let payload = [UInt8](repeating: 1, count: 256)
+    private static let publish = MQTTPublish(topic: "benchmark/topic")
+
+    static func codec() throws {
+        let count = 5_000_000
+        let (encode, decode) = (try encode(count), try decode(count))
+        print(#"{"job": "codec", "encode_ns": \#(encode), "decode_ns": \#(decode)}"#)
+    }
+
+    /// - Returns: Nanoseconds for one.
+    static func encode(_ count: Int) throws -> Double {
+        var writer = ByteWriter(capacity: 4_096)
+        let (publish, payload) = (publish, payload)
+        let start = Usage()
+        for _ in 0..<count {
+            writer.removeAll()
+            try publish.encode(into: &writer, version: .v5, payload: payload)
+        }
+        return start.nanoseconds(per: count)
+    }
+
+    /// - Returns: Nanoseconds for one, without what it takes to put the bytes into the buffer.
+    static func decode(_ count: Int) throws -> Double {
+        var writer = ByteWriter(capacity: 4_096)
+        try publish.encode(into: &writer, version: .v5, payload: payload)
+        // A read of many packets, decoded over and over.
+        let perRead = 200
+        let chunk = Array(repeatElement(writer.bytes, count: perRead).joined())
+        var decoder = MQTTPacketDecoder(version: .v5, role: .client, maximumPacketSize: 1 << 20)
+        var buffer = ReceiveBuffer(capacity: chunk.count)
+        var copying = 0.0
+        var bytes = 0
+        let start = Usage()
+        for _ in 0..<count / perRead {
+            let copyStart = Usage()
+            buffer.append(chunk)
+            copying += copyStart.nanoseconds(per: 1)
+            while let packet = try decoder.next(&buffer) {
+                if case .publish(let publish) = packet { bytes += publish.payload.count }
+            }
+        }
+        let time = start.nanoseconds(per: count) - copying / Double(count)
+        return bytes == count / perRead * perRead * payload.count ? time : .infinity
+    }
+}
