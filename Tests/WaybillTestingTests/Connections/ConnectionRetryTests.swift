@@ -7,7 +7,7 @@ import WaybillTesting
 @Suite(
     "Every transport: interceptors, retries and tokens (design 5.4, 5.5)",
     .serialized,
-    .timeLimit(.minutes(1))
+    .timeLimit(.minutes(5)), .benchesEnd
 )
 struct ConnectionRetryTests {
     /// Which of the requests is tried.
