@@ -134,7 +134,9 @@ final class Bench: Sendable {
 
     /// The wait that follows the next failure: its ceiling, if the ceiling is this, and something else for any other.
     func setCeiling(_ ceiling: Duration) {
-        dice.withLock { $0 = (UInt64(clamping: Int64(ceiling / .nanoseconds(1))) + 1) * 1_000_000 - 1 }
+        dice.withLock {
+            $0 = (UInt64(clamping: Int64(ceiling / .nanoseconds(1))) + 1) * 1_000_000 - 1
+        }
     }
 
     /// Observes the states, the present one first.

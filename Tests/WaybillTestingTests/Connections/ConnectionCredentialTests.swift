@@ -3,7 +3,12 @@ import Waybill
 import WaybillTesting
 
 /// Design 5.2: credentials are asked for anew before each attempt.
-@Suite("Every transport: credentials (design 5.2)", .serialized, .timeLimit(.minutes(1)), .benchesEnd)
+@Suite(
+    "Every transport: credentials (design 5.2)",
+    .serialized,
+    .timeLimit(.minutes(1)),
+    .benchesEnd
+)
 struct ConnectionCredentialTests {
     /// Gives passwords in turn, the last one again and again, and notes what it was asked.
     private final class Passwords: Sendable {

@@ -6,7 +6,12 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// What apps tell of their surroundings, and sends while there is no link.
-@Suite("Every transport: pauses, hints and the queue", .serialized, .timeLimit(.minutes(1)), .benchesEnd)
+@Suite(
+    "Every transport: pauses, hints and the queue",
+    .serialized,
+    .timeLimit(.minutes(1)),
+    .benchesEnd
+)
 struct ConnectionPauseTests {
     private func pause(_ bench: Bench) async {
         switch bench.transport {

@@ -6,7 +6,8 @@ import WaybillTesting
 @Suite(
     "Every transport: states and reconnection (design 5.1, 5.2)",
     .serialized,
-    .timeLimit(.minutes(1)), .benchesEnd
+    .timeLimit(.minutes(1)),
+    .benchesEnd
 )
 struct ConnectionStateTests {
     @Test(

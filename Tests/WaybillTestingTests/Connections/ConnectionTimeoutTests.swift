@@ -6,7 +6,8 @@ import WaybillTesting
 @Suite(
     "Every transport: timeouts and dead peers (design 5.6, 5.7)",
     .serialized,
-    .timeLimit(.minutes(1)), .benchesEnd
+    .timeLimit(.minutes(1)),
+    .benchesEnd
 )
 struct ConnectionTimeoutTests {
     @Test(

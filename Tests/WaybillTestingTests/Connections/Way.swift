@@ -58,7 +58,7 @@ enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
             ? [.seconds(60), .seconds(20)]
             : isSTOMP
                 ? [.seconds(10), .seconds(10) + STOMPHeartBeatClock.longestMargin]
-                 : [.seconds(20), .seconds(10)]
+                : [.seconds(20), .seconds(10)]
     }
 
     /// Whether the peer has to be heard before the connection is closed: a receipt, or the Close of a WebSocket.
