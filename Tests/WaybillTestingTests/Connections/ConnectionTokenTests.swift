@@ -45,12 +45,9 @@ struct ConnectionTokenTests {
     /// Lets nobody pass at the first attempt before so many have come.
     private final class Gate: Interceptor {
         private let count: Int
-        private let arrived = Kept(0)
         private let waiting = Kept([CheckedContinuation<Void, Never>]())
 
         init(_ count: Int) { self.count = count }
-
-        var arrivals: Int { arrived.withLock { $0 } }
 
         func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
             guard context.attempt == 1 else { return request }
@@ -65,7 +62,6 @@ struct ConnectionTokenTests {
             } onCancel: {
                 open()
             }
-            arrived.withLock { $0 += 1 }
             return request
         }
 
@@ -163,22 +159,31 @@ struct ConnectionTokenTests {
         arguments: Way.shared
     )
     func failedRefresh(way: Way) async throws {
-        let gate = Gate(Self.count)
-        let mayRefresh = Kept(false)
-        let tokens = Tokens(fails: true) { mayRefresh.withLock { $0 } }
+        let tokens = Tokens(fails: true)
         let interceptor = interceptor(way, tokens)
-        let bench = try bench(way, interceptor, accepting: "another")
-        let provider = bench.provider.intercepted(gate)
+        let bench = try bench(way, interceptor, accepting: "token-1")
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        await bench.lose(&watch)
+        // The first one is not taken any more. Those who come now are known to wait: each has set the clock.
+        bench.broker.faults.refusesConnections = .badUserNameOrPassword
+        let timers = bench.timerCount(after: way.sendLimit)
+        let provider = bench.provider
         let calls = (0..<Self.count).map { number in
             Call { try await provider.request(.say("\(number)")) }
         }
-        // The last one has come to the connection before the refresh is over.
-        await until { gate.arrivals == Self.count }
-        await bench.settle()
-        mayRefresh.withLock { $0 = true }
-        for call in calls { #expect(await call.error()?.code == .unauthorized) }
+        await until { bench.timerCount(after: way.sendLimit) >= timers + Self.count }
+        bench.clock.advance(by: Bench.wait)
+        await watch.until("disconnected (unauthorized")
+        for call in calls {
+            let error = await call.error()
+            #expect(error?.code == .notConnected)
+            #expect((error?.underlying as? WaybillError)?.code == .unauthorized)
+        }
         #expect(await tokens.calls == [nil, "token-1"])
-        #expect(bench.count("CONNECT") == 1)
+        await bench.settle()
+        #expect(bench.count("CONNECT") == 2)
+        withExtendedLifetime(messages) {}
         await bench.end()
     }
 
