@@ -52,6 +52,9 @@ final class BenchDialer: Dialer {
     /// What is written to the connections that there are gets nowhere, so that no answer comes, and nobody is told.
     func mute() { for stream in state.withLock({ $0.streams }) { stream.mute() } }
 
+    /// Nothing that the peer says comes through over the connections that there are, but for their end.
+    func deafen() { for stream in state.withLock({ $0.streams }) { stream.deafen() } }
+
     /// As ``mute()``, and nothing that the peer says comes through, either.
     func isolate() { for stream in state.withLock({ $0.streams }) { stream.isolate() } }
 
@@ -120,7 +123,7 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     private struct State: Sendable {
         var receiver: (any ByteStreamReceiver)?
         var isMute = false
-        var isIsolated = false
+        var isDeaf = false
         var onEnd: (@Sendable () -> Void)?
         var swallowed = 0
         var written = 0
@@ -140,10 +143,12 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
 
     func mute() { state.withLock { $0.isMute = true } }
 
+    func deafen() { state.withLock { $0.isDeaf = true } }
+
     func isolate() {
         state.withLock { state in
             state.isMute = true
-            state.isIsolated = true
+            state.isDeaf = true
         }
     }
 
@@ -166,7 +171,7 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
         while true {
             let outcome = try base.read(into: space)
-            guard case .bytes = outcome, state.withLock({ $0.isIsolated }) else { return outcome }
+            guard case .bytes = outcome, state.withLock({ $0.isDeaf }) else { return outcome }
         }
     }
 

@@ -148,6 +148,7 @@ struct ConnectionResumeTests {
         // Over event streams each call has a connection of its own, which is lost for itself.
         await until { events.count(.disconnected) >= (way == .events ? 21 : 1) }
         #expect(events.count(.disconnected) == (way == .events ? 21 : 1))
+        await until { !isBack || events.count(.waiting) > 0 }
         #expect(events.count(.waiting) == (isBack ? 1 : 0))
         bench.broker.faults.withholdsReceipts = false
         if isBack {

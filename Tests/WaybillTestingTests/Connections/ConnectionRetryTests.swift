@@ -150,28 +150,36 @@ struct ConnectionRetryTests {
         let bench = try Bench(way)
         let messages = try await bench.open()
         var watch = bench.watch()
+        var iterator = messages.makeAsyncIterator()
+        // An event stream goes on behind the last event that it has had: it needs one.
+        try await bench.provider.request(.say("before"))
+        #expect(try await iterator.next() == "before")
+        let before = bench.count(way.sendWord)
         let events = bench.record()
-        if way.isMQTT { bench.dialer.mute() }
-        bench.broker.faults.withholdsReceipts = true
+        loseAnswers(bench)
         let provider = bench.provider.intercepted(
             RetryPolicy(attempts: 2, delay: .none, codes: [.connectionLost])
         )
         let call = Call { try await provider.request(.say("hello")) }
         await until {
-            way.isMQTT ? bench.dialer.swallowed > 0 : bench.count(way.sendWord) == 1
+            way.isMQTT ? bench.dialer.swallowed > 0 : bench.count(way.sendWord) == before + 1
         }
-        bench.broker.faults.withholdsReceipts = false
         await bench.lose(&watch)
         await bench.comeBack(&watch)
         #expect(await call.error() == nil)
-        var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")
+        await until { way.isMQTT || events.count(.retrying) > 0 }
         await bench.settle()
         let retries = events.all(.retrying)
         #expect(retries.count == (way.isMQTT ? 0 : 1))
         #expect(retries.allSatisfy { $0.attempt == 2 && $0.error?.code == .connectionLost })
-        #expect(bench.count(way.sendWord) == (way.isMQTT ? 1 : 2), "\(bench.log)")
+        #expect(bench.count(way.sendWord) == before + (way.isMQTT ? 1 : 2), "\(bench.log)")
         await bench.end()
+    }
+
+    /// Lets the next send arrive and its answer get lost, or in MQTT both, over the connections that there are.
+    private func loseAnswers(_ bench: Bench) {
+        if bench.way.isMQTT { bench.dialer.mute() } else { bench.dialer.deafen() }
     }
 
     private struct Once: EntryType {
@@ -188,18 +196,19 @@ struct ConnectionRetryTests {
         let bench = try Bench(way)
         let messages = try await bench.open()
         var watch = bench.watch()
-        bench.broker.faults.withholdsReceipts = true
+        // Over event streams by a connection of its own, which is kept for the next one.
+        try await bench.provider.request(.say("before"))
+        loseAnswers(bench)
         let provider = Provider<Once>(transport: bench.transport)
             .intercepted(RetryPolicy(attempts: 5, delay: .none, codes: [.connectionLost]))
         let call = Call { try await provider.request(Once()) }
-        await until { bench.count(way.sendWord) == 1 }
-        bench.broker.faults.withholdsReceipts = false
+        await until { bench.count(way.sendWord) == 2 }
         await bench.lose(&watch)
         let error = await call.error()
         #expect(error?.code == .connectionLost && error?.attempt == 1)
         await bench.comeBack(&watch)
         await bench.settle()
-        #expect(bench.count(way.sendWord) == 1, "\(bench.log)")
+        #expect(bench.count(way.sendWord) == 2, "\(bench.log)")
         withExtendedLifetime(messages) {}
         await bench.end()
     }
