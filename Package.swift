@@ -225,7 +225,7 @@ let package = Package(
             "WaybillTestingTests",
             [
                 "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
-                "WaybillWebSocket", "WaybillTesting", "WireCore",
+                "WaybillWebSocket", "WaybillTesting", "STOMPWire", "WireCore",
             ]
         ),
         tests("ArchitectureTests", []),

@@ -75,7 +75,7 @@ final class SSEPatience: Sendable {
         defer { timers.invalidate() }
         let timer = timers.scheduleTimer(at: wait.deadline) { wait.sleep.resolve(.success(())) }
         defer { timers.cancelTimer(timer) }
-        // Looked at behind the timer, so that no moment is missed between the two.
+        // A timer for a moment that has passed comes at once, in a turn of its own: this only saves the turn.
         if wait.deadline <= timers.now { return !Task.isCancelled }
         return (try? await wait.sleep.value()) != nil
     }

@@ -63,7 +63,8 @@ public final class ManualClock: Clock {
         while true {
             let action = state.withLock { state -> (@Sendable () -> Void)? in
                 guard let deadline = state.timers.nextDeadline, deadline <= target else {
-                    state.now = target
+                    // Somebody else may have moved it further on meanwhile: time never runs backwards.
+                    state.now = max(state.now, target)
                     return nil
                 }
                 state.now = max(state.now, deadline)

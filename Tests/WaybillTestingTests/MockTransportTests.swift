@@ -150,4 +150,24 @@ import WaybillTesting
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(clock.sleeperCount == 0)
     }
+
+    @Test("Moved on by several at once, it never runs backwards")
+    func neverBack() async {
+        let clock = ManualClock()
+        await withTaskGroup(of: Void.self) { group in
+            for step in [Duration.zero, .nanoseconds(1), .seconds(1)] {
+                group.addTask { @concurrent in
+                    for _ in 0..<10_000 {
+                        let before = clock.now
+                        clock.advance(by: step)
+                        let after = clock.now
+                        guard after < before.advanced(by: step) else { continue }
+                        Issue.record("\(step) after \(before.offset) it is \(after.offset)")
+                        return
+                    }
+                }
+            }
+        }
+        #expect(clock.now.offset >= .seconds(10_000))
+    }
 }

@@ -16,6 +16,9 @@ final class Bench: Sendable {
         var credentials: CredentialSource?
         var hints: [any ConnectionHintSource] = []
         var offlineQueue = OfflineQueuePolicy()
+        /// How long connecting, and acknowledgements, may take; nil for the transport's defaults.
+        var connectTimeout: Duration?
+        var answerTimeout: Duration?
         /// Whether signs of life are asked for, by the defaults; event streams may be silent for 30 seconds then.
         var keepsAlive = false
         /// Whom the broker lets in; nil for everybody.
@@ -36,6 +39,7 @@ final class Bench: Sendable {
     private let dice: Kept<UInt64>
     private let lines: Kept<[String]>
     private let deadlines: Kept<[WireInstant]>
+    private let isEnded = Kept(false)
 
     /// How long each wait is unless a test says otherwise: half a second, below all ceilings.
     ///
@@ -68,6 +72,7 @@ final class Bench: Sendable {
         let transport = try Self.transport(way, url, plan, environment)
         self.transport = transport
         provider = Provider(transport: transport)
+        BenchesEnd.note(self)
     }
 
     private static func transport(
@@ -87,6 +92,8 @@ final class Bench: Sendable {
                 configuration.keepAlive = .zero
                 configuration.webSocket.pingInterval = nil
             }
+            if let limit = plan.connectTimeout { configuration.connectTimeout = limit }
+            if let limit = plan.answerTimeout { configuration.acknowledgementTimeout = limit }
             plan.mqtt(&configuration)
             return try MQTTTransport(
                 url: url,
@@ -105,6 +112,8 @@ final class Bench: Sendable {
                 configuration.outgoingHeartBeat = .zero
                 configuration.webSocket.pingInterval = nil
             }
+            if let limit = plan.connectTimeout { configuration.connectTimeout = limit }
+            if let limit = plan.answerTimeout { configuration.receiptTimeout = limit }
             plan.stomp(&configuration)
             return try STOMPTransport(
                 url: url,
@@ -117,6 +126,8 @@ final class Bench: Sendable {
         configuration.credentials = plan.credentials
         configuration.hints = plan.hints
         if plan.keepsAlive { configuration.idleTimeout = .seconds(30) }
+        if let limit = plan.connectTimeout { configuration.connectTimeout = limit }
+        if let limit = plan.answerTimeout { configuration.responseTimeout = limit }
         plan.events(&configuration)
         return try SSETransport(url: url, configuration: configuration, environment: environment)
     }
@@ -132,6 +143,13 @@ final class Bench: Sendable {
     /// The wait that follows the next failure, as long as it is no longer than its ceiling.
     func setWait(_ duration: Duration) {
         dice.withLock { $0 = UInt64(clamping: Int64(duration / .nanoseconds(1))) }
+    }
+
+    /// The wait that follows the next failure: its ceiling, if the ceiling is this, and something else for any other.
+    func setCeiling(_ ceiling: Duration) {
+        dice.withLock {
+            $0 = (UInt64(clamping: Int64(ceiling / .nanoseconds(1))) + 1) * 1_000_000 - 1
+        }
     }
 
     /// Observes the states, the present one first.
@@ -169,9 +187,8 @@ final class Bench: Sendable {
 
     /// Moves the clock on to one nanosecond before a limit, where nothing must have happened yet, and beyond it.
     func pass<Value>(_ limit: Duration, endsAt call: Call<Value>) async {
-        await letOthersRun()
         clock.advance(by: limit - .nanoseconds(1))
-        await letOthersRun()
+        await settle()
         #expect(!call.isDone, "\(limit)")
         clock.advance(by: .nanoseconds(1))
     }
@@ -180,20 +197,32 @@ final class Bench: Sendable {
     /// - Returns: How far it had to be moved.
     func advance(
         inStepsOf step: Duration = .milliseconds(500),
+        sourceLocation: SourceLocation = #_sourceLocation,
         until isDone: () -> Bool
     ) async -> Duration {
         let begin = clock.now
         while !isDone() {
             for _ in 0..<200 where !isDone() { await Task.yield() }
             if isDone() { break }
+            if isTooLate(sourceLocation) { break }
             clock.advance(by: step)
         }
         return begin.duration(to: clock.now)
     }
 
-    /// Ends everything; a peer that does not answer holds nothing up.
+    /// Ends everything; a peer that does not answer holds nothing up. Doing it twice does nothing more.
     func end() async {
+        let isFirst = isEnded.withLock { isEnded in
+            defer { isEnded = true }
+            return !isEnded
+        }
+        guard isFirst else { return }
         let transport = transport
+        // Nobody waits for the end of a test that is out of time.
+        guard !Task.isCancelled else {
+            broker.dropConnections()
+            return
+        }
         let call = Call { await transport.shutdown() }
         _ = await advance { call.isDone }
         await broker.stop()
@@ -221,7 +250,10 @@ final class Bench: Sendable {
 
     /// The number of the client that came last.
     var lastClient: Int {
-        lines.withLock { $0 }.compactMap { Int($0.split(separator: " ")[1]) }.max() ?? 0
+        lines.withLock { $0 }.compactMap { line in
+            let words = line.split(separator: " ")
+            return words.count > 1 ? Int(words[1]) : nil
+        }.max() ?? 0
     }
 }
 
@@ -245,11 +277,24 @@ struct Watch {
 
     /// Waits for a state by its first words.
     @discardableResult
-    mutating func until(_ words: String) async -> ConnectionState? {
+    mutating func until(
+        _ words: String,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async -> ConnectionState? {
         while let state = await iterator.next() {
             if "\(state)".hasPrefix(words) { return state }
         }
+        Issue.record("never \(words)", sourceLocation: sourceLocation)
         return nil
+    }
+
+    /// Waits for a wait, and until when it is.
+    mutating func untilWaiting(
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> ContinuousClock.Instant {
+        let state = await until("waiting", sourceLocation: sourceLocation)
+        guard case .waiting(let end, _)? = state else { throw CancellationError() }
+        return end
     }
 }
 
@@ -269,22 +314,37 @@ final class Call<Value: Sendable>: Sendable {
 
     var isDone: Bool { outcome.withLock { !$0.isEmpty } }
 
-    /// How it ended: nil for well.
-    func error() async -> WaybillError? {
-        await task.withLock { $0 }?.value
-        guard case .failure(let error)? = outcome.withLock({ $0.first }) else { return nil }
-        return error as? WaybillError
+    /// Waits for the end; the call is cancelled, and not waited for, when the test is out of time.
+    private func finish(_ sourceLocation: SourceLocation) async {
+        await until(sourceLocation: sourceLocation) { isDone }
+        if !isDone { task.withLock { $0 }?.cancel() }
     }
 
-    func value() async throws -> Value {
-        await task.withLock { $0 }?.value
+    /// How it ended: nil for well.
+    func error(sourceLocation: SourceLocation = #_sourceLocation) async -> WaybillError? {
+        await finish(sourceLocation)
+        guard case .failure(let error)? = outcome.withLock({ $0.first }) else { return nil }
+        return own(error, sourceLocation)
+    }
+
+    func value(sourceLocation: SourceLocation = #_sourceLocation) async throws -> Value {
+        await finish(sourceLocation)
         return try #require(outcome.withLock { $0.first }).get()
     }
 }
 
 /// Waits until something is so.
-func until(_ isSo: () -> Bool) async {
-    while !isSo() { await Task.yield() }
+func until(sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
+    while !isSo() {
+        if isTooLate(sourceLocation) { return }
+        await Task.yield()
+    }
+}
+
+/// Whether the test is out of time, which is an issue at the place that still waits.
+func isTooLate(_ sourceLocation: SourceLocation) -> Bool {
+    if Task.isCancelled { Issue.record("not so in time", sourceLocation: sourceLocation) }
+    return Task.isCancelled
 }
 
 /// Gives other tasks time to do what they must not do.
@@ -292,12 +352,22 @@ func letOthersRun() async {
     for _ in 0..<100 { await Task.yield() }
 }
 
+/// The error as the package's own; any other is an issue.
+private func own(_ error: any Error, _ sourceLocation: SourceLocation) -> WaybillError? {
+    let own = error as? WaybillError
+    if own == nil { Issue.record(error, "no error of ours", sourceLocation: sourceLocation) }
+    return own
+}
+
 /// What a call fails with.
-func failure<T>(_ body: () async throws -> T) async -> WaybillError? {
+func failure<T>(
+    sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () async throws -> T
+) async -> WaybillError? {
     do {
         _ = try await body()
         return nil
     } catch {
-        return error as? WaybillError
+        return own(error, sourceLocation)
     }
 }

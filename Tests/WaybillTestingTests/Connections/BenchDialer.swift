@@ -14,12 +14,19 @@ final class BenchDialer: Dialer {
         case silent
         /// A connection to somebody who says this after the first 20 bytes.
         case say([UInt8])
+        /// A connection to somebody with a script.
+        case script(ScriptedByteStream)
+        /// A connection over which what is written gets nowhere.
+        case mute
     }
 
     private struct State: Sendable {
         var mode = Mode.open
         var next: [Mode] = []
         var count = 0
+        /// How many more connections there may be at the same time; nil for any number.
+        var room: Int?
+        var waiting: [CheckedContinuation<Void, Never>] = []
         var streams: [MutableStream] = []
         /// Of whoever dialled last; nil until it is there.
         var last: MutableStream?
@@ -39,8 +46,17 @@ final class BenchDialer: Dialer {
     /// How many connections were asked for.
     var count: Int { state.withLock { $0.count } }
 
+    /// So many connections at the same time and no more: further ones wait until one is closed.
+    func limit(to room: Int) { state.withLock { $0.room = room } }
+
     /// What is written to the connections that there are gets nowhere, so that no answer comes, and nobody is told.
     func mute() { for stream in state.withLock({ $0.streams }) { stream.mute() } }
+
+    /// Nothing that the peer says comes through over the connections that there are, but for their end.
+    func deafen() { for stream in state.withLock({ $0.streams }) { stream.deafen() } }
+
+    /// As ``mute()``, and nothing that the peer says comes through, either.
+    func isolate() { for stream in state.withLock({ $0.streams }) { stream.isolate() } }
 
     /// How many bytes have been written to the connection that came last.
     var written: Int { state.withLock { $0.last }?.written ?? 0 }
@@ -53,6 +69,7 @@ final class BenchDialer: Dialer {
         timeout: Duration,
         timers: any TimerSource
     ) async throws(LinkError) -> any ByteStream {
+        await takeRoom()
         let mode = state.withLock { state in
             state.count += 1
             state.last = nil
@@ -63,19 +80,41 @@ final class BenchDialer: Dialer {
         case .refuse: throw .refused
         case .silent: base = ScriptedByteStream(.skip(1 << 30)).open()
         case .say(let bytes): base = ScriptedByteStream(.skip(20), .reply(bytes)).open()
-        case .open:
+        case .script(let script): base = script.open()
+        case .open, .mute:
             base = try await LinkEnvironment.system.dialer.dial(
                 endpoint,
                 timeout: timeout,
                 timers: timers
             )
         }
-        let stream = MutableStream(base)
+        let stream = MutableStream(base) { [weak self] in self?.giveRoom() }
+        if case .mute = mode { stream.mute() }
         state.withLock { state in
             state.streams.append(stream)
             state.last = stream
         }
         return stream
+    }
+
+    private func takeRoom() async {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                guard let room = state.room else { return true }
+                if room > 0 { state.room = room - 1 } else { state.waiting.append(continuation) }
+                return room > 0
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    private func giveRoom() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard let room = state.room else { return nil }
+            if state.waiting.isEmpty { state.room = room + 1 }
+            return state.waiting.isEmpty ? nil : state.waiting.removeFirst()
+        }
+        next?.resume()
     }
 }
 
@@ -84,6 +123,8 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     private struct State: Sendable {
         var receiver: (any ByteStreamReceiver)?
         var isMute = false
+        var isDeaf = false
+        var onEnd: (@Sendable () -> Void)?
         var swallowed = 0
         var written = 0
     }
@@ -91,13 +132,25 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     private let base: any ByteStream
     private let state = Locked(State())
 
-    init(_ base: any ByteStream) { self.base = base }
+    init(_ base: any ByteStream, onEnd: @escaping @Sendable () -> Void) {
+        self.base = base
+        state.withLock { $0.onEnd = onEnd }
+    }
 
     var swallowed: Int { state.withLock { $0.swallowed } }
 
     var written: Int { state.withLock { $0.written } }
 
     func mute() { state.withLock { $0.isMute = true } }
+
+    func deafen() { state.withLock { $0.isDeaf = true } }
+
+    func isolate() {
+        state.withLock { state in
+            state.isMute = true
+            state.isDeaf = true
+        }
+    }
 
     private var isMute: Bool { state.withLock { $0.isMute } }
 
@@ -116,20 +169,28 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     }
 
     func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
-        try base.read(into: space)
+        while true {
+            let outcome = try base.read(into: space)
+            guard case .bytes = outcome, state.withLock({ $0.isDeaf }) else { return outcome }
+        }
     }
 
     func scheduleFlush() -> Bool { base.scheduleFlush() }
     func setReading(_ isReading: Bool) { base.setReading(isReading) }
     func readAgain() { base.readAgain() }
     func finishWriting() { if !isMute { base.finishWriting() } }
-    func close() { base.close() }
+    func close() {
+        base.close()
+        state.withLock { $0.onEnd.take() }?()
+    }
 
     func streamIsReadable() { state.withLock { $0.receiver }?.streamIsReadable() }
     func streamIsWritable() { state.withLock { $0.receiver }?.streamIsWritable() }
     func streamShouldFlush() { state.withLock { $0.receiver }?.streamShouldFlush() }
     func streamDidEnd(_ error: LinkError?) {
-        state.withLock { $0.receiver.take() }?.streamDidEnd(error)
+        let (receiver, onEnd) = state.withLock { ($0.receiver.take(), $0.onEnd.take()) }
+        onEnd?()
+        receiver?.streamDidEnd(error)
     }
 }
 

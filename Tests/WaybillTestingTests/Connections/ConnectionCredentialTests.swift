@@ -3,7 +3,12 @@ import Waybill
 import WaybillTesting
 
 /// Design 5.2: credentials are asked for anew before each attempt.
-@Suite("Every transport: credentials (design 5.2)", .serialized, .timeLimit(.minutes(1)))
+@Suite(
+    "Every transport: credentials (design 5.2)",
+    .serialized,
+    .timeLimit(.minutes(1)),
+    .benchesEnd
+)
 struct ConnectionCredentialTests {
     /// Gives passwords in turn, the last one again and again, and notes what it was asked.
     private final class Passwords: Sendable {
@@ -90,7 +95,7 @@ struct ConnectionCredentialTests {
         let end = await failure { for try await _ in messages {} }
         #expect(end?.code == .unauthorized)
         bench.clock.advance(by: .seconds(3_600))
-        await letOthersRun()
+        await bench.settle()
         #expect(bench.dialer.count == dials + 2)
         await bench.end()
     }
@@ -168,7 +173,7 @@ struct ConnectionCredentialTests {
         #expect(await call.error()?.code == .notConnected)
         await until { cancelled.withLock { $0 } == 1 }
         bench.clock.advance(by: .seconds(3_600))
-        await letOthersRun()
+        await bench.settle()
         #expect(bench.dialer.count == 0)
         #expect("\(bench.transport.states.current)".hasPrefix("disconnected"))
         await bench.end()

@@ -6,7 +6,12 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// What apps tell of their surroundings, and sends while there is no link.
-@Suite("Every transport: pauses, hints and the queue", .serialized, .timeLimit(.minutes(1)))
+@Suite(
+    "Every transport: pauses, hints and the queue",
+    .serialized,
+    .timeLimit(.minutes(1)),
+    .benchesEnd
+)
 struct ConnectionPauseTests {
     private func pause(_ bench: Bench) async {
         switch bench.transport {
@@ -43,7 +48,7 @@ struct ConnectionPauseTests {
             let dials = bench.dialer.count
             bench.clock.advance(by: .seconds(86_400))
             hints.send(.retryNow)
-            await letOthersRun()
+            await bench.settle()
             #expect(bench.dialer.count == dials)
             if isHint { hints.send(.resume) } else { resume(bench) }
             await watch.until("connected")
@@ -167,24 +172,43 @@ struct ConnectionPauseTests {
         await watch.until("disconnected")
         for try await _ in messages { Issue.record("a message") }
         bench.clock.advance(by: .seconds(3_600))
-        await letOthersRun()
+        await bench.settle()
         #expect(bench.dialer.count == 1)
         await bench.end()
     }
 
-    @Test("Subscribing while there is no link waits for it", arguments: Way.allCases)
+    @Test("Subscribing while there is no link waits for it", arguments: Way.shared)
     func subscribeWhileAway(way: Way) async throws {
         let bench = try Bench(way)
         let messages = try await bench.open()
         var watch = bench.watch()
         await bench.lose(&watch)
+        let count = bench.timerCount(after: .seconds(10))
         let call = Call { try await bench.provider.messages(.listen("lounge"), as: String.self) }
-        await letOthersRun()
-        bench.clock.advance(by: Bench.wait)
+        // It waits no longer than a connection may take.
+        await until { bench.timerCount(after: .seconds(10)) > count }
+        await bench.settle()
+        #expect(!call.isDone)
+        await bench.comeBack(&watch)
         let others = try await call.value()
         try await bench.provider.request(.say("hello", to: "lounge"))
         var iterator = others.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+
+    @Test("Subscribing waits for no other stream: each has a connection of its own (event streams)")
+    func subscribeBeside() async throws {
+        let bench = try Bench(.events)
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        await bench.lose(&watch)
+        let others = try await bench.provider.messages(.listen("lounge"), as: String.self)
+        try await bench.provider.request(.say("hello", to: "lounge"))
+        var iterator = others.makeAsyncIterator()
+        #expect(try await iterator.next() == "hello")
+        #expect(bench.clock.now.offset == .zero)
         withExtendedLifetime(messages) {}
         await bench.end()
     }

@@ -3,7 +3,12 @@ import Waybill
 import WaybillTesting
 
 /// Design 5.2 and 5.3: what happens when the link is back, in which order, and what becomes of calls.
-@Suite("Every transport: resuming (design 5.2, 5.3)", .serialized, .timeLimit(.minutes(1)))
+@Suite(
+    "Every transport: resuming (design 5.2, 5.3)",
+    .serialized,
+    .timeLimit(.minutes(1)),
+    .benchesEnd
+)
 struct ConnectionResumeTests {
     /// The words of one kind among those wanted, in order.
     private func order(_ bench: Bench, from client: Int, of words: [String]) -> [String] {
@@ -43,7 +48,7 @@ struct ConnectionResumeTests {
     }
 
     @Test(
-        "5.2: QoS 1 in flight is re-sent in order, after the subscriptions, before what was queued (MQTT)",
+        "5.2: QoS 1 in flight is re-sent in order, after the subscriptions, before what was queued and what is new (MQTT)",
         arguments: Way.allMQTT
     )
     func inFlightFirst(way: Way) async throws {
@@ -61,53 +66,108 @@ struct ConnectionResumeTests {
         for number in 5..<8 {
             calls.append(await bench.enqueue("\(number)"))
         }
-        await bench.comeBack(&watch)
+        let last = bench.lastClient
+        bench.clock.advance(by: Bench.wait)
+        await watch.until("connected")
+        // New, behind what waited.
+        try await bench.provider.request(.say("8"))
+        for call in calls { #expect(await call.error() == nil) }
         var iterator = messages.makeAsyncIterator()
         var heard: [String] = []
-        for _ in 0..<8 { heard.append(try await iterator.next() ?? "") }
-        #expect(heard == (0..<8).map { "\($0)" })
-        for call in calls { #expect(await call.error() == nil) }
+        for _ in 0..<9 { heard.append(try await iterator.next() ?? "") }
+        #expect(heard == (0..<9).map { "\($0)" })
+        await bench.settle()
+        let lines = bench.log.filter { $0.hasPrefix("client \(bench.lastClient) ") }
+        #expect(bench.lastClient > last)
+        let words = bench.words(from: last + 1)
+        #expect(
+            words.prefix(5) == [
+                "← CONNECT", "→ CONNACK", "← SUBSCRIBE", "→ SUBACK", "← PUBLISH",
+            ]
+        )
+        #expect(words.count { $0 == "← PUBLISH" } == 9 && words.count { $0 == "← SUBSCRIBE" } == 1)
+        // The server's session is a new one, to which none of them is a repetition: no DUP in either version.
+        #expect(!lines.contains { $0.contains(" dup") }, "\(lines)")
+        #expect(try await noMore(iterator, bench))
         await bench.end()
     }
 
-    @Test("Part 3, 4: the link goes with calls pending: each ends once", arguments: Way.allCases)
-    func pendingCalls(way: Way) async throws {
-        for isBack in [true, false] {
-            let bench = try Bench(way) { if !isBack { $0.reconnection = .never } }
-            let messages = try await bench.open()
-            var watch = bench.watch()
-            _ = await watch.next()
-            bench.broker.faults.withholdsReceipts = true
-            if way.isMQTT { bench.dialer.mute() }
-            var calls: [Call<Receipt>] = []
-            for number in 0..<20 {
-                // One by one: each is under way before the link goes.
-                let before = bench.dialer.swallowed
-                calls.append(Call { try await bench.provider.request(.say("\(number)")) })
-                await until {
-                    way.isMQTT
-                        ? bench.dialer.swallowed > before
-                        : bench.count(way.sendWord) == number + 1
-                }
-            }
-            bench.broker.dropConnections()
-            // One state change, and no other.
-            let loss = await watch.next()
-            #expect(loss.hasPrefix(isBack ? "waiting" : "disconnected"), "\(loss)")
-            bench.broker.faults.withholdsReceipts = false
-            if isBack {
-                bench.clock.advance(by: Bench.wait)
-                #expect(await watch.next() == "connecting (attempt 1)")
-                #expect(await watch.next() == "connected")
-            }
-            for call in calls {
-                let error = await call.error()
-                // In flight in MQTT: it goes on, and is acknowledged over the next link.
-                #expect(error?.code == (isBack && way.isMQTT ? nil : .connectionLost))
-            }
-            withExtendedLifetime(messages) {}
-            await bench.end()
+    /// Whether there is no further message once everything has settled.
+    private func noMore(
+        _ iterator: sending Messages<String>.AsyncIterator,
+        _ bench: Bench
+    ) async throws -> Bool {
+        let reading = Task {
+            var iterator = iterator
+            return try? await iterator.next()
         }
+        await bench.settle()
+        reading.cancel()
+        return await reading.value == nil
+    }
+
+    @Test(
+        "Part 3, 4: the link goes with calls pending: each ends once, one event of the loss, one change of state",
+        arguments: Way.allCases,
+        [true, false]
+    )
+    func pendingCalls(way: Way, isBack: Bool) async throws {
+        let bench = try Bench(way) { if !isBack { $0.reconnection = .never } }
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        _ = await watch.next()
+        let events = bench.record()
+        bench.broker.faults.withholdsReceipts = true
+        if way.isMQTT { bench.dialer.mute() }
+        var calls: [Call<Receipt>] = []
+        for number in 0..<20 {
+            // One by one: each is under way before the link goes.
+            let before = bench.dialer.swallowed
+            calls.append(Call { try await bench.provider.request(.say("\(number)")) })
+            await until {
+                way.isMQTT
+                    ? bench.dialer.swallowed > before
+                    : bench.count(way.sendWord) == number + 1
+            }
+        }
+        let before = bench.dialer.swallowed
+        if way == .events { bench.dialer.next(.mute) }
+        let subscribing = Call {
+            try await bench.provider.messages(.listen("lounge"), as: String.self)
+        }
+        await until {
+            way.isSTOMP
+                ? bench.count(way.subscribeWord) == 2 : bench.dialer.swallowed > before
+        }
+        bench.broker.dropConnections()
+        var loss = await watch.next()
+        // The best that any stream is in, should the one that was being opened hear of it last.
+        if way == .events, loss == "connecting (attempt 1)" { loss = await watch.next() }
+        #expect(loss.hasPrefix(isBack ? "waiting" : "disconnected"), "\(loss)")
+        await bench.settle()
+        // Over event streams each call has a connection of its own, which is lost for itself.
+        await until { events.count(.disconnected) >= (way == .events ? 21 : 1) }
+        #expect(events.count(.disconnected) == (way == .events ? 21 : 1))
+        await until { !isBack || events.count(.waiting) > 0 }
+        #expect(events.count(.waiting) == (isBack ? 1 : 0))
+        bench.broker.faults.withholdsReceipts = false
+        if isBack {
+            bench.clock.advance(by: Bench.wait)
+            #expect(await watch.next() == "connecting (attempt 1)")
+            #expect(await watch.next() == "connected")
+        }
+        // In flight in MQTT: it goes on, and is acknowledged over the next link.
+        let goesOn = isBack && way.isMQTT
+        for call in calls { #expect(await call.error()?.code == (goesOn ? nil : .connectionLost)) }
+        #expect(await subscribing.error()?.code == .connectionLost)
+        await until { events.count(.acknowledged) + events.count(.sendFailed) >= 20 }
+        await bench.settle()
+        #expect(events.count(.acknowledged) == (goesOn ? 20 : 0))
+        #expect(events.count(.sendFailed) == (goesOn ? 0 : 20))
+        withExtendedLifetime(messages) {}
+        await bench.end()
+        // This side's own end, and nothing else.
+        #expect(await bench.rest(of: watch) == (isBack ? ["disconnected"] : []))
     }
 
     @Test(
@@ -116,23 +176,38 @@ struct ConnectionResumeTests {
     )
     func twoSubscribers(way: Way) async throws {
         let bench = try Bench(way)
-        var first: Messages<String>? = try await bench.open()
+        let first: Messages<String> = try await bench.open()
         let second = try await bench.provider.messages(.listen(), as: String.self)
+        let third = try await bench.provider.messages(.listen("lounge"), as: String.self)
         try await bench.provider.request(.say("one"))
-        var one = first?.makeAsyncIterator()
+        var one = first.makeAsyncIterator()
         var other = second.makeAsyncIterator()
-        #expect(try await one?.next() == "one")
+        #expect(try await one.next() == "one")
         #expect(try await other.next() == "one")
-        one = nil
-        first?.cancel()
-        first = nil
+        first.cancel()
+        third.cancel()
+        #expect(try await one.next() == nil)
+        // Only STOMP knows two subscriptions to one topic from each other; a stream is left by closing it.
+        await until {
+            way == .events
+                ? bench.broker.connectionCount == 2
+                : bench.count("UNSUBSCRIBE") == (way.isMQTT ? 1 : 2)
+        }
         var watch = bench.watch()
         let last = bench.lastClient
         await bench.lose(&watch)
         await bench.comeBack(&watch)
         try await bench.provider.request(.say("two"))
+        try await bench.provider.request(.say("marker"))
         #expect(try await other.next() == "two")
+        #expect(try await other.next() == "marker")
+        #expect(try await one.next() == nil)
         #expect(bench.count(way.subscribeWord, from: last + 1) == 1, "\(bench.log)")
+        let after = bench.log.filter { line in
+            let words = line.split(separator: " ")
+            return words.count > 1 && Int(words[1]) ?? 0 > last
+        }
+        #expect(!after.contains { $0.contains("lounge") }, "\(after)")
         await bench.end()
     }
 
@@ -195,7 +270,7 @@ struct ConnectionResumeTests {
         await until {
             bench.words(from: last).contains { $0 == (way.isMQTT ? "→ PUBLISH" : "→ MESSAGE") }
         }
-        await letOthersRun()
+        await bench.settle()
         #expect(bench.count(word, from: last) == 0)
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")

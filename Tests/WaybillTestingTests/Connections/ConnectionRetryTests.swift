@@ -7,32 +7,103 @@ import WaybillTesting
 @Suite(
     "Every transport: interceptors, retries and tokens (design 5.4, 5.5)",
     .serialized,
-    .timeLimit(.minutes(1))
+    .timeLimit(.minutes(5)),
+    .benchesEnd
 )
 struct ConnectionRetryTests {
-    /// Which of the requests is tried.
+    /// Which of the requests is refused.
     enum Kind: CaseIterable, Sendable { case connect, subscribe, send }
 
+    /// What a server can refuse for ever, and how it says so:
+    ///
+    /// | | connect | subscribe | send |
+    /// | --- | --- | --- | --- |
+    /// | MQTT 3.1.1 | CONNACK | SUBACK | nothing: it can only take a message or hang up |
+    /// | MQTT 5 | CONNACK | SUBACK | PUBACK, see ``refusedMessages(attempts:)`` |
+    /// | STOMP | ERROR | ERROR, and hangs up | ERROR, and hangs up |
+    /// | event streams | nothing: each subscription connects | 403 | 503 |
+    static let refusals: [(way: Way, kind: Kind)] = Way.allCases.flatMap { way in
+        Kind.allCases.filter { kind in
+            switch kind {
+            case .connect: way != .events
+            case .subscribe: true
+            case .send: !way.isMQTT
+            }
+        }.map { (way, $0) }
+    }
+
     @Test(
-        "Part 3, 1: a server that refuses for ever: `count` retries of connect, subscribe and send alike",
-        arguments: Way.allCases,
-        Kind.allCases
+        "Part 3, 1: a server that refuses for ever: so many attempts of connect, subscribe and send, and no more",
+        arguments: refusals,
+        [2, 4]
     )
-    func retryLimit(way: Way, kind: Kind) async throws {
-        // To connect is nothing in itself where each subscription has its own connection.
-        if way == .events, kind == .connect { return }
+    func retryLimit(refusal: (way: Way, kind: Kind), attempts: Int) async throws {
+        let (way, kind) = refusal
         let bench = try Bench(way)
-        bench.dialer.mode = .refuse
-        let provider = bench.provider.intercepted(RetryPolicy(attempts: 4, delay: .none))
-        let error = await failure {
+        if kind != .connect, way != .events { try await bench.provider.request(.connect) }
+        switch kind {
+        case .connect: bench.broker.faults.refusesConnections = .serverUnavailable
+        case .subscribe: bench.broker.faults.refusesSubscriptions = ["room"]
+        case .send where way.isSTOMP: bench.broker.faults.answersWithError = [.send: .max]
+        case .send:
+            bench.broker.faults.answers = Array(repeating: .init(503), count: attempts + 1)
+        }
+        let before = bench.count("CONNECT")
+        let provider = bench.provider.intercepted(
+            RetryPolicy(
+                attempts: attempts,
+                delay: .none,
+                codes: [.rejected, .unauthorized, .connectionRefused, .connectionLost]
+            )
+        )
+        let call = Call {
             switch kind {
             case .connect: try await provider.request(.connect)
             case .subscribe: _ = try await provider.messages(.listen())
             case .send: try await provider.request(.say("hello"))
             }
         }
-        #expect(error?.code == .connectionRefused && error?.attempt == 4)
-        #expect(bench.dialer.count == 4)
+        await bench.passWaits(until: call)
+        let error = await call.error()
+        #expect(error?.attempt == attempts, "\(String(describing: error))")
+        let word =
+            switch kind {
+            case .connect: "CONNECT"
+            case .subscribe: way.subscribeWord
+            case .send: way.sendWord
+            }
+        await bench.settle()
+        let count = bench.count(word) - (kind == .connect ? before : 0)
+        #expect(count == attempts, "\(bench.log)")
+        await bench.end()
+    }
+
+    @Test(
+        "Part 3, 1: a server that refuses each message for ever, by PUBACK (MQTT 5; over WebSocket, the same packets)",
+        arguments: [2, 4]
+    )
+    func refusedMessages(attempts: Int) async throws {
+        let bench = try Bench(.mqtt5)
+        // CONNECT of 45 bytes, and CONNACK; then PUBLISH of 44, each with an identifier of its own, and Not Authorized.
+        var steps: [ScriptedByteStream.Step] = [.skip(45), .reply([0x20, 3, 0, 0, 0])]
+        for identifier in 1...UInt8(attempts + 1) {
+            steps += [
+                .expect([0x32, 42, 0, 4] + "room".utf8 + [0, identifier]), .skip(34),
+                .reply([0x40, 3, 0, identifier, 0x87]),
+            ]
+        }
+        let script = ScriptedByteStream(steps: steps)
+        bench.dialer.next(.script(script))
+        try await bench.provider.request(.connect)
+        let provider = bench.provider.intercepted(
+            RetryPolicy(attempts: attempts, delay: .none, codes: [.unauthorized])
+        )
+        let error = await failure { try await provider.request(.say("hello")) }
+        #expect(error?.code == .unauthorized && error?.attempt == attempts)
+        await bench.settle()
+        // One more would have been refused, too.
+        #expect(script.failures.isEmpty, "\(script.failures)")
+        #expect(bench.dialer.written == 45 + 44 * attempts)
         await bench.end()
     }
 
@@ -45,13 +116,16 @@ struct ConnectionRetryTests {
         let messages = try await bench.open()
         var watch = bench.watch()
         let last = bench.lastClient
+        let events = bench.record()
         bench.broker.faults.answersWithError = [.send: 1]
         let provider = bench.provider.intercepted(
             RetryPolicy(attempts: 2, delay: .none, codes: [.rejected, .connectionLost])
         )
         let call = Call { try await provider.request(.say("hello")) }
         await watch.until("waiting")
-        await letOthersRun()
+        await until { events.count(.retrying) == 1 }
+        await bench.settle()
+        #expect(!call.isDone)
         await bench.comeBack(&watch)
         #expect(await call.error() == nil)
         var iterator = messages.makeAsyncIterator()
@@ -68,28 +142,74 @@ struct ConnectionRetryTests {
         await bench.end()
     }
 
-    @Test("5.4: lost with the link: sent again over the next one", arguments: Way.allCases)
+    @Test(
+        "5.4: lost with the link: sent again over the next one; in flight in MQTT it goes on, with no need of a retry",
+        arguments: Way.allCases
+    )
     func lostWithTheLink(way: Way) async throws {
         let bench = try Bench(way)
         let messages = try await bench.open()
         var watch = bench.watch()
-        bench.dialer.mute()
-        if way == .events { bench.dialer.next(.silent) }
+        var iterator = messages.makeAsyncIterator()
+        // An event stream goes on behind the last event that it has had: it needs one.
+        try await bench.provider.request(.say("before"))
+        #expect(try await iterator.next() == "before")
+        let before = bench.count(way.sendWord)
+        let events = bench.record()
+        loseAnswers(bench)
         let provider = bench.provider.intercepted(
-            RetryPolicy(attempts: 2, delay: .none, codes: [.connectionLost, .timedOut])
+            RetryPolicy(attempts: 2, delay: .none, codes: [.connectionLost])
         )
         let call = Call { try await provider.request(.say("hello")) }
-        if way == .events {
-            // Nothing but its own time ends a request whose answer does not come.
-            _ = await bench.advance { bench.dialer.count == 3 }
-        } else {
-            await until { bench.dialer.swallowed > 0 }
-            await bench.lose(&watch)
-            await bench.comeBack(&watch)
+        await until {
+            way.isMQTT ? bench.dialer.swallowed > 0 : bench.count(way.sendWord) == before + 1
         }
+        await bench.lose(&watch)
+        await bench.comeBack(&watch)
         #expect(await call.error() == nil)
-        var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")
+        await until { way.isMQTT || events.count(.retrying) > 0 }
+        await bench.settle()
+        let retries = events.all(.retrying)
+        #expect(retries.count == (way.isMQTT ? 0 : 1))
+        #expect(retries.allSatisfy { $0.attempt == 2 && $0.error?.code == .connectionLost })
+        #expect(bench.count(way.sendWord) == before + (way.isMQTT ? 1 : 2), "\(bench.log)")
+        await bench.end()
+    }
+
+    /// Lets the next send arrive and its answer get lost, or in MQTT both, over the connections that there are.
+    private func loseAnswers(_ bench: Bench) {
+        if bench.way.isMQTT { bench.dialer.mute() } else { bench.dialer.deafen() }
+    }
+
+    private struct Once: EntryType {
+        var topic: String? { "room" }
+        var command: EntryCommand { .send(SendOptions(qos: .atMostOnce)) }
+        var body: EntryBody { .text("once") }
+    }
+
+    @Test(
+        "5.4: what may have arrived and must not arrive twice is never sent again (STOMP, SSE; QoS 0 waits for nothing)",
+        arguments: Way.allSTOMP + [.events]
+    )
+    func notIdempotent(way: Way) async throws {
+        let bench = try Bench(way)
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        // Over event streams by a connection of its own, which is kept for the next one.
+        try await bench.provider.request(.say("before"))
+        loseAnswers(bench)
+        let provider = Provider<Once>(transport: bench.transport)
+            .intercepted(RetryPolicy(attempts: 5, delay: .none, codes: [.connectionLost]))
+        let call = Call { try await provider.request(Once()) }
+        await until { bench.count(way.sendWord) == 2 }
+        await bench.lose(&watch)
+        let error = await call.error()
+        #expect(error?.code == .connectionLost && error?.attempt == 1)
+        await bench.comeBack(&watch)
+        await bench.settle()
+        #expect(bench.count(way.sendWord) == 2, "\(bench.log)")
+        withExtendedLifetime(messages) {}
         await bench.end()
     }
 
@@ -146,54 +266,6 @@ struct ConnectionRetryTests {
         )
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")
-        await bench.end()
-    }
-
-    private actor Tokens: TokenSource {
-        private(set) var calls: [String?] = []
-
-        func token() -> String { next(nil) }
-        func refresh(_ refused: String) -> String { next(refused) }
-
-        private func next(_ refused: String?) -> String {
-            calls.append(refused)
-            return "token-\(calls.count)"
-        }
-    }
-
-    @Test(
-        "5.5: 1,000 requests refused at once for an expired token: one refresh, all go through; none after a loss",
-        arguments: Way.allCases
-    )
-    func expiredToken(way: Way) async throws {
-        let tokens = Tokens()
-        let interceptor = TokenInterceptor(
-            .header("Authorization", on: way == .events ? [.send] : []) { token in
-                "Basic " + Data("ada:\(token)".utf8).base64EncodedString()
-            },
-            source: tokens
-        )
-        let bench = try Bench(way) { plan in
-            plan.users = ["ada": "token-2"]
-            plan.credentials = .token(of: interceptor) { token in
-                Credentials(userName: "ada", password: token)
-            }
-        }
-        let provider = bench.provider.intercepted(interceptor)
-        for round in 0..<2 {
-            let calls = (0..<1_000).map { number in
-                Call { try await provider.request(.say("\(number)")) }
-            }
-            for call in calls { #expect(await call.error() == nil) }
-            #expect(await tokens.calls == [nil, "token-1"])
-            guard round == 0 else { break }
-            let messages: Messages<String> = try await provider.messages(.listen())
-            var watch = bench.watch()
-            await bench.lose(&watch)
-            await bench.comeBack(&watch)
-            withExtendedLifetime(messages) {}
-        }
-        #expect(await tokens.calls == [nil, "token-1"])
         await bench.end()
     }
 }

@@ -6,7 +6,8 @@ import WaybillTesting
 @Suite(
     "Every transport: states and reconnection (design 5.1, 5.2)",
     .serialized,
-    .timeLimit(.minutes(1))
+    .timeLimit(.minutes(1)),
+    .benchesEnd
 )
 struct ConnectionStateTests {
     @Test(
@@ -48,25 +49,25 @@ struct ConnectionStateTests {
         bench.dialer.mode = .refuse
         let ceilings = [1, 2, 4, 8, 16, 32, 60, 60].map { Duration.seconds($0) }
         for (number, ceiling) in ceilings.enumerated() {
-            bench.setWait(ceiling)
+            bench.setCeiling(ceiling)
             let before = ContinuousClock.now
             if number == 0 {
                 bench.broker.dropConnections()
             } else {
                 bench.clock.advance(by: .nanoseconds(1))
             }
-            guard case .waiting(let end, _)? = await watch.until("waiting") else { return }
+            let end = try await watch.untilWaiting()
             #expect(end >= before + ceiling && end <= .now + ceiling, "\(ceiling)")
-            #expect(bench.dialer.count == number + 1)
             bench.clock.advance(by: ceiling - .nanoseconds(1))
-            await letOthersRun()
+            await bench.settle()
+            #expect(bench.dialer.count == number + 1)
             #expect("\(bench.transport.states.current)".hasPrefix("waiting"))
         }
         // One nanosecond more than the ceiling is none at all: it is drawn from zero to the ceiling.
         bench.setWait(.seconds(60) + .nanoseconds(1))
-        bench.clock.advance(by: .nanoseconds(1))
         let before = ContinuousClock.now
-        guard case .waiting(let end, _)? = await watch.until("waiting") else { return }
+        bench.clock.advance(by: .nanoseconds(1))
+        let end = try await watch.untilWaiting()
         // A server that is gone is never asked without a pause.
         #expect(end <= .now + .milliseconds(100) && end > before)
         withExtendedLifetime(messages) {}
@@ -83,10 +84,13 @@ struct ConnectionStateTests {
         var watch = bench.watch()
         for (healthy, ceiling) in [(0, 1), (59, 2), (59, 4), (60, 1), (3_600, 1), (1, 2)] {
             bench.clock.advance(by: .seconds(healthy))
-            bench.setWait(.seconds(ceiling))
-            await bench.lose(&watch)
+            bench.setCeiling(.seconds(ceiling))
+            let before = ContinuousClock.now
+            bench.broker.dropConnections()
+            let end = try await watch.untilWaiting()
+            #expect(end >= before + .seconds(ceiling) && end <= .now + .seconds(ceiling))
             bench.clock.advance(by: .seconds(ceiling) - .nanoseconds(1))
-            await letOthersRun()
+            await bench.settle()
             #expect("\(bench.transport.states.current)".hasPrefix("waiting"), "\(ceiling)")
             bench.clock.advance(by: .nanoseconds(1))
             await watch.until("connected")
@@ -155,7 +159,7 @@ struct ConnectionStateTests {
         let error = await failure { for try await _ in messages {} }
         #expect(error?.code == .connectionLost)
         bench.clock.advance(by: .seconds(3_600))
-        await letOthersRun()
+        await bench.settle()
         #expect(bench.dialer.count == 1)
         await bench.end()
     }
@@ -163,7 +167,7 @@ struct ConnectionStateTests {
     @Test(
         "5.2: statuses that stop it, and statuses that do not",
         arguments: Way.http,
-        [400, 404, 410, 408, 425, 429, 500, 503]
+        [400, 401, 403, 404, 410, 418, 408, 425, 429, 500, 503]
     )
     func statuses(way: Way, status: Int) async throws {
         let bench = try Bench(way)
@@ -173,11 +177,12 @@ struct ConnectionStateTests {
         let answer = "HTTP/1.1 \(status) No\r\nContent-Length: 0\r\n\r\n"
         bench.dialer.next(.say(Array(answer.utf8)))
         bench.clock.advance(by: Bench.wait)
-        let isFatal = status < 408 || status == 410
+        let isFatal = ![408, 425, 429].contains(status) && status < 500
+        let code = [401, 403].contains(status) ? "unauthorized" : "rejected"
         #expect(await watch.next() == "connecting (attempt 1)")
         #expect(
             await watch.next().hasPrefix(
-                isFatal ? "disconnected (rejected" : "waiting (connectionRefused"
+                isFatal ? "disconnected (\(code)" : "waiting (connectionRefused"
             )
         )
         if isFatal {
@@ -233,12 +238,12 @@ struct ConnectionStateTests {
         bench.dialer.next(.say(Array(answer.utf8)))
         let before = ContinuousClock.now
         bench.clock.advance(by: Bench.wait)
-        guard case .waiting(let end, _)? = await watch.until("waiting") else { return }
+        let end = try await watch.untilWaiting()
         #expect(end >= before + .seconds(300) && end <= .now + .seconds(300))
-        bench.clock.advance(by: .seconds(299))
-        await letOthersRun()
+        bench.clock.advance(by: .seconds(300) - .nanoseconds(1))
+        await bench.settle()
         #expect(bench.dialer.count == 2)
-        bench.clock.advance(by: .seconds(1))
+        bench.clock.advance(by: .nanoseconds(1))
         await watch.until("connected")
         withExtendedLifetime(messages) {}
         await bench.end()

@@ -1,0 +1,112 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillTesting
+
+// What happens meanwhile.
+extension Bench {
+    /// Goes to the broker's machine and back, several times: whatever would happen at once has happened then.
+    ///
+    /// The broker hears no word of it.
+    func settle() async {
+        await letOthersRun()
+        guard let timers = try? LinkEnvironment.system.makeTimers() else { return }
+        defer { timers.invalidate() }
+        for _ in 0..<3 {
+            let stream = try? await LinkEnvironment.system.dialer.dial(
+                Endpoint(host: "127.0.0.1", port: broker.port(for: way.service)),
+                timeout: .seconds(10),
+                timers: timers
+            )
+            stream?.close()
+            await letOthersRun()
+        }
+    }
+
+    /// Lets each wait pass as soon as it has begun, until the call is done: the clock moves for nothing else.
+    func passWaits<Value>(until call: Call<Value>) async {
+        let watch = watch()
+        let clock = clock
+        let passing = Task {
+            var watch = watch
+            while let state = await watch.iterator.next() {
+                if case .waiting = state { clock.advance(by: Bench.wait) }
+            }
+        }
+        await WaybillTestingTests.until { call.isDone }
+        passing.cancel()
+        await passing.value
+    }
+
+    /// What else an observer was told so far, once everything has settled.
+    func rest(of watch: sending Watch) async -> [String] {
+        let reading = Task {
+            var watch = watch
+            var states: [String] = []
+            while let state = await watch.iterator.next() { states.append("\(state)") }
+            return states
+        }
+        await settle()
+        reading.cancel()
+        return await reading.value
+    }
+
+    /// Notes the events from now on.
+    func record() -> EventLog { EventLog(transport.events) }
+}
+
+/// The events of a transport.
+final class EventLog: Sendable {
+    private let events = Kept([TransportEvent]())
+    private let task: Task<Void, Never>
+
+    init(_ source: TransportEvents) {
+        let iterator = source.makeAsyncIterator()
+        task = Task { [events] in
+            var iterator = iterator
+            while let event = await iterator.next() { events.withLock { $0.append(event) } }
+        }
+    }
+
+    deinit { task.cancel() }
+
+    /// Those of a kind, so far.
+    func all(_ kind: TransportEvent.Kind) -> [TransportEvent] {
+        events.withLock { events in events.filter { $0.kind == kind } }
+    }
+
+    /// How many there are of a kind so far.
+    func count(_ kind: TransportEvent.Kind) -> Int { all(kind).count }
+}
+
+/// Ends the benches of each test when it is over, also when it has thrown.
+struct BenchesEnd: SuiteTrait, TestTrait, TestScoping {
+    @TaskLocal private static var benches: Kept<[Bench]>?
+
+    var isRecursive: Bool { true }
+
+    static func note(_ bench: Bench) { benches?.withLock { $0.append(bench) } }
+
+    @concurrent func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @Sendable @concurrent () async throws -> Void
+    ) async throws {
+        guard testCase != nil else { return try await function() }
+        let benches = Kept([Bench]())
+        let result: Result<Void, any Error>
+        do {
+            try await Self.$benches.withValue(benches) { try await function() }
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        for bench in benches.withLock({ $0 }) { await bench.end() }
+        try result.get()
+    }
+}
+
+extension Trait where Self == BenchesEnd {
+    /// Whatever a test leaves is ended.
+    static var benchesEnd: Self { BenchesEnd() }
+}
