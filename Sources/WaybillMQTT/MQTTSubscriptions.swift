@@ -40,7 +40,7 @@ final class MQTTSubscriptions: DeliverySettler {
     private let manual = ManualDeliveries<MQTTSubscriptions>()
 
     /// - Parameters:
-    ///   - configuration: How messages are buffered.
+    ///   - shared: How messages are buffered.
     ///   - keeper: Who knows which connection has the session.
     ///   - events: Where it is reported what becomes of subscriptions and messages.
     ///   - environment: Where clocks come from.

@@ -6,8 +6,10 @@ package enum Suspension {
         @usableFromInline
         package typealias Continuation = CheckedContinuation<Void, Never>
     #else
-        /// Unchecked, which saves an object for each wait. Whoever keeps one takes it out of its state, under its
-        /// lock, to resume it, so that it is resumed once; every test runs with those that check.
+        /// Unchecked, which saves an object for each wait.
+        ///
+        /// Whoever keeps one takes it out of its state, under its lock, to resume it, so that it is resumed once;
+        /// every test of a debug build runs with those that check.
         @usableFromInline
         package typealias Continuation = UnsafeContinuation<Void, Never>
     #endif

@@ -191,13 +191,13 @@ extension MQTTProperties {
         }
     }
 
-    /// The application's own, in order, names may repeat.
     /// Adds a user property behind those that are there.
     package mutating func append(userProperty name: String, _ value: String) {
         let pair = MQTTUserProperty(name: name, value: value)
         list.append(MQTTProperty(identifier: .userProperty, value: .pair(pair)))
     }
 
+    /// The application's own, in order, names may repeat.
     package var userProperties: [MQTTUserProperty] {
         get {
             list.compactMap { property in
