@@ -243,7 +243,7 @@ let package = Package(
                 "EventStreamWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
             ],
             path: "Tests/Benchmarks",
-            exclude: ["References", "run"],
+            exclude: ["References", "curves.py", "run"],
             swiftSettings: settings
         ),
     ]

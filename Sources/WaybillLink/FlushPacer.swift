@@ -6,17 +6,27 @@ package import WireCore
 /// once (latency), while a sender that writes faster than the gathering time has its messages leave
 /// together (throughput). What counts is the recent past:
 ///
-/// | since the last flush | the flush before that carried | then |
+/// | the flush before carried | flushes since the peer has spoken | then |
 /// | --- | --- | --- |
-/// | the peer has spoken | one message | at once: a conversation |
-/// | silence, longer than the gathering time | one message | at once: a lone message |
-/// | silence, shorter | one message | gather: a burst begins |
-/// | anything, shorter than `burstMemory` | several | gather: a burst goes on |
-/// | anything, longer | several | at once: the burst is over |
+/// | up to `conversationCount` messages | fewer than `conversationCount` | at once: a conversation |
+/// | up to `conversationCount`, longer ago than the gathering time | any | at once: a lone message |
+/// | up to `conversationCount`, sooner | as many | gather: a burst begins |
+/// | more, within `burstMemory` | any | gather: a burst goes on |
+/// | more, longer ago | any | at once: the burst is over |
+/// | anything, with `busyCount` messages in a millisecond | any | gather: many conversations at once |
+///
+/// A conversation has a few messages to a turn: an acknowledgement of what has come, and the next message. Gathered,
+/// each turn would take the gathering time, five times as long as the turn itself.
 @usableFromInline
 package struct FlushPacer: Sendable {
     /// How many bytes leave at once however young they are: 64 KiB, what one write takes well.
     @inlinable package static var fullBatch: Int { 65_536 }
+
+    /// How many flushes a turn of a conversation may have, and how many messages one of them: 4.
+    package static let conversationCount = 4
+
+    /// How many messages in a millisecond are too many for a write each: 100, at which writing takes a third of the time.
+    package static let busyCount = 100
 
     /// How long a burst is remembered: 1 ms.
     package static let burstMemory = Duration.nanoseconds(burstNanoseconds)
@@ -26,15 +36,18 @@ package struct FlushPacer: Sendable {
 
     private var lastFlush = WireInstant(nanoseconds: .min / 2)
     private var lastCount = 0
-    private var peerHasSpoken = false
+    private var flushesInTurn = 0
+    private var millisecond = WireInstant(nanoseconds: .min / 2)
+    private var countInMillisecond = 0
+    private var isBusy = false
 
     package init() {}
 
     /// Whether the first message since the last flush should wait for others.
     package func shouldGather(at now: WireInstant) -> Bool {
         let elapsed = now.nanoseconds - lastFlush.nanoseconds
-        if lastCount > 1 { return elapsed < Self.burstNanoseconds }
-        return !peerHasSpoken && elapsed < Self.gatheringNanoseconds
+        if lastCount > Self.conversationCount || isBusy { return elapsed < Self.burstNanoseconds }
+        return flushesInTurn >= Self.conversationCount && elapsed < Self.gatheringNanoseconds
     }
 
     // A duration counts attoseconds in 128 bits: dearer to divide than a message is to encode.
@@ -46,13 +59,22 @@ package struct FlushPacer: Sendable {
 
     /// Notes that something has arrived.
     package mutating func noteReceived() {
-        peerHasSpoken = true
+        flushesInTurn = 0
     }
 
     /// Notes that what had gathered is leaving.
     package mutating func noteFlush(messages: Int, at now: WireInstant) {
+        let isLone = now.nanoseconds - lastFlush.nanoseconds >= Self.gatheringNanoseconds
+        flushesInTurn = isLone ? 1 : min(flushesInTurn + 1, Self.conversationCount)
         lastFlush = now
         lastCount = messages
-        peerHasSpoken = false
+        countInMillisecond += messages
+        guard now.nanoseconds - millisecond.nanoseconds >= Self.burstNanoseconds else {
+            isBusy = isBusy || countInMillisecond >= Self.busyCount
+            return
+        }
+        isBusy = countInMillisecond >= Self.busyCount
+        millisecond = now
+        countInMillisecond = 0
     }
 }

@@ -17,6 +17,7 @@ package struct Locked<State>: ~Copyable, Sendable {
         // `init` takes it as `sending`, which is that check.
         private let lock: OSAllocatedUnfairLock<State>
 
+        @usableFromInline
         package init(_ state: sending State) {
             lock = OSAllocatedUnfairLock(uncheckedState: state)
         }
@@ -37,6 +38,7 @@ package struct Locked<State>: ~Copyable, Sendable {
         // report every use of a lock as a race. Never part of an ordinary build.
         private let box: PthreadBox<State>
 
+        @usableFromInline
         package init(_ state: sending State) {
             box = PthreadBox(state)
         }

@@ -36,22 +36,26 @@ import WireCore
 }
 
 @Suite("Flush pacer") struct FlushPacerTests {
-    /// Each row: messages of the flush before, microseconds since, whether the peer has spoken, and
-    /// whether the next message should wait.
+    /// Each row: flushes of so many messages in quick succession, microseconds since the last, whether the peer has
+    /// spoken, and whether the next message should wait.
     @Test(
-        "A lone message leaves at once, a burst is gathered",
+        "A lone message and a conversation leave at once, a burst is gathered",
         arguments: [
-            (1, 500, false, false), (1, 99, false, true), (1, 99, true, false),
-            (0, 101, false, false), (2, 99, true, true), (2, 999, false, true),
-            (2, 1_001, false, false),
+            ([1], 500, false, false), ([1], 99, false, false), ([1, 1, 1], 99, false, false),
+            ([1, 1, 1, 1], 99, false, true), ([1, 1, 1, 1], 101, false, false),
+            ([1, 1, 1, 1], 99, true, false), ([0], 101, false, false), ([4], 99, false, false),
+            ([5], 99, true, true), ([5], 999, false, true), ([5], 1_001, false, false),
         ]
     )
-    func decisions(messages: Int, microseconds: Int64, spoken: Bool, gathers: Bool) {
+    func decisions(flushes: [Int], microseconds: Int64, spoken: Bool, gathers: Bool) {
         var pacer = FlushPacer()
-        let start = WireInstant(nanoseconds: 1_000_000_000)
-        pacer.noteFlush(messages: messages, at: start)
+        var now = WireInstant(nanoseconds: 1_000_000_000)
+        for messages in flushes {
+            now = now.advanced(by: .microseconds(10))
+            pacer.noteFlush(messages: messages, at: now)
+        }
         if spoken { pacer.noteReceived() }
-        let now = start.advanced(by: .microseconds(microseconds))
+        now = now.advanced(by: .microseconds(microseconds))
         #expect(pacer.shouldGather(at: now) == gathers)
     }
 
