@@ -270,14 +270,11 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     /// Writes until the socket takes no more or nothing is left; one caller at a time.
     private func flush() {
-        while let bytes = state.withLock({ $0.takeBytesToWrite(at: SystemTime.now) }) {
-            let written = Result { () throws(LinkError) in
-                try bytes.withUnsafeBytes { all throws(LinkError) in try stream.write(all) }
-            }
+        while let (written, total) = writeOnce() {
             switch written {
             case .success(let count):
                 let (waiters, drained) = state.withLock { state in
-                    (state.noteWritten(count, of: bytes.count), state.takeDrainNotice())
+                    (state.noteWritten(count, of: total), state.takeDrainNotice())
                 }
                 for waiter in waiters { waiter.resume() }
                 drained?()
@@ -289,6 +286,19 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             stream.finishWriting()
             stream.close()
         }
+    }
+
+    /// Writes what there is; nil when there is nothing, or somebody else writes.
+    ///
+    /// By itself, so that nobody but the state holds on to the bytes when it is told what was written of them.
+    private func writeOnce() -> (Result<Int, LinkError>, total: Int)? {
+        guard let bytes = state.withLock({ $0.takeBytesToWrite(at: SystemTime.now) }) else {
+            return nil
+        }
+        let written = Result { () throws(LinkError) in
+            try bytes.withUnsafeBytes { all throws(LinkError) in try stream.write(all) }
+        }
+        return (written, bytes.count)
     }
 
     /// Ends the connection, but first hears what the peer said before it closed.

@@ -99,7 +99,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         if case .immediate = urgency { return .flush }
         if core.isFinished || core.outboundByteCount >= FlushPacer.fullBatch { return .flush }
         if isGathering { return [] }
-        guard pacer.shouldGatherNow else { return .flush }
+        guard pacer.shouldGatherNow(calls: core.openCallCount) else { return .flush }
         isGathering = true
         return .gather
     }

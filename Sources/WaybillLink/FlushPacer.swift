@@ -8,12 +8,14 @@ package import WireCore
 ///
 /// | the flush before carried | flushes since the peer has spoken | then |
 /// | --- | --- | --- |
-/// | up to `conversationCount` messages | fewer than `conversationCount` | at once: a conversation |
+/// | up to `conversationCount` messages | fewer than `turnCount` | at once: a conversation |
 /// | up to `conversationCount`, longer ago than the gathering time | any | at once: a lone message |
 /// | up to `conversationCount`, sooner | as many | gather: a burst begins |
 /// | more, within `burstMemory` | any | gather: a burst goes on |
 /// | more, longer ago | any | at once: the burst is over |
-/// | anything, with `busyCount` messages in a millisecond | any | gather: many conversations at once |
+///
+/// While more than `conversationCount` calls wait for the peer, many conversations share the connection, and what follows
+/// closely is worth gathering: both counts are one then.
 ///
 /// A conversation has a few messages to a turn: an acknowledgement of what has come, and the next message. Gathered,
 /// each turn would take the gathering time, five times as long as the turn itself.
@@ -22,11 +24,11 @@ package struct FlushPacer: Sendable {
     /// How many bytes leave at once however young they are: 64 KiB, what one write takes well.
     @inlinable package static var fullBatch: Int { 65_536 }
 
-    /// How many flushes a turn of a conversation may have, and how many messages one of them: 4.
+    /// How many messages a flush of a conversation may carry: 4.
     package static let conversationCount = 4
 
-    /// How many messages in a millisecond are too many for a write each: 100, at which writing takes a third of the time.
-    package static let busyCount = 100
+    /// How many flushes a turn of a conversation may have: 2, one for an acknowledgement and one for what is said next.
+    package static let turnCount = 2
 
     /// How long a burst is remembered: 1 ms.
     package static let burstMemory = Duration.nanoseconds(burstNanoseconds)
@@ -37,17 +39,21 @@ package struct FlushPacer: Sendable {
     private var lastFlush = WireInstant(nanoseconds: .min / 2)
     private var lastCount = 0
     private var flushesInTurn = 0
-    private var millisecond = WireInstant(nanoseconds: .min / 2)
-    private var countInMillisecond = 0
-    private var isBusy = false
 
     package init() {}
 
     /// Whether the first message since the last flush should wait for others.
-    package func shouldGather(at now: WireInstant) -> Bool {
+    /// - Parameters:
+    ///   - calls: How many calls wait for the peer.
+    ///   - now: The time.
+    /// - Returns: False when it should leave at once.
+    package func shouldGather(calls: Int, at now: WireInstant) -> Bool {
         let elapsed = now.nanoseconds - lastFlush.nanoseconds
-        if lastCount > Self.conversationCount || isBusy { return elapsed < Self.burstNanoseconds }
-        return flushesInTurn >= Self.conversationCount && elapsed < Self.gatheringNanoseconds
+        let areFew = calls <= Self.conversationCount
+        if lastCount > (areFew ? Self.conversationCount : 1) {
+            return elapsed < Self.burstNanoseconds
+        }
+        return flushesInTurn >= (areFew ? Self.turnCount : 1) && elapsed < Self.gatheringNanoseconds
     }
 
     // A duration counts attoseconds in 128 bits: dearer to divide than a message is to encode.
@@ -55,7 +61,10 @@ package struct FlushPacer: Sendable {
     private static var gatheringNanoseconds: Int64 { 100_000 }
 
     /// The same, for now.
-    @usableFromInline package var shouldGatherNow: Bool { shouldGather(at: SystemTime.now) }
+    @usableFromInline
+    package func shouldGatherNow(calls: Int) -> Bool {
+        shouldGather(calls: calls, at: SystemTime.now)
+    }
 
     /// Notes that something has arrived.
     package mutating func noteReceived() {
@@ -65,16 +74,8 @@ package struct FlushPacer: Sendable {
     /// Notes that what had gathered is leaving.
     package mutating func noteFlush(messages: Int, at now: WireInstant) {
         let isLone = now.nanoseconds - lastFlush.nanoseconds >= Self.gatheringNanoseconds
-        flushesInTurn = isLone ? 1 : min(flushesInTurn + 1, Self.conversationCount)
+        flushesInTurn = isLone ? 1 : min(flushesInTurn + 1, Self.turnCount)
         lastFlush = now
         lastCount = messages
-        countInMillisecond += messages
-        guard now.nanoseconds - millisecond.nanoseconds >= Self.burstNanoseconds else {
-            isBusy = isBusy || countInMillisecond >= Self.busyCount
-            return
-        }
-        isBusy = countInMillisecond >= Self.busyCount
-        millisecond = now
-        countInMillisecond = 0
     }
 }

@@ -28,6 +28,9 @@ struct MQTTHeldMessages: Sendable {
         _ receipt: MQTTDeliveryReceipt?,
         at now: WireInstant
     ) -> [Held] {
+        var publish = publish
+        // Out of the memory that it was received in, of which it would keep 64 KiB.
+        publish.payload = publish.payload.withUnsafeBytes { ByteSlice(copying: $0) }
         messages.append(
             Held(
                 publish: publish,

@@ -146,10 +146,6 @@ enum MQTTMapping {
             )
         }
         let properties = publish.properties
-        var headers = Headers()
-        for property in properties.userProperties {
-            headers.append(name: property.name, value: property.value)
-        }
         var details = Message.Details()
         details.responseTopic = properties.responseTopic
         details.correlationData = properties.correlationData
@@ -158,7 +154,7 @@ enum MQTTMapping {
         return Message(
             topic: publish.topic,
             body: Payload(publish.payload),
-            headers: headers,
+            headers: headers(properties),
             contentType: properties.contentType,
             qualityOfService: quality(publish.qualityOfService),
             isRetained: publish.isRetained,
@@ -175,12 +171,22 @@ enum MQTTMapping {
         _ properties: MQTTProperties
     ) throws(WaybillError) -> Receipt {
         guard !reasonCode.isFailure else { throw refusal(reasonCode, properties, request) }
-        var receipt = Receipt(of: request.topic)
-        if reasonCode != .success { receipt.reason = reason(reasonCode, properties) }
-        for property in properties.userProperties {
-            receipt.headers.append(name: property.name, value: property.value)
+        guard reasonCode != .success || !properties.isEmpty else {
+            return Receipt(of: request.topic)
         }
-        return receipt
+        return Receipt(
+            topic: request.topic,
+            reason: reasonCode == .success ? nil : reason(reasonCode, properties),
+            headers: headers(properties)
+        )
+    }
+
+    private static func headers(_ properties: MQTTProperties) -> Headers {
+        var headers = Headers()
+        for property in properties.userProperties {
+            headers.append(name: property.name, value: property.value)
+        }
+        return headers
     }
 
     static func reason(_ code: MQTTReasonCode, _ properties: MQTTProperties) -> String {

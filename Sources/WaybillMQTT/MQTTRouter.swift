@@ -27,6 +27,8 @@ struct MQTTRouter: Sendable {
     private var last: (topic: String, listeners: [MessageListener])?
     private var recent: [String: [MessageListener]] = [:]
     private static let recentLimit = 1_024
+    /// The longest topic that is remembered, in bytes: 256 KiB in all.
+    private static let recentTopicLimit = 256
 
     private mutating func forgetRecent() {
         last = nil
@@ -172,9 +174,14 @@ struct MQTTRouter: Sendable {
         }
         var found: [MessageListener] = []
         trie.forEachMatch(of: publish.topic) { filters in
-            for filter in filters { found += entries[filter]?.listeners ?? [] }
+            for filter in filters {
+                guard let listeners = entries[filter]?.listeners else { continue }
+                // Shared where there is one, as nearly always.
+                if found.isEmpty { found = listeners } else { found += listeners }
+            }
         }
-        if recent.count >= Self.recentLimit { recent = [:] }
+        guard publish.topic.utf8.count <= Self.recentTopicLimit else { return found }
+        if recent.count >= Self.recentLimit { recent.removeAll(keepingCapacity: true) }
         recent[publish.topic] = found
         return found
     }

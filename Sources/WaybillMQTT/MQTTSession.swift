@@ -83,7 +83,7 @@ final class MQTTSession: ConnectionSession {
     /// What the server says that topics for answers should begin with (MQTT 5, 3.2.2.3.15).
     var responseInformation: String? { state.withLock { $0.responseInformation } }
 
-    /// What stops or resumes reading; does not keep the session.
+    /// What stops or resumes reading; does not keep the session beyond its end.
     var reading: @Sendable (Bool) -> Void {
         { [driver] isReading in
             driver.withCore { core, now in core.holdReading(!isReading, at: now) }

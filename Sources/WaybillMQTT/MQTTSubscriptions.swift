@@ -98,6 +98,8 @@ final class MQTTSubscriptions: DeliverySettler {
         if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: session) }
         // Not before: held back, the server could not answer.
         pressure.attach(session.reading)
+        // Over already, and nobody else to let go of it.
+        if state.withLock({ $0.session !== session }) { pressure.detach() }
     }
 
     private func resume(

@@ -84,7 +84,7 @@ final class STOMPSession: ConnectionSession {
 
     var now: WireInstant { timers.now }
 
-    /// What stops or resumes reading; does not keep the session.
+    /// What stops or resumes reading; does not keep the session beyond its end.
     var reading: @Sendable (Bool) -> Void {
         { [driver] isReading in
             driver.withCore { core, now in core.holdReading(!isReading, at: now) }

@@ -19,7 +19,8 @@ package protocol ConnectionSession: AnyObject, Sendable {
     /// - Parameters:
     ///   - greeting: The first words.
     ///   - onEnd: To be called once when the connection is over, with the cause unless this side ended
-    ///     it; before ``disconnect(within:abandonment:)`` returns, and with no lock held.
+    ///     it; before ``disconnect(within:abandonment:)`` returns, and with no lock held. To be let go of then: it
+    ///     keeps the session.
     /// - Returns: What the peer said.
     /// - Throws: `WaybillError` when it refused or the connection ended; `CancellationError` when the
     ///   task was cancelled. ``disconnect(within:abandonment:)`` follows.

@@ -65,7 +65,12 @@ package struct MessageBatch {
             arrivals.removeAll(keepingCapacity: true)
         }
         // Handed over, and not only lent: who takes the messages can then do so without a copy.
-        while let (source, messages) = lists.popLast() { source.deliver(messages) }
+        for index in lists.indices {
+            var messages: [Message] = []
+            swap(&messages, &lists[index].messages)
+            lists[index].source.deliver(messages)
+        }
+        lists.removeAll(keepingCapacity: true)
     }
 
     private mutating func note(_ message: borrowing Message) {

@@ -38,7 +38,7 @@ public final class ManualClock: Clock {
         var sleepers: [UInt64: (token: UInt64, continuation: Suspension.Continuation)] =
             [:]
         var lastSleeper: UInt64 = 0
-        var watchers: [(count: Int, continuation: Suspension.Continuation)] = []
+        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
     private let state = Locked(State())
@@ -83,7 +83,7 @@ public final class ManualClock: Clock {
             return state.lastSleeper
         }
         await Suspension.wait { continuation in
-            let watchers = state.withLock { state -> [Suspension.Continuation]? in
+            let watchers = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
                 let due = WireInstant(nanoseconds: deadline.offset.wireNanoseconds)
                 guard due > state.now, !Task.isCancelled else { return nil }
                 let token = state.timers.add(at: due) { [self] in wake(identifier) }

@@ -5,7 +5,8 @@
 /// `@unchecked Sendable`, because: a byte is written only by the one `ReceiveBuffer` or `ByteWriter`
 /// that fills this storage, and only (a) beyond every byte that a slice has been handed out for, or
 /// (b) after `isKnownUniquelyReferenced` has shown that no slice is left. So bytes that can be seen
-/// from two threads are never written again.
+/// from two threads are never written again. (c) `SpareStorage` hands it from one to the next only after the same
+/// check, under a lock, and whoever gave it has let go of it.
 @usableFromInline
 package final class ByteStorage: @unchecked Sendable {
     // Allocated in `init` with `capacity` bytes and freed in `deinit`: valid as long as the object.
@@ -20,7 +21,7 @@ package final class ByteStorage: @unchecked Sendable {
         base = UnsafeMutableRawPointer.allocate(byteCount: max(capacity, 1), alignment: 16)
     }
 
-    /// No memory at all.
+    /// Room for nothing.
     static let none = ByteStorage(capacity: 0)
 
     deinit {

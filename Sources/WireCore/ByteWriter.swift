@@ -160,8 +160,10 @@ package struct ByteWriter: Sendable {
         of word: UInt64
     ) {
         guard index >= 0, (0...8).contains(place), (0...place).contains(count),
-            index + place <= self.count, isKnownUniquelyReferenced(&storage)
+            index + place <= self.count
         else { return }
+        // Moves to memory of its own, should somebody else see this.
+        _ = reserve(0)
         let base = storage.base + start + index
         for offset in 0..<count {
             // In bounds: the place lies within what waits.

@@ -26,6 +26,9 @@ package protocol ProtocolCore: Sendable {
     /// Whether events wait.
     var hasEvents: Bool { get }
 
+    /// How many calls wait for the peer's answer: with many, what is written is worth gathering.
+    var openCallCount: Int { get }
+
     /// Decodes all that is complete at the front of the buffer and consumes it.
     mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant)
 
@@ -46,6 +49,8 @@ package protocol ProtocolCore: Sendable {
 
 extension ProtocolCore {
     package var outboundByteCount: Int { outbound.count }
+
+    package var openCallCount: Int { 0 }
 
     package mutating func receiveLoss(at now: WireInstant) {
         receiveEndOfStream(at: now)

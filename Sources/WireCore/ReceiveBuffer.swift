@@ -20,26 +20,9 @@ package struct ReceiveBuffer: Sendable {
     /// Gives back the memory while nothing waits, so that an idle connection has none.
     package mutating func release() {
         guard start == end, storage !== ByteStorage.none else { return }
-        if storage.capacity == Self.usualCapacity, isKnownUniquelyReferenced(&storage) {
-            let spare = storage
-            Self.spare.withLock { $0 = spare }
-        }
-        storage = ByteStorage.none
+        SpareStorage.give(&storage)
         start = 0
         end = 0
-    }
-
-    private static var usualCapacity: Int { 65_536 }
-
-    /// The memory of a buffer that was released last: the next to read takes it, so that connections which take turns
-    /// do not go to the allocator at each read.
-    private static let spare = Locked<ByteStorage?>(nil)
-
-    private static func storage(capacity: Int) -> ByteStorage {
-        guard capacity == usualCapacity, let storage = spare.withLock({ $0.take() }) else {
-            return ByteStorage(capacity: capacity)
-        }
-        return storage
     }
 
     /// The number of bytes that wait to be decoded.
@@ -135,7 +118,9 @@ package struct ReceiveBuffer: Sendable {
             storage.base.copyMemory(from: storage.base + start, byteCount: waiting)
         } else {
             // Doubled, so that a message of unknown length is not copied for each byte more.
-            let fresh = Self.storage(capacity: max(initialCapacity, needed, waiting * 2))
+            let capacity = max(initialCapacity, needed, waiting * 2)
+            let isUsual = capacity == SpareStorage.capacity
+            let fresh = isUsual ? SpareStorage.take() : ByteStorage(capacity: capacity)
             fresh.base.copyMemory(from: storage.base + start, byteCount: waiting)
             storage = fresh
         }

@@ -41,9 +41,9 @@ import WireCore
     @Test(
         "A lone message and a conversation leave at once, a burst is gathered",
         arguments: [
-            ([1], 500, false, false), ([1], 99, false, false), ([1, 1, 1], 99, false, false),
-            ([1, 1, 1, 1], 99, false, true), ([1, 1, 1, 1], 101, false, false),
-            ([1, 1, 1, 1], 99, true, false), ([0], 101, false, false), ([4], 99, false, false),
+            ([1], 500, false, false), ([1], 99, false, false), ([1, 1], 99, false, true),
+            ([1, 1], 101, false, false), ([1, 1], 99, true, false), ([0], 101, false, false),
+            ([4], 99, false, false),
             ([5], 99, true, true), ([5], 999, false, true), ([5], 1_001, false, false),
         ]
     )
@@ -56,11 +56,27 @@ import WireCore
         }
         if spoken { pacer.noteReceived() }
         now = now.advanced(by: .microseconds(microseconds))
-        #expect(pacer.shouldGather(at: now) == gathers)
+        #expect(pacer.shouldGather(calls: 1, at: now) == gathers)
+    }
+
+    @Test("Many calls at once are many conversations: gathered")
+    func manyCalls() {
+        var pacer = FlushPacer()
+        let start = WireInstant(nanoseconds: 1_000_000_000)
+        let soon = start.advanced(by: .microseconds(99))
+        pacer.noteFlush(messages: 1, at: start)
+        #expect(!pacer.shouldGather(calls: 4, at: soon))
+        #expect(pacer.shouldGather(calls: 5, at: soon))
+        #expect(!pacer.shouldGather(calls: 5, at: start.advanced(by: .microseconds(101))))
+        pacer.noteReceived()
+        #expect(!pacer.shouldGather(calls: 5, at: soon))
+        pacer.noteFlush(messages: 2, at: start)
+        #expect(!pacer.shouldGather(calls: 4, at: soon))
+        #expect(pacer.shouldGather(calls: 5, at: start.advanced(by: .microseconds(999))))
     }
 
     @Test("The very first message leaves at once")
     func first() {
-        #expect(!FlushPacer().shouldGather(at: .zero))
+        #expect(!FlushPacer().shouldGather(calls: 0, at: .zero))
     }
 }

@@ -32,12 +32,8 @@ extension ByteWriter {
 
     /// Appends in the fewest bytes (MQTT 5, 1.5.5-1); the value is below 2^28.
     mutating func append(variableByteInteger value: UInt32) {
-        var rest = value
-        while rest >= 0x80 {
-            append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        append(UInt8(truncatingIfNeeded: rest))
+        let (word, byteCount) = Self.variableByteInteger(Int(value))
+        append(lowBytes: byteCount, of: word)
     }
 
     /// Appends the first seven bytes of a PUBLISH at the most, put together in a register: one store.
@@ -82,9 +78,15 @@ extension ByteWriter {
         guard !properties.isEmpty else { return append(0 as UInt8) }
         let start = count
         append(lowBytes: 4, of: 0)
-        try append(list: properties, place)
+        do throws(MQTTEncodingError) {
+            try append(list: properties, place)
+        } catch {
+            truncate(to: start)
+            throw error
+        }
         let byteCount = count - start - 4
         guard byteCount <= MQTTPublish.maximumRemainingLength else {
+            truncate(to: start)
             throw .packetTooLarge(byteCount: byteCount)
         }
         let (word, length) = Self.variableByteInteger(byteCount)

@@ -120,6 +120,9 @@ package struct MQTTPublish: Hashable, Sendable {
         if !topic.isEmpty || properties.topicAlias == nil { try MQTTTopicName.validate(topic) }
         let hasIdentifier = qualityOfService != .atMostOnce
         try checkIdentifier()
+        guard payload.wireByteCount <= Self.maximumRemainingLength else {
+            throw .packetTooLarge(byteCount: payload.wireByteCount)
+        }
         // Behind the place that the fixed header may take, and moved up to what it does take.
         let start = writer.count
         let place = 5

@@ -108,6 +108,8 @@ package struct MQTTClientConnection: ProtocolCore {
 
     package var hasEvents: Bool { !events.isEmpty }
 
+    package var openCallCount: Int { publisher.inflight.count }
+
     package mutating func takeEvents() -> [MQTTClientEvent] {
         defer { events = [] }
         return events

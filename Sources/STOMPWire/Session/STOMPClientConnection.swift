@@ -95,6 +95,8 @@ package struct STOMPClientConnection: ProtocolCore {
     /// How many calls wait for a receipt.
     package var pendingReceiptCount: Int { receipts.count }
 
+    package var openCallCount: Int { receipts.count }
+
     // MARK: Time
 
     package var deadline: WireInstant? {

@@ -103,6 +103,8 @@ public struct Message: Sendable {
     }
 
     /// What it says beside it.
+    ///
+    /// Changing it copies it: whoever adds many headers does so to a list of their own and sets that.
     public var headers: Headers {
         get { storage.fields.headers }
         set { fields.headers = newValue }

@@ -40,6 +40,8 @@ public struct Receipt: Sendable {
     }
 
     /// What the peer said beside it.
+    ///
+    /// Changing it copies it: whoever adds many headers does so to a list of their own and sets that.
     public var headers: Headers {
         get { box?.values.headers ?? [:] }
         set { rare.headers = newValue }
