@@ -67,6 +67,7 @@ struct Fixture {
         configuration.reconnection = .never
         // A machine that builds and tests at the same time is slow.
         configuration.connectTimeout = .seconds(60)
+        configuration.replyTimeout = .seconds(120)
         change(&configuration)
         return try MQTTTransport(url: broker.url(for: service), configuration: configuration)
     }

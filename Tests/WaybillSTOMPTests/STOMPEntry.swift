@@ -103,6 +103,8 @@ struct Fixture {
         configuration.reconnection = .never
         // A machine that builds and tests at the same time is slow.
         configuration.connectTimeout = .seconds(60)
+        configuration.receiptTimeout = .seconds(60)
+        configuration.replyTimeout = .seconds(120)
         change(&configuration)
         return try STOMPTransport(url: broker.url(for: service), configuration: configuration)
     }
