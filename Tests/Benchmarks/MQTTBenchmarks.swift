@@ -84,6 +84,8 @@ enum MQTTBenchmarks {
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
         configuration.inflightWindow = window
+        // The longest message here has 1 MiB.
+        configuration.maximumPacketSize = 2 << 20
         // No message of QoS 0 is to be dropped here: each is counted.
         configuration.buffering = BufferPolicy(.holdBack)
         return try MQTTTransport(url: "mqtt://127.0.0.1:\(port)", configuration: configuration)

@@ -54,7 +54,7 @@ static void subscribe(const char *filter, int qos) {
 }
 
 static void blast(int qos, long count, long size, long window) {
-    if (!qos) window = size > 65536 ? 1 : 65536 / (size + 8);
+    if (!qos) window = size > 32768 ? 1 : 65536 / (size + 8);
     uint8_t *batch = malloc(window * (size + 16)), *acks = malloc(window * 4), *rel = malloc(window * 4);
     size_t length = 0;
     for (long i = 0; i < window; i++) {
@@ -76,7 +76,7 @@ static void blast(int qos, long count, long size, long window) {
 // Counts bytes, and with QoS 1 acknowledges whole messages without looking at their identifiers.
 static void drain(int qos, long count, long size, long window) {
     char filter[64];
-    uint8_t *space = malloc(1 << 18), *acks = malloc(4 * window);
+    uint8_t *space = malloc((1 << 18) + size), *acks = malloc(4 * window);
     snprintf(filter, sizeof filter, "pour/%d/%ld/%ld/%ld", qos, count, size, window);
     long each = publish(space, "pour", qos, 1, size), got = 0, acknowledged = 0;
     for (long i = 0; i < window; i++) memcpy(acks + 4 * i, (uint8_t[]){0x40, 2, 0, 1}, 4);
