@@ -218,7 +218,7 @@ let package = Package(
             "WaybillWebSocketTests",
             [
                 "Waybill", "WaybillWebSocket", "WaybillLink", "WaybillTesting", "WebSocketWire",
-                "HTTPWire", "WireCore",
+                "HTTPWire", "WireCore", "WireTestSupport",
             ]
         ),
         tests(

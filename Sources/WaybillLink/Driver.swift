@@ -46,6 +46,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     /// How long a peer may take to read what is left when the core is done: 5 seconds.
     package static var closingPatience: Duration { .seconds(5) }
 
+    /// How often one call reads or writes before others have their turn: 4 times.
+    private static var roundsInTurn: Int { 4 }
+
     /// Below this many bytes, waiting senders go on: 256 KiB.
     package static var lowWaterMark: Int { 1 << 18 }
 
@@ -89,27 +92,49 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         _ urgency: Urgency = .paced,
         _ body: (inout Core, WireInstant) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try send(urgency, body).result
-    }
-
-    /// As ``withCore(_:_:)``, and tells whether the caller should ``waitUntilDrained()``.
-    @inlinable
-    package func send<Result: Sendable, Failure: Error>(
-        _ urgency: Urgency = .paced,
-        _ body: (inout Core, WireInstant) throws(Failure) -> Result
-    ) throws(Failure) -> (result: Result, isCongested: Bool) {
         let now = timers.now
         var next = DriverSteps()
-        var byteCount = 0
         let result = try state.withLock { state throws(Failure) in
             let waiting = state.core.outboundByteCount
             let result = try body(&state.core, now)
             next = state.settle(urgency, grewFrom: waiting)
-            byteCount = state.byteCount
             return result
         }
         if !next.isEmpty { carryOut(next) }
-        return (result, byteCount > Self.highWaterMark)
+        return result
+    }
+
+    /// As ``withCore(_:_:)``, and tells what the caller should ``wait(for:)``, unless it waits for an answer anyway.
+    ///
+    /// Written out: with one body for both and a closure for what differs, a publish of QoS 0 costs a twelfth more.
+    @inlinable
+    package func send<Result: Sendable, Failure: Error>(
+        _ urgency: Urgency = .paced,
+        _ body: (inout Core, WireInstant) throws(Failure) -> Result
+    ) throws(Failure) -> (result: Result, pause: SendPause) {
+        let now = timers.now
+        var next = DriverSteps()
+        var pause = SendPause.none
+        let result = try state.withLock { state throws(Failure) in
+            let waiting = state.core.outboundByteCount
+            let result = try body(&state.core, now)
+            next = state.settle(urgency, grewFrom: waiting)
+            pause = state.takePause()
+            return result
+        }
+        if !next.isEmpty { carryOut(next) }
+        return (result, pause)
+    }
+
+    /// Suspends for as long as a send has said.
+    /// - Throws: `CancellationError` when the task is cancelled while it waits until enough has left; what was sent stays
+    ///   sent.
+    package func wait(for pause: SendPause) async throws {
+        switch pause {
+        case .none: break
+        case .turn: await Turn.giveWay()
+        case .drain: try await waitUntilDrained()
+        }
     }
 
     /// Suspends while more bytes wait to leave than the high-water mark.
@@ -166,8 +191,8 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     // MARK: ByteStreamReceiver
 
     package func streamIsReadable() {
-        // A few rounds, so that a flood on one stream cannot keep the others waiting.
-        for _ in 0..<4 {
+        // A flood on one stream must not keep the others waiting.
+        for _ in 0..<Self.roundsInTurn {
             let (outcome, next, wasFilled) = received.withLock { received in read(&received) }
             carryOut(next)
             switch outcome {
@@ -269,15 +294,21 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     /// Writes until the socket takes no more or nothing is left; one caller at a time.
+    ///
+    /// Where others add as fast as it writes, what they add is left for the next flush: a caller wants to go on, and the
+    /// loop's thread has to read. Only where the stream does not gather, nobody else would write it.
     private func flush() {
+        var rounds = 0
         while let (written, total) = writeOnce() {
+            rounds += 1
             switch written {
             case .success(let count):
-                let (waiters, drained) = state.withLock { state in
-                    (state.noteWritten(count, of: total), state.takeDrainNotice())
+                let (waiters, drained, hasMore) = state.withLock { state in
+                    (state.noteWritten(count, of: total), state.takeDrainNotice(), state.hasMore)
                 }
                 for waiter in waiters { waiter.resume() }
                 drained?()
+                if rounds >= Self.roundsInTurn, hasMore, stream.scheduleFlush() { return }
             case .failure(let error):
                 return endUnwritable(error)
             }

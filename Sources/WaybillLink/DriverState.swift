@@ -16,6 +16,17 @@ package struct DriverSteps: OptionSet, Sendable {
     @inlinable package static var rearm: Self { Self(rawValue: 8) }
 }
 
+/// What a sender that waits for no answer should wait for.
+@usableFromInline
+package enum SendPause: Sendable {
+    case none
+    /// For others to have had their turn: a task that is never suspended keeps its thread, and on one processor
+    /// nobody else would run.
+    case turn
+    /// Until enough of the bytes that wait has left.
+    case drain
+}
+
 /// What a ``Driver`` keeps behind its lock.
 @usableFromInline
 package struct DriverState<Core: ProtocolCore>: Sendable {
@@ -39,6 +50,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     private var peerHasFinished = false
     @usableFromInline package var messagesWaiting = 0
     @usableFromInline package var isGathering = false
+    @usableFromInline package var turn = Turn()
 
     var drainWaiters: [UInt64: Suspension.Continuation] = [:]
     private var lastWaiter: UInt64 = 0
@@ -64,7 +76,21 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// How many bytes wait to leave.
     @inlinable package var byteCount: Int { core.outboundByteCount + writing.count }
 
+    /// Whether there is something to write that the socket may take.
+    var hasMore: Bool { byteCount > 0 && !isBlocked }
+
     // MARK: After a call into the core
+
+    /// What whoever has sent should wait for.
+    @inlinable
+    package mutating func takePause() -> SendPause {
+        if byteCount > Driver<Core>.highWaterMark {
+            turn = Turn()
+            return .drain
+        }
+        turn.advance()
+        return turn.endIfOver() ? .turn : .none
+    }
 
     /// What follows from a call into the core.
     /// - Parameters:
@@ -94,7 +120,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     @inlinable
     package mutating func stepToWrite(_ urgency: Driver<Core>.Urgency) -> DriverSteps {
-        // Whoever is writing, or whoever hears that the socket drains, takes these bytes along.
+        // Whoever is writing, or the flush it leaves the rest to, or whoever hears that the socket drains, takes these
+        // bytes along.
         if isFlushing || isBlocked { return [] }
         if case .immediate = urgency { return .flush }
         if core.isFinished || core.outboundByteCount >= FlushPacer.fullBatch { return .flush }
@@ -144,7 +171,11 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         isFlushing = false
         isBlocked = count < total && !hasDrained
         writing.consume(count)
-        if writing.isEmpty { writing.releaseExcess(above: Driver<Core>.lowWaterMark) }
+        if writing.isEmpty {
+            writing.releaseExcess(above: Driver<Core>.lowWaterMark)
+            // Nothing came meanwhile: the memory serves what comes next, and a quiet connection needs it once.
+            if !core.outbound.hasMemory { swap(&writing, &core.outbound) }
+        }
         guard !drainWaiters.isEmpty, byteCount <= Driver<Core>.lowWaterMark else { return [] }
         defer { drainWaiters.removeAll() }
         return Array(drainWaiters.values)

@@ -1,8 +1,8 @@
 package import HTTPWire
 package import WebSocketWire
 
-/// What can go wrong below the protocols.
-package enum LinkError: Error, Hashable, Sendable {
+/// What can go wrong below the protocols; out of line, since every connection has room for two.
+package indirect enum LinkError: Error, Hashable, Sendable {
     /// The name has no address; the text is the resolver's own.
     case nameNotResolved(host: String, reason: String)
     /// Every address of the host refused the connection, or the last one to fail did.
@@ -40,7 +40,7 @@ package enum LinkError: Error, Hashable, Sendable {
     /// The connection ended without TLS's own end: something may be missing (RFC 8446, 6.1).
     case truncated
     /// No connection to the proxy, or the proxy ended it before the tunnel was there.
-    indirect case proxy(LinkError)
+    case proxy(LinkError)
     /// The proxy opened no tunnel: its answer, and up to 64 KiB of the body.
     case proxyRefused(HTTPResponseHead, body: [UInt8])
     /// The proxy's answer breaks HTTP/1.1.

@@ -10,6 +10,39 @@ public struct MQTTConfiguration: Sendable {
         case v5
     }
 
+    // Rarely set: out of line, since each transport keeps its configuration.
+    private struct Rare: Sendable {
+        static let unset = Rare()
+
+        var credentials: CredentialSource?
+        var will: Will?
+        var reconnection = ReconnectionPolicy()
+        var hints: [any ConnectionHintSource] = []
+        var offlineQueue = OfflineQueuePolicy()
+        var lateDelivery: LateDeliveryPolicy?
+        var store: (any SessionStore)?
+        var tls = TLSOptions()
+        var proxy: ProxyOptions?
+        var failover = FailoverOptions()
+        var webSocket = WebSocketOptions()
+        var wireLogger: (any WireLogger)?
+    }
+
+    private final class RareBox: Sendable {
+        let values: Rare
+
+        init(_ values: Rare) {
+            self.values = values
+        }
+    }
+
+    private var box: RareBox?
+
+    private var rare: Rare {
+        get { box?.values ?? .unset }
+        set { box = RareBox(newValue) }
+    }
+
     /// The version to speak; 5 by default.
     public var version = Version.v5
     /// Who the client is; nil makes up a name of 22 letters and digits for each transport.
@@ -21,9 +54,17 @@ public struct MQTTConfiguration: Sendable {
     /// Never logged.
     public var password: String?
     /// Gives credentials before each connect, also the ones that follow a loss; nil for those above.
-    public var credentials: CredentialSource?
+    public var credentials: CredentialSource? {
+        get { box?.values.credentials }
+        set { rare.credentials = newValue }
+    }
+
     /// What the server publishes should the connection be lost.
-    public var will: Will?
+    public var will: Will? {
+        get { box?.values.will }
+        set { rare.will = newValue }
+    }
+
     /// Whether an earlier session is discarded; true by default.
     public var cleanStart = true
     /// How long the server keeps the session after the connection (MQTT 5); nil for not at all.
@@ -33,6 +74,13 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// A server's own value wins (MQTT 5). Where it is off over a WebSocket, that sends pings, as ``webSocket`` says.
     public var keepAlive = Duration.seconds(60)
+
+    /// How long nothing at all may come from the server before the connection counts as lost; nil, the default, for
+    /// any time.
+    ///
+    /// A server that has nothing to say is taken for one that is gone, unless this is longer than ``keepAlive`` by a
+    /// round trip: it answers a ping in time then. Time in which a slow consumer holds the server back does not count.
+    public var readTimeout: Duration?
 
     /// How long connecting to a host may take, from the name to the CONNACK; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
@@ -74,32 +122,71 @@ public struct MQTTConfiguration: Sendable {
     /// Whether a request connects first when there is no connection; true by default.
     public var connectsOnDemand = true
     /// Whether and when to connect again after the connection was lost; without end by default.
-    public var reconnection = ReconnectionPolicy()
+    public var reconnection: ReconnectionPolicy {
+        get { rare.reconnection }
+        set { rare.reconnection = newValue }
+    }
+
     /// What tells when to pause, to go on and to try again; nothing by default, and the network on Apple platforms in
     /// any case.
-    public var hints: [any ConnectionHintSource] = []
+    public var hints: [any ConnectionHintSource] {
+        get { rare.hints }
+        set { rare.hints = newValue }
+    }
+
     /// What becomes of sends until the connection is back: they wait, unless nobody acknowledges them.
-    public var offlineQueue = OfflineQueuePolicy()
+    public var offlineQueue: OfflineQueuePolicy {
+        get { rare.offlineQueue }
+        set { rare.offlineQueue = newValue }
+    }
+
     /// What happens when messages come faster than they are taken, unless the entry says otherwise:
     /// the oldest go.
     ///
     /// Messages of QoS 1 and 2 are held back by the protocol and never dropped.
     public var buffering = BufferPolicy(.dropOldest)
     /// How long messages are kept that nobody listens for yet; nil, the default, for not at all.
-    public var lateDelivery: LateDeliveryPolicy?
+    public var lateDelivery: LateDeliveryPolicy? {
+        get { box?.values.lateDelivery }
+        set { rare.lateDelivery = newValue }
+    }
+
     /// Keeps sends of QoS 1 and 2 until they are acknowledged, beyond the end of the process; nil, the default, for
     /// not at all.
-    public var store: (any SessionStore)?
+    public var store: (any SessionStore)? {
+        get { box?.values.store }
+        set { rare.store = newValue }
+    }
+
     /// How the connection is secured, where the URL says `mqtts` or `wss`.
-    public var tls = TLSOptions()
+    public var tls: TLSOptions {
+        get { rare.tls }
+        set { rare.tls = newValue }
+    }
+
     /// The proxy through which connections are made; nil, the default, for none.
-    public var proxy: ProxyOptions?
+    public var proxy: ProxyOptions? {
+        get { box?.values.proxy }
+        set { rare.proxy = newValue }
+    }
+
     /// Which other hosts may be connected to; none by default.
-    public var failover = FailoverOptions()
+    public var failover: FailoverOptions {
+        get { rare.failover }
+        set { rare.failover = newValue }
+    }
+
     /// How a WebSocket is asked for, where the URL says `ws` or `wss`.
-    public var webSocket = WebSocketOptions()
+    public var webSocket: WebSocketOptions {
+        get { rare.webSocket }
+        set { rare.webSocket = newValue }
+    }
+
     /// Is shown every packet, without secrets.
-    public var wireLogger: (any WireLogger)?
+    public var wireLogger: (any WireLogger)? {
+        get { box?.values.wireLogger }
+        set { rare.wireLogger = newValue }
+    }
 
     /// The defaults.
     public init() {}

@@ -10,6 +10,8 @@ import WireCore
 final class MQTTEngine: Sendable {
     /// Where everything reports.
     let events = TransportEventSource()
+    /// Who looks on.
+    let catchAll: CatchAll
     private let shared: Shared<MQTTConfiguration>
     private let clientIdentifier: String
     private let version: MQTTVersion
@@ -39,10 +41,13 @@ final class MQTTEngine: Sendable {
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let keeper = MQTTSessionKeeper(environment: environment)
+        let catchAll = CatchAll(reportingTo: events)
+        self.catchAll = catchAll
         let subscriptions = MQTTSubscriptions(
             configuration: shared,
             keeper: keeper,
             events: events,
+            catchAll: catchAll,
             environment: environment
         )
         let replies = MQTTReplies(
@@ -80,6 +85,7 @@ final class MQTTEngine: Sendable {
                     let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
                     subscriptions.conclude(cause)
                     replies.conclude(unanswered)
+                    if isForGood { catchAll.end() }
                     keeper.conclude(
                         unanswered,
                         keepsSession: shared.value.keepsSession && !isForGood
@@ -123,8 +129,9 @@ final class MQTTEngine: Sendable {
                 return try await send(request, options)
             }
         case .connect(let options): return try await connect(options, request)
-        case .disconnect:
-            try await lifecycle.disconnect()
+        case .disconnect(let options):
+            let farewell = try MQTTMapping.farewell(request, options, configuration)
+            try await lifecycle.disconnect(options) { $0.farewell = farewell }
             return Receipt()
         case .unsubscribe:
             try checkFilter(request)
@@ -238,8 +245,16 @@ final class MQTTEngine: Sendable {
             throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
         }
         let subscription = try MQTTMapping.subscription(request, options, version: version)
-        let session = try await session(for: request)
-        return try await subscriptions.subscribe(subscription, request, options, over: session)
+        return try await lifecycle.subscribe(
+            request,
+            options,
+            later: { [subscriptions] in subscriptions.subscribeLater(subscription, options) },
+            greeting: { () throws(WaybillError) in try onDemand },
+            session: { try await session(for: request) },
+            now: { session in
+                try await subscriptions.subscribe(subscription, request, options, over: session)
+            }
+        )
     }
 
     /// What cannot be sent is refused before a connection is made for it.
@@ -268,7 +283,13 @@ final class MQTTEngine: Sendable {
         if let session = lifecycle.connected { return session }
         try check()
         return try await lifecycle.session(for: request) { () throws(WaybillError) in
-            // A connection that a request happens to need takes nothing from it.
+            try onDemand
+        }
+    }
+
+    /// The first words of a connection that a request happens to need, from which it takes nothing.
+    private var onDemand: MQTTGreeting {
+        get throws(WaybillError) {
             try greeting(ConnectOptions(), Request(topic: nil, command: .connect))
         }
     }
@@ -324,7 +345,7 @@ final class MQTTEngine: Sendable {
             if configuration.asksForResponseInformation {
                 packet.properties.requestResponseInformation = true
             }
-            packet.properties.userProperties = MQTTMapping.userProperties(request.headers)
+            packet.properties.userProperties = request.headers.pairs
         case .v3_1_1:
             guard request.headers.isEmpty else {
                 throw MQTTMapping.unsupported("headers in 3.1.1", request)
@@ -383,8 +404,12 @@ final class MQTTEngine: Sendable {
 
     /// Shuts down, and leaves nothing behind to go on with.
     func destroy() async {
-        lifecycle.connected?.forgetSession()
-        await shutdown()
+        hints.stop()
+        let version = version
+        await lifecycle.shutdown { session in
+            // The server is to forget the session, too (MQTT 5, 3.14.2.2.2); 3.1.1 cannot say so.
+            if version == .v5 { session.farewell.properties.sessionExpiryInterval = 0 }
+        }
         outbox?.removeAll()
     }
 

@@ -15,20 +15,21 @@ enum MQTTMapping {
         version: MQTTVersion
     ) throws(WaybillError) -> MQTTPublish {
         if request.expectsReply { try checkReply(request, options, version: version) }
-        var publish = MQTTPublish(
-            topic: request.topic ?? "",
-            qualityOfService: quality(options.qos),
-            isRetained: options.retain
-        )
         guard options.asksForReceipt == nil, options.method == nil else {
             throw unsupported("receipts or methods", request)
         }
-        if !request.headers.isEmpty || request.contentType != nil || options.expiry != nil
-            || options.responseTopic != nil || options.correlationData != nil
-        {
-            publish.properties = try properties(request, options, version: version)
-        }
-        return publish
+        let isPlain =
+            request.headers.isEmpty && request.contentType == nil && options.expiry == nil
+            && options.responseTopic == nil && options.correlationData == nil
+        let properties =
+            isPlain ? MQTTProperties() : try properties(request, options, version: version)
+        // Assembled at the end: one that may still be abandoned is copied instead of moved.
+        return MQTTPublish(
+            topic: request.topic ?? "",
+            qualityOfService: quality(options.qos),
+            isRetained: options.retain,
+            properties: properties
+        )
     }
 
     private static func properties(
@@ -45,20 +46,15 @@ enum MQTTMapping {
             }
             return properties
         }
-        properties.contentType = request.contentType
+        // Each looked at first: setting what is not there searches for it.
+        if let contentType = request.contentType { properties.contentType = contentType }
         if let expiry = options.expiry {
             properties.messageExpiryInterval = seconds(expiry)
         }
-        properties.responseTopic = options.responseTopic
-        properties.correlationData = options.correlationData
-        for header in request.headers {
-            properties.append(userProperty: header.name, header.value)
-        }
+        if let topic = options.responseTopic { properties.responseTopic = topic }
+        if let data = options.correlationData { properties.correlationData = data }
+        properties.userProperties = request.headers.pairs
         return properties
-    }
-
-    static func userProperties(_ headers: Headers) -> [MQTTUserProperty] {
-        headers.map { MQTTUserProperty(name: $0.name, value: $0.value) }
     }
 
     static func subscription(
@@ -128,9 +124,10 @@ enum MQTTMapping {
         }
     }
 
-    /// Whole seconds, clamped to what four bytes hold.
+    /// Whole seconds, rounded up, since zero means something else, and clamped to what four bytes hold.
     static func seconds(_ duration: Duration) -> UInt32 {
-        UInt32(clamping: max(0, duration.components.seconds))
+        let (seconds, rest) = duration.components
+        return UInt32(clamping: max(0, rest > 0 ? seconds &+ 1 : seconds))
     }
 
     // MARK: Messages
@@ -154,7 +151,7 @@ enum MQTTMapping {
         return Message(
             topic: publish.topic,
             body: Payload(publish.payload),
-            headers: headers(properties),
+            headers: Headers(properties.userProperties),
             contentType: properties.contentType,
             qualityOfService: quality(publish.qualityOfService),
             isRetained: publish.isRetained,
@@ -177,16 +174,8 @@ enum MQTTMapping {
         return Receipt(
             topic: request.topic,
             reason: reasonCode == .success ? nil : reason(reasonCode, properties),
-            headers: headers(properties)
+            headers: Headers(properties.userProperties)
         )
-    }
-
-    private static func headers(_ properties: MQTTProperties) -> Headers {
-        var headers = Headers()
-        for property in properties.userProperties {
-            headers.append(name: property.name, value: property.value)
-        }
-        return headers
     }
 
     static func reason(_ code: MQTTReasonCode, _ properties: MQTTProperties) -> String {
@@ -209,16 +198,24 @@ enum MQTTMapping {
             // Later, or elsewhere, it may go well.
             case .serverUnavailable, .serverBusy, .useAnotherServer, .connectionRateExceeded:
                 .connectionRefused
+            case .quotaExceeded where request == nil: .connectionRefused
             default: .rejected
             }
-        return WaybillError(
+        var error = WaybillError(
             kind,
             "the server refused",
             topic: request?.topic,
             command: request?.command.name,
             peerReason: reason(code, properties)
         )
+        error.isServerBusy = busyCodes.contains(code)
+        return error
     }
+
+    /// That the server wants to be left alone for a while (MQTT 5, 4.13.2 and table 2-6).
+    private static let busyCodes: Set<MQTTReasonCode> = [
+        .serverBusy, .quotaExceeded, .connectionRateExceeded,
+    ]
 
     /// What a request fails with when the connection ends, and no other follows, before it was answered.
     static func unanswered(_ cause: WaybillError?) -> WaybillError {
@@ -285,17 +282,23 @@ enum MQTTMapping {
         }
     }
 
+    /// Why the server has ended a connection.
+    private static func end(_ code: MQTTReasonCode, _ properties: MQTTProperties) -> WaybillError {
+        var error = WaybillError(
+            kind(ofEnd: code),
+            "the server closed the connection",
+            peerReason: reason(code, properties)
+        )
+        error.isServerBusy = busyCodes.contains(code)
+        return error
+    }
+
     /// Why a connection is over; nil when this side ended it.
     static func error(_ closure: MQTTClosure) -> WaybillError? {
         switch closure {
         case .disconnected: nil
         case .refused(let code, let properties): refusal(code, properties, nil)
-        case .disconnectedByServer(let code, let properties):
-            WaybillError(
-                kind(ofEnd: code),
-                "the server closed the connection",
-                peerReason: reason(code, properties)
-            )
+        case .disconnectedByServer(let code, let properties): end(code, properties)
         case .violation(.packetTooLarge(let count, let maximum)):
             WaybillError(
                 .limitExceeded,

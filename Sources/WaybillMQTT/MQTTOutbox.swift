@@ -74,7 +74,7 @@ struct MQTTOutbox: Sendable {
     }
 }
 
-/// Stands for a caller of a process that is gone.
+/// Stands for a caller who does not wait, such as that of a process that is gone.
 final class MQTTStoredCall: MQTTCall {
     /// The server has answered.
     let didEnd: @Sendable () -> Void

@@ -6,13 +6,18 @@ import WaybillSession
 struct MQTTSubscriptionEntry: Sendable {
     var subscription: MQTTSubscription
     let identifier: UInt32
+    /// What tells which topics it matches.
+    let matcher: MQTTTopicFilter?
     var listeners: [MessageListener]
-    /// Resolves with the granted quality of service once the server has answered.
+    /// Resolves with the granted quality of service once the server has answered; nobody waits for that of a filter that
+    /// is deferred.
     var answer: Promise<QualityOfService>
     /// What the server has granted, in the session that it has; nil when it has not, or not yet.
     var granted: QualityOfService?
     /// What the server has granted at any time, to be subscribed to again; nil when it never has.
     var established: MQTTSubscription?
+    /// Whether it is left to the next connection to ask for it.
+    var isDeferred = false
 }
 
 /// Who gets a message: filters, and their listeners.
@@ -22,6 +27,8 @@ struct MQTTRouter: Sendable {
     private var trie = MQTTTopicTrie<[String]>()
     private var identifiers: [UInt32: String] = [:]
     private var lastIdentifier: UInt32 = 0
+    /// Whether the server's session may be that of an earlier process, and the identifiers in it, too.
+    var hasForeignIdentifiers = false
 
     // Most messages have a topic that another one had a moment ago.
     private var last: (topic: String, listeners: [MessageListener])?
@@ -58,15 +65,22 @@ struct MQTTRouter: Sendable {
         return lastIdentifier
     }
 
+    /// What topics are matched against for a filter: less than it says where the subscription is shared.
+    static func matched(by filter: String) -> String {
+        (try? MQTTTopicFilter(filter))?.filter ?? filter
+    }
+
     /// Adds a filter with its first listener.
+    @discardableResult
     mutating func add(
         _ subscription: MQTTSubscription,
-        matching filter: String,
         listener: MessageListener
     ) -> MQTTSubscriptionEntry {
+        let filter = Self.matched(by: subscription.filter)
         let entry = MQTTSubscriptionEntry(
             subscription: subscription,
             identifier: makeIdentifier(),
+            matcher: try? MQTTTopicFilter(subscription.filter),
             listeners: [listener],
             answer: Promise()
         )
@@ -87,8 +101,8 @@ struct MQTTRouter: Sendable {
     mutating func raise(_ filter: String, to subscription: MQTTSubscription) -> Promise<
         QualityOfService
     > {
-        let answer = Promise<QualityOfService>()
         entries[filter]?.subscription = subscription
+        let answer = Promise<QualityOfService>()
         entries[filter]?.answer = answer
         return answer
     }
@@ -97,6 +111,11 @@ struct MQTTRouter: Sendable {
     mutating func grant(_ filter: String, _ quality: QualityOfService) {
         establish(filter)
         entries[filter]?.granted = quality
+        guard let entry = entries[filter], entry.isDeferred else { return }
+        entries[filter]?.isDeferred = false
+        // Nobody has waited for the answer; whoever joins them finds it.
+        for listener in entry.listeners { listener.source.grantedQualityOfService = quality }
+        entry.answer.resolve(.success(quality))
     }
 
     /// Notes that the server has granted a filter, in a session that is over.
@@ -110,9 +129,36 @@ struct MQTTRouter: Sendable {
         for filter in entries.keys { entries[filter]?.granted = nil }
     }
 
-    /// What the server has granted once and does not have any longer, in the order of subscribing.
+    /// Adds a listener, and leaves the filter to the next connection unless the server has it, as good.
+    mutating func addLater(_ listener: MessageListener, _ subscription: MQTTSubscription) {
+        let filter = subscription.filter
+        guard let entry = entries[filter] else {
+            add(subscription, listener: listener)
+            entries[filter]?.isDeferred = true
+            return
+        }
+        add(listener, to: filter)
+        let isBetter = entry.subscription.qualityOfService < subscription.qualityOfService
+        if isBetter {
+            entries[filter]?.subscription = subscription
+            entries[filter]?.granted = nil
+        }
+        // What was asked for over a connection that is over fails for who has asked, and for nobody else.
+        guard isBetter || entry.established == nil else {
+            if case .success(let quality)? = entry.answer.result {
+                listener.source.grantedQualityOfService = quality
+            }
+            return
+        }
+        guard !entry.isDeferred else { return }
+        entries[filter]?.isDeferred = true
+        entries[filter]?.answer = Promise()
+    }
+
+    /// What the server has granted once and does not have any longer, or has not been asked for yet, in the order of
+    /// subscribing.
     var ungranted: [MQTTSubscriptionEntry] {
-        entries.values.filter { $0.established != nil && $0.granted == nil }
+        entries.values.filter { ($0.established != nil || $0.isDeferred) && $0.granted == nil }
             .sorted { $0.identifier < $1.identifier }
     }
 
@@ -148,7 +194,7 @@ struct MQTTRouter: Sendable {
         guard let entry = entries.removeValue(forKey: filter) else { return [] }
         forgetRecent()
         identifiers[entry.identifier] = nil
-        let matched = (try? MQTTTopicFilter(filter))?.filter ?? filter
+        let matched = Self.matched(by: filter)
         let rest = (trie[matched] ?? []).filter { $0 != filter }
         trie[matched] = rest.isEmpty ? nil : rest
         return entry.listeners.map(\.source)
@@ -156,15 +202,13 @@ struct MQTTRouter: Sendable {
 
     /// Who gets a message.
     ///
-    /// Where the server names the subscriptions that matched, those alone: it may send a copy for each.
-    /// Otherwise every filter that matches the topic.
+    /// Where the server names the subscriptions that matched, those alone: it may send a copy for each. Otherwise, and
+    /// where the names are those of an earlier process, every filter that matches the topic.
     mutating func listeners(for publish: MQTTPublish) -> [MessageListener] {
         if !publish.properties.isEmpty {
             let named = publish.properties.subscriptionIdentifiers
             if !named.isEmpty {
-                return named.flatMap { identifier in
-                    identifiers[identifier].flatMap { entries[$0]?.listeners } ?? []
-                }
+                if let found = listeners(to: publish.topic, named: named) { return found }
             }
         }
         if let last, last.topic == publish.topic { return last.listeners }
@@ -184,5 +228,17 @@ struct MQTTRouter: Sendable {
         if recent.count >= Self.recentLimit { recent.removeAll(keepingCapacity: true) }
         recent[publish.topic] = found
         return found
+    }
+
+    /// Who listens to the subscriptions that a message names.
+    /// - Returns: Them; nil when none of the names means what it meant to the server.
+    private func listeners(to topic: String, named: [UInt32]) -> [MessageListener]? {
+        var found: [MessageListener]?
+        for identifier in named {
+            guard let entry = identifiers[identifier].flatMap({ entries[$0] }) else { continue }
+            if hasForeignIdentifiers, entry.matcher?.matches(topic) != true { continue }
+            found = found.map { $0 + entry.listeners } ?? entry.listeners
+        }
+        return hasForeignIdentifiers ? found : found ?? []
     }
 }

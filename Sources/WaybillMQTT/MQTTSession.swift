@@ -19,8 +19,8 @@ final class MQTTSession: ConnectionSession {
         var responseInformation: String?
         /// Resolves when no message is under way, if somebody waits for that.
         var drained: Promise<Void>?
-        /// Whether the server is to forget the session.
-        var forgetsSession = false
+        /// What the server is told at the end.
+        var farewell = MQTTDisconnect()
         /// Calls that the end leaves unanswered.
         var abandoned: [MQTTPendingCall] = []
         /// What they fail with.
@@ -168,16 +168,16 @@ final class MQTTSession: ConnectionSession {
         isObserved: Bool
     ) async throws -> Receipt {
         guard publish.qualityOfService != .atMostOnce else {
-            let isCongested: Bool
+            let pause: SendPause
             do {
-                isCongested = try driver.send { (core, now) throws(MQTTSendError) in
+                pause = try driver.send { (core, now) throws(MQTTSendError) in
                     try core.publishAtMostOnce(publish, payload: request.body, at: now)
                     if isObserved { reportSent(publish, request) }
-                }.isCongested
+                }.pause
             } catch {
                 throw MQTTMapping.error(error, request)
             }
-            if isCongested { try await driver.waitUntilDrained() }
+            if pause != .none { try await driver.wait(for: pause) }
             return Receipt(of: request.topic)
         }
         let answer = try await answer(request, withdrawing: { [keeper] in keeper.cancel($0) }) {
@@ -272,19 +272,27 @@ final class MQTTSession: ConnectionSession {
         let isNamed =
             configuration.version == .v5
             && driver.withCore { core, _ in core.limits.subscriptionIdentifiersAvailable }
-        let size = isNamed ? 1 : Self.batchSize
-        return stride(from: 0, to: entries.count, by: size).map { start in
-            Array(entries[start..<min(start + size, entries.count)])
+        return Self.batches(of: entries, size: isNamed ? 1 : Self.batchSize)
+    }
+
+    /// Parts of a list that fit into packets.
+    static func batches<Element>(of all: [Element], size: Int = batchSize) -> [[Element]] {
+        stride(from: 0, to: all.count, by: size).map { start in
+            Array(all[start..<min(start + size, all.count)])
         }
     }
 
     /// How many filters go into one packet: few enough for what brokers take.
-    private static let batchSize = 100
+    static let batchSize = 100
 
     /// Sends UNSUBSCRIBE without waiting.
-    func leave(_ filter: String) {
+    ///
+    /// - Parameters:
+    ///   - filter: The filter.
+    ///   - didEnd: Called when the server has confirmed it; not at all if the connection ends before.
+    func leave(_ filter: String, didEnd: @escaping @Sendable () -> Void) {
         try? driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
-            try core.unsubscribe([filter], call: nil, at: now)
+            try core.unsubscribe([filter], call: MQTTStoredCall(didEnd: didEnd), at: now)
         }
     }
 
@@ -362,18 +370,16 @@ final class MQTTSession: ConnectionSession {
         if isIdle { drained.resolve(.success(())) }
     }
 
-    /// Has the server forget the session at the end (MQTT 5, 3.14.2.2.2); 3.1.1 cannot say so.
-    func forgetSession() {
-        state.withLock { $0.forgetsSession = true }
+    /// What the server is told at the end; in 3.1.1 there is nothing to tell.
+    var farewell: MQTTDisconnect {
+        get { state.withLock { $0.farewell } }
+        set { state.withLock { $0.farewell = newValue } }
     }
 
     /// Sends DISCONNECT without waiting.
     func disconnectNow() {
-        var packet = MQTTDisconnect()
-        if configuration.version == .v5, state.withLock({ $0.forgetsSession }) {
-            packet.properties.sessionExpiryInterval = 0
-        }
-        driver.withCore(.immediate) { [packet] core, now in core.disconnect(packet, at: now) }
+        let packet = farewell
+        driver.withCore(.immediate) { core, now in core.disconnect(packet, at: now) }
     }
 
     /// Why it is over; nil when this side ended it.
@@ -401,16 +407,26 @@ final class MQTTSession: ConnectionSession {
     // MARK: Events
 
     private func handle(_ events: [MQTTClientEvent]) {
-        var batch = MessageBatch(reportingTo: subscriptions.events, hasQualities: true)
+        var batch = MessageBatch(
+            reportingTo: subscriptions.events,
+            hasQualities: true,
+            seenBy: subscriptions.catchAll.sources
+        )
+        var answered: [Suspension.Continuation] = []
         for event in events {
-            if case .message(let publish, let receipt) = event {
+            switch event {
+            case .message(let publish, let receipt):
                 subscriptions.collect(publish, receipt, into: &batch)
-                continue
+            case .published(let call as MQTTPendingCall, let code, let properties):
+                let answer = MQTTAnswer.published(code, properties)
+                if let caller = call.settle(.success(answer)) { answered.append(caller) }
+            default:
+                batch.deliver()
+                handle(event)
             }
-            batch.deliver()
-            handle(event)
         }
         batch.deliver()
+        Suspension.resume(answered)
         noteDrained()
     }
 
@@ -418,22 +434,22 @@ final class MQTTSession: ConnectionSession {
         switch event {
         case .connected(let connack):
             // First, as messages may follow at once.
-            subscriptions.attach(self)
+            subscriptions.attach(self, hasSession: connack.sessionPresent)
             let keepsAlive = driver.withCore { core, _ in core.keepsAlive }
             if !keepsAlive { stream.keepAlive() }
             state.withLock { $0.responseInformation = connack.properties.responseInformation }
             self.connack.resolve(.success(connack))
         case .message: break
-        case .published(let call, let code, let properties):
-            if let call = call as? MQTTPendingCall {
-                call.succeed(.published(code, properties))
-            } else {
-                (call as? MQTTStoredCall)?.didEnd()
-            }
+        // Those of callers who wait are answered all at once.
+        case .published(let call, _, _): (call as? MQTTStoredCall)?.didEnd()
         case .subscribed(let call, let suback):
             (call as? MQTTPendingCall)?.succeed(.subscribed(suback))
         case .unsubscribed(let call, let unsuback):
-            (call as? MQTTPendingCall)?.succeed(.unsubscribed(unsuback))
+            if let call = call as? MQTTPendingCall {
+                call.succeed(.unsubscribed(unsuback))
+            } else {
+                (call as? MQTTStoredCall)?.didEnd()
+            }
         case .timedOut(let call):
             (call as? MQTTPendingCall)?.fail(
                 WaybillError(.timedOut, "the server did not acknowledge in time")

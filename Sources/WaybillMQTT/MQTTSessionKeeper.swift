@@ -14,7 +14,8 @@ import WireCore
 /// | with a connection | its end → moving |
 final class MQTTSessionKeeper: Sendable {
     private enum Whereabouts: Sendable {
-        case parked(MQTTSessionState)
+        // Out of line: nearly always a connection has it.
+        indirect case parked(MQTTSessionState)
         /// On its way, with what is to be done once it has arrived.
         case moving([Errand])
         case with(MQTTSession)

@@ -12,12 +12,12 @@ import WireCore
 /// | and comes back without | gets every filter again |
 /// | and does not come back | every stream ends |
 final class MQTTSubscriptions: DeliverySettler {
-    private struct State: Sendable {
+    struct State: Sendable {
         var router = MQTTRouter()
         /// The connection that there is.
         var session: MQTTSession?
         /// Filters that the server may still have, and nobody any longer.
-        var leftFilters: [String] = []
+        var left: MQTTLeftFilters
         /// What nobody listens for yet; nil when nothing is kept.
         var held: MQTTHeldMessages?
         /// The clock, while something is kept.
@@ -26,42 +26,63 @@ final class MQTTSubscriptions: DeliverySettler {
         var timer: UInt64?
         /// When the connection before was lost.
         var lossTime: ContinuousClock.Instant?
+        /// Whether what the server's session has was subscribed to with this router.
+        var isFamiliar = false
     }
 
     /// Where it is reported what becomes of subscriptions and messages.
     let events: TransportEventSource
 
-    private let state: Locked<State>
-    private let environment: LinkEnvironment
+    /// Who looks on.
+    let catchAll: CatchAll
+
+    let state: Locked<State>
+    let environment: LinkEnvironment
     private let shared: Shared<MQTTConfiguration>
-    private var configuration: MQTTConfiguration { shared.value }
-    private let keeper: MQTTSessionKeeper
+    /// Where what was left is kept for the next launch; nil where no session outlives a connection.
+    private let store: (any SessionStore)?
+    var configuration: MQTTConfiguration { shared.value }
+    let keeper: MQTTSessionKeeper
     private let pressure = ReadingPressure()
-    private let manual = ManualDeliveries<MQTTSubscriptions>()
+    let manual = ManualDeliveries<MQTTSubscriptions>()
 
     /// - Parameters:
     ///   - shared: How messages are buffered.
     ///   - keeper: Who knows which connection has the session.
     ///   - events: Where it is reported what becomes of subscriptions and messages.
+    ///   - catchAll: Who looks on.
     ///   - environment: Where clocks come from.
     init(
         configuration shared: Shared<MQTTConfiguration>,
         keeper: MQTTSessionKeeper,
         events: TransportEventSource,
+        catchAll: CatchAll,
         environment: LinkEnvironment
     ) {
-        state = Locked(State(held: shared.value.lateDelivery.map { MQTTHeldMessages($0) }))
+        let configuration = shared.value
+        store = configuration.keepsSession ? configuration.store : nil
+        state = Locked(
+            State(
+                left: MQTTLeftFilters(store?.pendingUnsubscribes() ?? []),
+                held: configuration.lateDelivery.map { MQTTHeldMessages($0) }
+            )
+        )
         self.environment = environment
         self.shared = shared
         self.events = events
         self.keeper = keeper
+        self.catchAll = catchAll
     }
 
     // MARK: Connections
 
-    /// Goes over to a connection that the server has accepted.
-    func attach(_ session: MQTTSession) {
-        state.withLock { $0.session = session }
+    /// Goes over to a connection that the server has accepted, with the session that it has kept or without.
+    func attach(_ session: MQTTSession, hasSession: Bool) {
+        state.withLock { state in
+            state.session = session
+            if !state.isFamiliar || !hasSession { state.router.hasForeignIdentifiers = hasSession }
+            state.isFamiliar = true
+        }
     }
 
     /// Lets go of a connection that is over.
@@ -90,11 +111,12 @@ final class MQTTSubscriptions: DeliverySettler {
         let (entries, left) = state.withLock { state in
             if !hasSession {
                 state.router.forgetGrants()
-                state.leftFilters = []
+                state.left.removeAll()
             }
-            return (state.router.ungranted, state.leftFilters)
+            return (state.router.ungranted, state.left.all)
         }
         if !hasSession { manual.removeAll() }
+        saveLeft()
         if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: session) }
         // Not before: held back, the server could not answer.
         pressure.attach(session.reading)
@@ -104,27 +126,42 @@ final class MQTTSubscriptions: DeliverySettler {
 
     private func resume(
         _ entries: [MQTTSubscriptionEntry],
-        _ left: [String],
+        _ left: [MQTTLeftFilters.Filter],
         over session: MQTTSession
     ) async throws {
         try await withThrowingTaskGroup { group in
-            if !left.isEmpty {
-                group.addTask {
-                    do { _ = try await session.unsubscribe(left, Self.request(left[0])) } catch let
-                        error as WaybillError where error.code == .rejected
-                    {
-                        // What nobody listens to may stay as well.
-                    }
-                    self.state.withLock { state in
-                        state.leftFilters.removeAll { left.contains($0) }
-                    }
-                }
+            for batch in MQTTSession.batches(of: left) {
+                group.addTask { try await self.leave(batch, over: session) }
             }
             for batch in session.batches(of: entries) {
                 group.addTask { try await self.resubscribe(batch, over: session) }
             }
             try await group.waitForAll()
         }
+    }
+
+    /// Has the server forget filters.
+    private func leave(
+        _ left: [MQTTLeftFilters.Filter],
+        over session: MQTTSession
+    ) async throws {
+        guard let first = left.first else { return }
+        do {
+            _ = try await session.unsubscribe(left.map(\.text), Self.request(first.text))
+        } catch let error as WaybillError where !Self.leavesOpen(error) {
+            // One that the server refuses, or that cannot be sent, is not to keep the others.
+            guard left.count == 1 else {
+                for one in left { try await leave([one], over: session) }
+                return
+            }
+            // What nobody listens to may stay as well.
+        }
+        forgetLeft(left)
+    }
+
+    /// Whether the server may have done what was asked for, or may do it yet, all the same.
+    private static func leavesOpen(_ error: WaybillError) -> Bool {
+        [.connectionLost, .notConnected, .timedOut, .shutDown].contains(error.code)
     }
 
     private static func request(_ filter: String) -> Request {
@@ -147,6 +184,7 @@ final class MQTTSubscriptions: DeliverySettler {
             switch answer {
             case .success(let granted):
                 let isWanted = state.withLock { state in
+                    let isAgain = state.router.isEstablished(filter)
                     state.router.grant(filter, granted)
                     // Everybody may have left meanwhile.
                     guard state.router.isEstablished(filter) else { return false }
@@ -155,14 +193,23 @@ final class MQTTSubscriptions: DeliverySettler {
                             topic: filter,
                             since: state.lossTime,
                             qos: granted,
-                            isAgain: true
+                            isAgain: isAgain
                         )
                     )
                     return true
                 }
-                if !isWanted { session.leave(filter) }
+                if !isWanted { session.leave(filter) {} }
             case .failure(let error):
-                for source in state.withLock({ remove(filter, from: &$0, because: error) }) {
+                let sources = state.withLock { state in
+                    if let entry = state.router[filter], entry.established == nil {
+                        events.report(
+                            .subscriptionRefused(topic: filter, since: nil, error: error)
+                        )
+                    }
+                    return remove(filter, from: &state, because: error)
+                }
+                entry.answer.resolve(.failure(error))
+                for source in sources {
                     source.finish(throwing: error)
                     pressure.forget(source)
                 }
@@ -191,8 +238,10 @@ final class MQTTSubscriptions: DeliverySettler {
             }
             defer {
                 state.router = MQTTRouter()
-                state.leftFilters = []
+                state.isFamiliar = false
             }
+            // A session that goes on without a connection still has them.
+            if !configuration.keepsSession { state.left.removeAll() }
             return state.router.sources
         }
         manual.removeAll()
@@ -210,47 +259,13 @@ final class MQTTSubscriptions: DeliverySettler {
         _ options: SubscribeOptions,
         over session: MQTTSession
     ) async throws -> Messages<Message> {
-        let filter = subscription.filter
-        let listener = MessageListener(
-            options,
-            buffering: configuration.buffering,
-            topic: filter,
-            events: events,
-            onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
-            pressure: pressure,
-            // Not only when the stream is let go of: nothing that comes would reach anybody.
-            onOverflow: { [weak self] source in self?.listenerLeft(source, filter) }
-        )
+        let listener = makeListener(subscription.filter, options)
         let messages = listener.source.messages
-        let matching = (try? MQTTTopicFilter(filter))?.filter ?? filter
-        let (answer, identifier) = add(listener, subscription, matching)
+        guard let (answer, identifier) = add(listener, subscription) else {
+            throw WaybillError(.notConnected, "there is no connection").about(request)
+        }
         if let identifier {
-            // Sent for all who wait for its answer: one of them may be cancelled, the others go on.
-            let begun = events.timestamp
-            Task { @concurrent in
-                var isConfirmed = false
-                do {
-                    let granted = try await session.subscribe(
-                        [subscription],
-                        identifier: identifier,
-                        request,
-                        timeout: options.timeout
-                    )[0].get()
-                    isConfirmed = true
-                    try await note(granted, of: filter, by: session, since: begun)
-                    answer.resolve(.success(granted))
-                } catch {
-                    if !isConfirmed {
-                        let reason = WaybillError(reporting: error)
-                        events.report(
-                            .subscriptionRefused(topic: filter, since: begun, error: reason)
-                        )
-                    }
-                    let sources = state.withLock { $0.router.revoke(filter, answer) }
-                    answer.resolve(.failure(error))
-                    withExtendedLifetime(sources) {}
-                }
-            }
+            ask(for: subscription, identifier, request, options, answer, over: session)
         }
         do {
             listener.source.grantedQualityOfService = try await answer.value()
@@ -261,37 +276,124 @@ final class MQTTSubscriptions: DeliverySettler {
         }
     }
 
-    /// Adds a listener, which first gets what came before it.
-    /// - Returns: What resolves when the server has answered, and the identifier if the filter is to be sent.
+    /// Subscribes a new listener with the next connection; a refusal, then, ends its stream.
+    /// - Returns: The messages; nil when there is a connection already.
+    func subscribeLater(
+        _ subscription: MQTTSubscription,
+        _ options: SubscribeOptions
+    ) -> Messages<Message>? {
+        let listener = makeListener(subscription.filter, options)
+        let messages = listener.source.messages
+        let isAdded = add(listener, matching: subscription) { state in
+            guard state.session == nil else { return false }
+            state.router.addLater(listener, subscription)
+            return true
+        }
+        return isAdded ? messages : nil
+    }
+
+    private func makeListener(_ filter: String, _ options: SubscribeOptions) -> MessageListener {
+        MessageListener(
+            options,
+            buffering: configuration.buffering,
+            topic: filter,
+            events: events,
+            onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
+            pressure: pressure,
+            // Not only when the stream is let go of: nothing that comes would reach anybody.
+            onOverflow: { [weak self] source in self?.listenerLeft(source, filter) }
+        )
+    }
+
+    /// Has a filter sent for all who wait for its answer: one of them may be cancelled, the others go on.
+    private func ask(
+        for subscription: MQTTSubscription,
+        _ identifier: UInt32,
+        _ request: Request,
+        _ options: SubscribeOptions,
+        _ answer: Promise<QualityOfService>,
+        over session: MQTTSession
+    ) {
+        let filter = subscription.filter
+        let begun = events.timestamp
+        Task { @concurrent in
+            var isConfirmed = false
+            do {
+                let granted = try await session.subscribe(
+                    [subscription],
+                    identifier: identifier,
+                    request,
+                    timeout: options.timeout
+                )[0].get()
+                isConfirmed = true
+                try await note(granted, of: filter, by: session, since: begun)
+                answer.resolve(.success(granted))
+            } catch {
+                if !isConfirmed {
+                    let reason = WaybillError(reporting: error)
+                    events.report(
+                        .subscriptionRefused(topic: filter, since: begun, error: reason)
+                    )
+                }
+                let isOpen = !isConfirmed && Self.leavesOpen(WaybillError(reporting: error))
+                let (sources, left, present) = state.withLock { state in
+                    let sources = state.router.revoke(filter, answer)
+                    // The server may have it all the same.
+                    let left =
+                        isOpen && !sources.isEmpty ? state.left.add(filter) : nil
+                    return (sources, left, state.session)
+                }
+                if let left { tell(present, left) }
+                answer.resolve(.failure(error))
+                withExtendedLifetime(sources) {}
+            }
+        }
+    }
+
+    /// Adds a listener.
+    /// - Returns: What resolves when the server has answered, and the identifier if the filter is to be sent; nil when that is
+    ///   left to the next connection.
     private func add(
         _ listener: MessageListener,
-        _ subscription: MQTTSubscription,
-        _ matching: String
-    ) -> (Promise<QualityOfService>, UInt32?) {
+        _ subscription: MQTTSubscription
+    ) -> (Promise<QualityOfService>, UInt32?)? {
         let filter = subscription.filter
+        return add(listener, matching: subscription) { state in
+            guard let entry = state.router[filter] else {
+                let entry = state.router.add(subscription, listener: listener)
+                return (entry.answer, entry.identifier)
+            }
+            // Over a connection that is over already, nobody waits for the next one.
+            guard !entry.isDeferred else { return nil }
+            state.router.add(listener, to: filter)
+            // What is there is good enough, unless a better quality of service is wanted.
+            guard entry.subscription.qualityOfService < subscription.qualityOfService else {
+                return (entry.answer, nil)
+            }
+            return (state.router.raise(filter, to: subscription), entry.identifier)
+        }
+    }
+
+    /// Adds a listener, which first gets what came before it.
+    private func add<Added: Sendable>(
+        _ listener: MessageListener,
+        matching subscription: MQTTSubscription,
+        _ body: (inout State) -> Added
+    ) -> Added {
+        let matching = MQTTRouter.matched(by: subscription.filter)
         while true {
             var late: [MQTTHeldMessages.Held] = []
-            let added = state.withLock { state -> (Promise<QualityOfService>, UInt32?)? in
+            let added = state.withLock { state -> Added? in
                 late = state.held?.take(matching: matching) ?? []
                 // What comes while these are handed over is kept, too.
                 guard late.isEmpty else { return nil }
-                guard let entry = state.router[filter] else {
-                    state.leftFilters.removeAll { $0 == filter }
-                    let entry = state.router.add(
-                        subscription,
-                        matching: matching,
-                        listener: listener
-                    )
-                    return (entry.answer, entry.identifier)
-                }
-                state.router.add(listener, to: filter)
-                // What is there is good enough, unless a better quality of service is wanted.
-                guard entry.subscription.qualityOfService < subscription.qualityOfService else {
-                    return (entry.answer, nil)
-                }
-                return (state.router.raise(filter, to: subscription), entry.identifier)
+                state.left.remove(subscription.filter)
+                return body(&state)
             }
-            if let added { return added }
+            if let added {
+                saveLeft()
+                return added
+            }
             deliver(late, to: listener)
         }
     }
@@ -320,139 +422,68 @@ final class MQTTSubscriptions: DeliverySettler {
 
     /// When the last listener leaves, the filter goes.
     private func listenerLeft(_ source: MessageSource, _ filter: String) {
-        let session = state.withLock { state -> MQTTSession? in
+        let (session, left) = state.withLock {
+            state -> (MQTTSession?, MQTTLeftFilters.Filter?) in
             let isEstablished = state.router.isEstablished(filter)
-            guard state.router.remove(source, from: filter) else { return nil }
+            guard state.router.remove(source, from: filter) else { return (nil, nil) }
             if isEstablished {
                 events.report(.subscriptionEnded(topic: filter, cause: source.failure))
             }
-            if state.session == nil { state.leftFilters.append(filter) }
-            return state.session
+            return (state.session, state.left.add(filter))
         }
-        guard let session else { return }
-        session.leave(filter)
-        // Somebody may have subscribed in between, and have been overtaken.
-        let entry = state.withLock { $0.router[filter] }
-        guard let entry else { return }
-        Task { @concurrent in try? await resubscribe([entry], over: session) }
+        if let left { tell(session, left) }
     }
 
     /// Ends every stream of a filter and tells the server, now or when there is a connection again.
     func unsubscribe(_ request: Request) async throws -> Receipt {
         let filter = request.topic ?? ""
-        let session = state.withLock { $0.session }
-        let receipt = try await session?.unsubscribe([filter], request)
-        let sources = state.withLock { state in
-            if session == nil { state.leftFilters.append(filter) }
-            return remove(filter, from: &state, because: nil)
+        var receipt: Receipt?
+        var sources: [MessageSource]?
+        while sources == nil {
+            let session = state.withLock { $0.session }
+            receipt = try await session?.unsubscribe([filter], request)
+            sources = state.withLock { state in
+                if session == nil {
+                    // The one that is there by now has been told of all that was left before.
+                    guard state.session == nil else { return nil }
+                    _ = state.left.add(filter)
+                }
+                return remove(filter, from: &state, because: nil)
+            }
         }
-        for source in sources {
+        saveLeft()
+        for source in sources ?? [] {
             source.finish()
             pressure.forget(source)
         }
         return receipt ?? Receipt(topic: filter)
     }
 
-    // MARK: Messages
+    // MARK: What nobody listens to any longer
 
-    /// Hands a message to those who listen to its topic.
-    func collect(
-        _ publish: MQTTPublish,
-        _ receipt: MQTTDeliveryReceipt?,
-        into batch: inout MessageBatch
-    ) {
-        let listeners = state.withLock { $0.router.listeners(for: publish) }
-        guard !listeners.isEmpty else { return hold(publish, receipt) }
-        let message = MQTTMapping.message(publish)
-        guard let receipt else { return batch.add(message, to: listeners) }
-        batch.add(message, to: listeners, settling: receipt, by: self, manual: manual)
+    /// Stores that a filter was left, and has the server forget it; without a connection, the next one does.
+    private func tell(_ session: MQTTSession?, _ left: MQTTLeftFilters.Filter) {
+        saveLeft()
+        guard let session else { return }
+        session.leave(left.text) { [weak self] in self?.forgetLeft([left]) }
+        // Somebody may have subscribed in between, and have been overtaken.
+        let entry = state.withLock { $0.router[left.text] }
+        guard let entry else { return }
+        Task { @concurrent in try? await resubscribe([entry], over: session) }
     }
 
-    // MARK: Messages that nobody listens for yet
-
-    /// Keeps a message for whoever subscribes late, or drops it.
-    private func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) {
-        guard configuration.lateDelivery != nil,
-            let gone = try? state.withClock(
-                \.timers,
-                environment.makeTimers,
-                {
-                    state,
-                    clock in
-                    let gone = state.held?.add(publish, receipt, at: clock.now) ?? []
-                    watch(&state, clock)
-                    return gone
-                }
-            )
-        else { return drop(receipt) }
-        for one in gone { drop(one.receipt) }
+    /// Forgets filters that the server has forgotten.
+    private func forgetLeft(_ left: [MQTTLeftFilters.Filter]) {
+        state.withLock { $0.left.remove(left) }
+        saveLeft()
     }
 
-    /// Nobody listens; the server is told all the same (MQTT 5, 4.5.0-2).
-    private func drop(_ receipt: MQTTDeliveryReceipt?) {
-        if let receipt { settle(receipt, Settlement()) }
-    }
-
-    /// Has the clock tell when the first message has been kept long enough, unless it will already.
-    private func watch(_ state: inout State, _ clock: any TimerSource) {
-        guard state.timer == nil, let deadline = state.held?.deadline else { return }
-        state.timer = clock.scheduleTimer(at: deadline) { [weak self] in
-            self?.dropExpired(at: deadline)
+    /// Stores what has changed since it was stored; one caller at a time, with no lock held.
+    private func saveLeft() {
+        guard let store else { return }
+        while let filters = state.withLock({ $0.left.beginSaving() }) {
+            store.setPendingUnsubscribes(filters)
+            state.withLock { $0.left.endSaving() }
         }
-    }
-
-    /// Drops what has been kept long enough.
-    /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
-    private func dropExpired(at deadline: WireInstant) {
-        let (gone, idle) = state.withLock {
-            state -> ([MQTTHeldMessages.Held], (any TimerSource)?) in
-            state.timer = nil
-            guard let clock = state.timers else { return ([], nil) }
-            let gone = state.held?.takeExpired(at: max(clock.now, deadline)) ?? []
-            watch(&state, clock)
-            guard state.timer == nil else { return (gone, nil) }
-            state.timers = nil
-            return (gone, clock)
-        }
-        idle?.invalidate()
-        for one in gone { drop(one.receipt) }
-    }
-
-    private func dropHeld() {
-        let (gone, clock) = state.withLock { state in
-            defer { state.timers = nil }
-            if let timer = state.timer.take() { state.timers?.cancelTimer(timer) }
-            return (state.held?.takeAll() ?? [], state.timers)
-        }
-        clock?.invalidate()
-        for one in gone { drop(one.receipt) }
-    }
-
-    /// Hands a listener what came before it.
-    private func deliver(_ found: [MQTTHeldMessages.Held], to listener: MessageListener) {
-        var batch = MessageBatch(reportingTo: events, hasQualities: true)
-        for held in found {
-            let message = MQTTMapping.message(held.publish)
-            if let receipt = held.receipt {
-                batch.add(message, to: [listener], settling: receipt, by: self, manual: manual)
-            } else {
-                batch.add(message, to: [listener])
-            }
-        }
-        batch.deliver()
-    }
-
-    /// Settles a message that was subscribed to with manual acknowledgement.
-    func settle(
-        _ id: Message.ID,
-        isAccepted: Bool,
-        _ request: Request
-    ) throws(WaybillError) -> Receipt {
-        try manual.settle(id, Settlement(isAccepted: isAccepted), request)
-    }
-
-    func settle(_ receipt: MQTTDeliveryReceipt, _ settlement: Settlement) {
-        let reason: MQTTReasonCode = settlement.isAccepted ? .success : .unspecifiedError
-        keeper.acknowledge(receipt, reason)
     }
 }

@@ -71,6 +71,7 @@ public final class MQTTTransport: Transport {
             var environment =
                 try environment.proxied(by: configuration.proxy)
                 .secured(for: address.scheme, by: configuration.tls)
+                .losingPatience(after: configuration.readTimeout)
             guard address.scheme.hasPath else { return environment }
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,
@@ -114,6 +115,11 @@ public final class MQTTTransport: Transport {
     /// now on. Retained messages come only with the first subscription.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
         try await engine.subscribe(request)
+    }
+
+    /// Every message that comes from now on, whoever has subscribed to it; see ``Waybill/Transport/allMessages(_:)``.
+    public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
+        try engine.catchAll.listen(policy)
     }
 
     /// Closes the connection for a while, as in the background, and waits until that is done.

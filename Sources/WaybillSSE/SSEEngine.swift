@@ -17,6 +17,8 @@ final class SSEEngine: Sendable {
     let links: HTTPLinks
     let states = SSEStates()
     let events = TransportEventSource()
+    /// Who looks on.
+    let catchAll: CatchAll
     private let base: HTTPTarget
     private let state = Locked(State())
     private let pool: HTTPPool
@@ -26,6 +28,7 @@ final class SSEEngine: Sendable {
 
     init(base: HTTPTarget, configuration: SSEConfiguration, links: HTTPLinks) {
         self.base = base
+        catchAll = CatchAll(reportingTo: events)
         self.configuration = configuration
         self.links = links
         pool = HTTPPool(configuration: configuration, links: links, events: events)
@@ -54,7 +57,10 @@ final class SSEEngine: Sendable {
             // Streams are opened by subscriptions: there is nothing to open before.
             try refuse(options, request)
             return Receipt()
-        case .disconnect:
+        case .disconnect(let options):
+            guard options == DisconnectOptions(), request.topic == nil, request.body.isEmpty,
+                request.headers.isEmpty
+            else { throw unsupported("options of a disconnect", request) }
             await closeStreams(because: Self.closed)
             states.end()
             return Receipt()
@@ -149,6 +155,9 @@ final class SSEEngine: Sendable {
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
         let stream = try makeStream(request, announces: false)
+        if case .subscribe(let options) = request.command, options.startsOffline {
+            return stream.start()
+        }
         do {
             return try await stream.open()
         } catch let error as WaybillError {
@@ -234,6 +243,7 @@ final class SSEEngine: Sendable {
         hints.stop()
         await closeStreams(because: .shutDown)
         await pool.shutdown()
+        catchAll.end()
         states.end()
         #if os(Linux)
             SharedEventLoop.reap()

@@ -37,10 +37,11 @@ final class SSEStream: Sendable {
     let topic: String
     let plan: HTTPRequestPlan
     private let options: SubscribeOptions
-    /// Whether each opening and end is told among the events, as an ``SSENotice``; the first attempt is then
-    /// like any other.
+    /// Whether each opening and end is told among the events, as an ``SSENotice``.
     private let announces: Bool
     private let onEnd: @Sendable () -> Void
+    /// Whether the first attempt is like any other, since nobody waits for its outcome.
+    private var isPatient: Bool { announces || options.startsOffline }
 
     let configuration: SSEConfiguration
     let links: HTTPLinks
@@ -48,6 +49,7 @@ final class SSEStream: Sendable {
     private let patience: SSEPatience
     private let states: SSEStates
     private let events: TransportEventSource
+    private let catchAll: CatchAll
     let journal: SSEJournal
     private let state: Locked<State>
     let opened = Promise<Void>()
@@ -83,6 +85,7 @@ final class SSEStream: Sendable {
         )
         states = engine.states
         events = engine.events
+        catchAll = engine.catchAll
         journal = SSEJournal(topic: topic, events: engine.events)
         state = Locked(State(lastEventID: options.lastEventID ?? stated ?? ""))
     }
@@ -186,7 +189,7 @@ final class SSEStream: Sendable {
                 return state.isClosedForPause
             }
             if isClosedForPause || patience.isPaused { continue }
-            let mayGoOn = outcome.wasOpen || opened.result != nil || announces
+            let mayGoOn = outcome.wasOpen || opened.result != nil || isPatient
             let delay =
                 outcome.isFinal || !mayGoOn
                 ? nil
@@ -222,10 +225,11 @@ final class SSEStream: Sendable {
         opened.resolve(
             .failure(error ?? (isClosed ? closeReason ?? Self.closed : Self.noStream))
         )
-        source.finish(throwing: error)
         state.withLock { $0.isClosed = true }
+        // First, so that whoever hears of the end from the stream finds no trace of it.
         onEnd()
         states.remove(self, error)
+        source.finish(throwing: error)
         ended.resolve(.success(()))
     }
 
@@ -239,7 +243,7 @@ final class SSEStream: Sendable {
         let pause = WaybillError(.notConnected, "the connection is paused")
         states.report(.waiting(until: until, cause: pause), of: self)
         // Whoever waits for the opening does not wait for ever.
-        let isOpening = opened.result == nil && !announces
+        let isOpening = opened.result == nil && !isPatient
         let limit = isOpening ? configuration.connectTimeout : nil
         if await patience.sleepWhilePaused(within: limit) { return true }
         guard !Task.isCancelled else { return false }
@@ -381,8 +385,7 @@ final class SSEStream: Sendable {
                 if let types = options.eventTypes, !types.contains(event.type) { continue }
                 batch.append(SSEMapping.message(event, topic: topic))
             case .closed(let closure):
-                journal.noteReceived(batch)
-                source.deliver(batch)
+                deliver(batch, to: source)
                 batch = []
                 note(driver)
                 // Whatever ended the connection is told behind this.
@@ -391,7 +394,12 @@ final class SSEStream: Sendable {
         }
         note(driver)
         guard !batch.isEmpty else { return }
+        deliver(batch, to: source)
+    }
+
+    private func deliver(_ batch: consuming [Message], to source: MessageSource) {
         journal.noteReceived(batch)
+        catchAll.deliver(batch)
         source.deliver(batch)
     }
 

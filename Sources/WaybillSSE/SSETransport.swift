@@ -83,6 +83,11 @@ public final class SSETransport: Transport {
         try await engine.subscribe(request)
     }
 
+    /// Every message that comes from now on, whoever has subscribed to it; see ``Waybill/Transport/allMessages(_:)``.
+    public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
+        try engine.catchAll.listen(policy)
+    }
+
     /// Closes the streams for a while, as in the background; those who listen notice nothing.
     ///
     /// A stream that is asked for meanwhile waits for ``resume()``, for the connect timeout at the most. Sends are made

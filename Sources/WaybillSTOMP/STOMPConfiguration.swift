@@ -44,6 +44,13 @@ public struct STOMPConfiguration: Sendable {
     /// end of the connection. DISCONNECT asks for one in any case.
     public var asksForReceipts = true
 
+    /// How long nothing at all may come from the server before the connection counts as lost; nil, the default, for
+    /// any time.
+    ///
+    /// For servers that do not beat; of others ``incomingHeartBeat`` asks the same. Time in which a slow consumer holds
+    /// the server back does not count.
+    public var readTimeout: Duration?
+
     /// How long connecting to a host may take, from the name to CONNECTED; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
     /// How long a receipt may take; 15 seconds by default.

@@ -10,6 +10,8 @@ import WireCore
 final class STOMPEngine: Sendable {
     /// Where everything reports.
     let events = TransportEventSource()
+    /// Who looks on.
+    let catchAll: CatchAll
     private let shared: Shared<STOMPConfiguration>
     private let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
@@ -31,7 +33,13 @@ final class STOMPEngine: Sendable {
             offlineQueue: configuration.offlineQueue
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
-        let subscriptions = STOMPSubscriptions(configuration: shared, events: events)
+        let catchAll = CatchAll(reportingTo: events)
+        self.catchAll = catchAll
+        let subscriptions = STOMPSubscriptions(
+            configuration: shared,
+            events: events,
+            catchAll: catchAll
+        )
         let replies = STOMPReplies(configuration: configuration, environment: environment)
         self.subscriptions = subscriptions
         self.replies = replies
@@ -59,6 +67,7 @@ final class STOMPEngine: Sendable {
                 conclude: { cause, isForGood in
                     subscriptions.conclude(cause)
                     replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
+                    if isForGood { catchAll.end() }
                 }
             )
         )
@@ -92,8 +101,9 @@ final class STOMPEngine: Sendable {
                 return try await send(request, options)
             }
         case .connect(let options): return try await connect(options, request)
-        case .disconnect:
-            try await lifecycle.disconnect()
+        case .disconnect(let options):
+            try STOMPMapping.check(options, request)
+            try await lifecycle.disconnect(options)
             return Receipt()
         case .unsubscribe:
             let headers = try STOMPMapping.unsubscription(request)
@@ -201,8 +211,17 @@ final class STOMPEngine: Sendable {
         let subscription = try STOMPMapping.subscription(request, options)
         var headers = subscription.headers
         headers.append(STOMPHeaderName.destination, subscription.destination)
-        let session = try await session(for: request, sending: headers)
-        return try await subscriptions.subscribe(subscription, request, options, over: session)
+        try STOMPMapping.check(headers, request)
+        return try await lifecycle.subscribe(
+            request,
+            options,
+            later: { [subscriptions] in subscriptions.subscribeLater(subscription, options) },
+            greeting: { () throws(WaybillError) in try onDemand },
+            session: { try await session(for: request, sending: headers) },
+            now: { session in
+                try await subscriptions.subscribe(subscription, request, options, over: session)
+            }
+        )
     }
 
     /// The session, made first if need be and if the headers can be sent at all.
@@ -213,13 +232,16 @@ final class STOMPEngine: Sendable {
         if let session = lifecycle.connected { return session }
         try STOMPMapping.check(headers, request)
         return try await lifecycle.session(for: request) { () throws(WaybillError) in
-            STOMPGreeting(
-                connect: try STOMPMapping.connect(
-                    ConnectOptions(),
-                    Request(topic: nil, command: .connect),
-                    configuration
-                )
-            )
+            try onDemand
+        }
+    }
+
+    /// The first words of a connection that a request happens to need.
+    private var onDemand: STOMPGreeting {
+        get throws(WaybillError) {
+            let request = Request(topic: nil, command: .connect)
+            let connect = try STOMPMapping.connect(ConnectOptions(), request, configuration)
+            return STOMPGreeting(connect: connect)
         }
     }
 

@@ -68,8 +68,19 @@ enum STOMPMapping {
         guard request.body.isEmpty, !request.expectsReply else {
             throw unsupported("body of, or reply to, a \(request.command.name)", request)
         }
-        if case .disconnect = request.command, !request.headers.isEmpty {
-            throw unsupported("headers of a disconnect", request)
+    }
+
+    /// Refuses what STOMP cannot say at the end.
+    static func check(
+        _ options: DisconnectOptions,
+        _ request: Request
+    ) throws(WaybillError) {
+        guard request.topic == nil, request.headers.isEmpty, !options.isForVersion5 else {
+            throw unsupported("topic, headers or reason of a disconnect", request)
+        }
+        guard options.drainTimeout == nil else {
+            // The receipt of DISCONNECT comes after all others: closing is draining.
+            throw unsupported("drain timeout beside the one to close", request)
         }
     }
 

@@ -138,15 +138,15 @@ extension STOMPSession {
             throws(STOMPSendError) -> Void
     ) async throws -> Receipt {
         guard asksForReceipt else {
-            let isCongested: Bool
+            let pause: SendPause
             do throws(STOMPSendError) {
-                isCongested = try driver.send { (core, now) throws(STOMPSendError) in
+                pause = try driver.send { (core, now) throws(STOMPSendError) in
                     try send(&core, now, nil)
-                }.isCongested
+                }.pause
             } catch {
                 throw STOMPMapping.error(error, request)
             }
-            if isCongested { try await driver.waitUntilDrained() }
+            if pause != .none { try await driver.wait(for: pause) }
             return Receipt(of: request.topic)
         }
         let call = STOMPPendingCall()

@@ -197,18 +197,30 @@ final class STOMPSession: ConnectionSession {
     // MARK: Events
 
     private func handle(_ events: [STOMPClientEvent]) {
-        var batch = MessageBatch(reportingTo: subscriptions.events, hasQualities: false)
+        var batch = MessageBatch(
+            reportingTo: subscriptions.events,
+            hasQualities: false,
+            seenBy: subscriptions.catchAll.sources
+        )
+        var answered: [Suspension.Continuation] = []
         for event in events {
-            if case .message(let id, let frame, let token) = event {
+            switch event {
+            case .message(let id, let frame, let token):
                 if !subscriptions.collect(frame, token, of: id, into: &batch) {
+                    // Whoever waits for a reply hears of the receipt first.
+                    Suspension.resume(answered)
+                    answered = []
                     replies.take(frame, of: id)
                 }
-                continue
+            case .receipt(let call as STOMPPendingCall, let headers):
+                if let caller = call.settle(.success(headers)) { answered.append(caller) }
+            default:
+                batch.deliver()
+                handle(event)
             }
-            batch.deliver()
-            handle(event)
         }
         batch.deliver()
+        Suspension.resume(answered)
     }
 
     private func handle(_ event: STOMPClientEvent) {
@@ -221,8 +233,8 @@ final class STOMPSession: ConnectionSession {
             subscriptions.attach(self)
             if connected.heartBeat == .none { stream.keepAlive() }
             self.connected.resolve(.success(connected))
-        case .message: break
-        case .receipt(let call, let headers): (call as? STOMPPendingCall)?.succeed(headers)
+        // Callers who wait are answered all at once.
+        case .message, .receipt: break
         case .failed(let call, let frame): fail(call, STOMPMapping.refusal(frame))
         case .timedOut(let call):
             (call as? STOMPPendingCall)?.fail(

@@ -24,6 +24,8 @@ struct STOMPSubscription: Sendable {
     let holdsBack: Bool
     /// Whether the server has confirmed it at any time, so that it is made again.
     var isEstablished = false
+    /// Whether it waits for the first connection that there is.
+    var isDeferred = false
     /// Over which connection it was made, as ``STOMPSubscriptions`` counts them.
     private(set) var connection: UInt64
     /// Whether an acknowledgement covers all messages before its own.

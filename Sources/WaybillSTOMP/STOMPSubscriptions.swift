@@ -21,6 +21,8 @@ final class STOMPSubscriptions: DeliverySettler {
 
     /// Where it is reported what becomes of subscriptions and messages.
     let events: TransportEventSource
+    /// Who looks on.
+    let catchAll: CatchAll
     private let state = Locked(State())
     private let shared: Shared<STOMPConfiguration>
     private var configuration: STOMPConfiguration { shared.value }
@@ -28,9 +30,14 @@ final class STOMPSubscriptions: DeliverySettler {
     private let pressure = ReadingPressure()
     let manual = ManualDeliveries<STOMPSubscriptions>()
 
-    init(configuration shared: Shared<STOMPConfiguration>, events: TransportEventSource) {
+    init(
+        configuration shared: Shared<STOMPConfiguration>,
+        events: TransportEventSource,
+        catchAll: CatchAll
+    ) {
         self.shared = shared
         self.events = events
+        self.catchAll = catchAll
     }
 
     // MARK: Connections
@@ -63,7 +70,7 @@ final class STOMPSubscriptions: DeliverySettler {
     func resume(over session: STOMPSession) async throws {
         let version = session.version
         let found = state.withLock { state in
-            let found = state.subscriptions.filter { $0.value.isEstablished }
+            let found = state.subscriptions.filter { $0.value.isEstablished || $0.value.isDeferred }
             for id in found.keys { state.subscriptions[id]?.move(to: state.connection, version) }
             return Self.inOrder(found)
         }
@@ -95,14 +102,22 @@ final class STOMPSubscriptions: DeliverySettler {
             try await session.subscribe(subscription.request, as: id, request, SubscribeOptions())
             let isWanted = state.withLock { state in
                 // Whoever listened may have left meanwhile.
-                guard state.subscriptions[id] != nil else { return false }
+                guard let found = state.subscriptions[id] else { return false }
+                state.subscriptions[id]?.isEstablished = true
                 events.report(
-                    .subscribed(topic: request.topic, since: state.lossTime, isAgain: true)
+                    .subscribed(
+                        topic: request.topic,
+                        since: state.lossTime,
+                        isAgain: found.isEstablished
+                    )
                 )
                 return true
             }
             if !isWanted { session.leave(id) }
         } catch let error as WaybillError where error.code == .rejected {
+            if !subscription.isEstablished {
+                events.report(.subscriptionRefused(topic: request.topic, since: nil, error: error))
+            }
             subscription.listener.source.finish(throwing: error)
             remove([id])
             throw WaybillError(
@@ -153,26 +168,13 @@ final class STOMPSubscriptions: DeliverySettler {
         _ options: SubscribeOptions,
         over session: STOMPSession
     ) async throws -> Messages<Message> {
-        let id = state.withLock { state in
-            state.lastSubscription += 1
-            return String(state.lastSubscription)
-        }
-        let policy = options.buffering ?? configuration.buffering
-        let listener = MessageListener(
-            options,
-            buffering: policy,
-            topic: subscription.destination,
-            events: events,
-            onLeave: { [weak self] _ in self?.listenerLeft(id) },
-            pressure: pressure,
-            onOverflow: { [weak self] _ in self?.listenerLeft(id) }
-        )
+        let (id, listener) = makeListener(subscription, options)
         let messages = listener.source.messages
         state.withLock { state in
             state.subscriptions[id] = STOMPSubscription(
                 subscription,
                 listener: listener,
-                policy: policy,
+                policy: options.buffering ?? configuration.buffering,
                 connection: state.connection,
                 version: session.version
             )
@@ -192,6 +194,50 @@ final class STOMPSubscriptions: DeliverySettler {
             listener.source.terminate()
             throw error
         }
+    }
+
+    /// Makes a subscription with the next connection; a refusal, then, ends its stream.
+    /// - Returns: The messages; nil when there is a connection already.
+    func subscribeLater(
+        _ subscription: STOMPMapping.Subscription,
+        _ options: SubscribeOptions
+    ) -> Messages<Message>? {
+        let (id, listener) = makeListener(subscription, options)
+        let messages = listener.source.messages
+        let isAdded = state.withLock { state in
+            guard state.session == nil else { return false }
+            var later = STOMPSubscription(
+                subscription,
+                listener: listener,
+                policy: options.buffering ?? configuration.buffering,
+                connection: state.connection,
+                version: .v1_2
+            )
+            later.isDeferred = true
+            state.subscriptions[id] = later
+            return true
+        }
+        return isAdded ? messages : nil
+    }
+
+    private func makeListener(
+        _ subscription: STOMPMapping.Subscription,
+        _ options: SubscribeOptions
+    ) -> (String, MessageListener) {
+        let id = state.withLock { state in
+            state.lastSubscription += 1
+            return String(state.lastSubscription)
+        }
+        let listener = MessageListener(
+            options,
+            buffering: configuration.buffering,
+            topic: subscription.destination,
+            events: events,
+            onLeave: { [weak self] _ in self?.listenerLeft(id) },
+            pressure: pressure,
+            onOverflow: { [weak self] _ in self?.listenerLeft(id) }
+        )
+        return (id, listener)
     }
 
     /// Notes that a subscription is there; should its connection have a successor already, that one makes it,
@@ -315,6 +361,7 @@ final class STOMPSubscriptions: DeliverySettler {
         }
         if subscription.isTooSlow {
             guard subscription.holdsBack else {
+                if batch.isWatched { batch.show(message) }
                 batch.deliver()
                 failSlow(id, subscription, message.topic)
                 return true

@@ -52,10 +52,16 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         var failure: WaybillError?
         /// Which try it is on, from 1; 0 before the first that follows a loss.
         var number: Int
+        var isWanted = false
+        /// Tells a session that is there already how to say goodbye.
+        var farewell: (@Sendable (Session) -> Void)?
     }
 
-    /// Whether it stands in for a connection that was lost: it goes on although nobody waits for it.
+    /// Whether it stands in for a connection that was lost, or that is wanted without being waited for: it goes on
+    /// although nobody waits for it.
     let isReconnection: Bool
+    /// Whether there was no connection before it.
+    let isFirst: Bool
     private let work = Work()
     private let state: Locked<State>
 
@@ -64,9 +70,12 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
     /// When everybody who waited has been cancelled, so is a first attempt.
     let outcome: Promise<Made>
 
-    /// - Parameter loss: Why the connection before was lost; nil for a first attempt.
-    init(after loss: WaybillError? = nil) {
+    /// - Parameters:
+    ///   - loss: Why there is no connection any longer, or not yet; nil for an attempt that somebody waits for.
+    ///   - isFirst: Whether there was none before.
+    init(after loss: WaybillError? = nil, isFirst: Bool = false) {
         isReconnection = loss != nil
+        self.isFirst = isFirst || loss == nil
         state = Locked(State(failure: loss, number: loss == nil ? 1 : 0))
         outcome = loss == nil ? Promise(onAbandoned: { [work] in work.cancel() }) : Promise()
     }
@@ -75,6 +84,15 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
     var stopReason: WaybillError {
         state.withLock { $0.reason }
             ?? WaybillError(.notConnected, "the attempt to connect was cancelled")
+    }
+
+    /// Whether somebody, here, wants it to have come to nothing.
+    var isStopped: Bool { state.withLock { $0.reason != nil } }
+
+    /// Whether a stream wants a connection also if this attempt, for which others wait, comes to nothing.
+    var isWanted: Bool {
+        get { state.withLock { $0.isWanted } }
+        set { state.withLock { $0.isWanted = newValue } }
     }
 
     /// The end of the connection, should it have come before the attempt was done.
@@ -151,8 +169,21 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         work.cancel()
     }
 
+    /// Has a session that is there already say goodbye as whoever stops the attempt wants it.
+    func prepareEnd(of session: Session) {
+        state.withLock { $0.farewell }?(session)
+    }
+
     /// Stops it and waits until it has cleaned up.
-    func stop(because reason: WaybillError) async {
+    ///
+    /// - Parameters:
+    ///   - reason: What those who wait hear.
+    ///   - farewell: Tells a session that is there already how to say goodbye.
+    func stop(
+        because reason: WaybillError,
+        preparing farewell: @escaping @Sendable (Session) -> Void
+    ) async {
+        state.withLock { $0.farewell = farewell }
         cancel(because: reason)
         await outcome.settled()
     }

@@ -98,7 +98,7 @@ extension ConnectionLifecycle {
     }
 
     /// Reports a state of an attempt, and a wait among the events, too.
-    private func report(_ state: ConnectionState, _ attempt: ConnectionAttempt<Session>) {
+    func report(_ state: ConnectionState, _ attempt: ConnectionAttempt<Session>) {
         if case .waiting(let instant, let cause) = state {
             attempt.announceSleep()
             journal.noteWaiting(until: instant, attempt: attempt.number + 1, cause: cause)
@@ -107,7 +107,7 @@ extension ConnectionLifecycle {
     }
 
     /// When a wait is over; for one without an end, in some years.
-    private static func instant(after delay: Duration?) -> ContinuousClock.Instant {
+    static func instant(after delay: Duration?) -> ContinuousClock.Instant {
         .now + min(delay ?? longest, longest)
     }
 

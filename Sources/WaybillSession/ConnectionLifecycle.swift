@@ -149,7 +149,8 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             let failure = attempt.failure
             throw WaybillError(
                 .notConnected,
-                "the connection was lost and is not back yet",
+                attempt.isFirst
+                    ? "there is no connection yet" : "the connection was lost and is not back yet",
                 peerReason: failure?.peerReason,
                 underlying: failure
             )
@@ -243,7 +244,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         guard let (words, timeout) = memory.withLock({ $0.greeting }) else {
             throw attempt.stopReason
         }
-        var occasion = ConnectOccasion(isReconnection: attempt.isReconnection)
+        var occasion = ConnectOccasion(isReconnection: !attempt.isFirst)
         while true {
             let greeting = try await actions.prepare(words, occasion)
             do {
@@ -292,6 +293,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             return ConnectionAttempt.Made(session: session, receipt: receipt)
         } catch {
             journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
+            attempt.prepareEnd(of: session)
             await session.disconnect(within: settings.closeTimeout, abandonment: nil)
             // Why the connection has ended says more than that what was under way was lost with it.
             let code = (error as? WaybillError)?.code
@@ -316,7 +318,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             phase = .connected(session)
             memory.withLock { memory in
                 memory.schedule.noteConnected(at: session.now)
-                memory.isSuccessor = attempt.isReconnection
+                memory.isSuccessor = !attempt.isFirst
             }
             states.report(.connected)
             // A peer that accepts and hangs up at once may be faster than this task.
@@ -331,16 +333,21 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     func fail(_ attempt: ConnectionAttempt<Session>, _ error: any Error) {
         let cause = error as? WaybillError
-        let (isShutDown, isOver) = phase.withLock { phase in
-            if case .shutDown = phase { return (true, false) }
+        let timers = try? clock()
+        defer { timers?.invalidate() }
+        let (isShutDown, next) = phase.withLock { phase -> (Bool, Next?) in
+            if case .shutDown = phase { return (true, nil) }
             guard case .connecting(let current) = phase, current === attempt else {
-                return (false, false)
+                return (false, nil)
+            }
+            if let timers, let next = goOn(&phase, after: attempt, cause, at: timers.now) {
+                return (false, next)
             }
             phase = .idle
             states.report(.disconnected(cause: cause))
-            return (false, true)
+            return (false, .conclude(cause, isForGood: false))
         }
-        if isOver { conclude(cause, isForGood: false) }
+        if let next { carryOut(next) }
         let reason = cause ?? (isShutDown ? .shutDown : attempt.stopReason)
         attempt.outcome.resolve(.failure(reason))
     }
@@ -367,8 +374,15 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     }
 
     /// Ends the connection, or the attempt to make one, and waits until that is done.
+    ///
+    /// - Parameters:
+    ///   - options: How long that may take, unless as the settings say.
+    ///   - prepare: Tells a session how to say goodbye.
     /// - Throws: `shutDown`.
-    package func disconnect() async throws(WaybillError) {
+    package func disconnect(
+        _ options: DisconnectOptions = DisconnectOptions(),
+        preparing prepare: @escaping @Sendable (Session) -> Void = { _ in }
+    ) async throws(WaybillError) {
         while true {
             let session: Session
             switch phase.withLock({ $0 }) {
@@ -376,19 +390,22 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             case .shutDown: throw .shutDown
             case .connected(let current): session = current
             case .connecting(let attempt):
-                await attempt.stop(
-                    because: WaybillError(.notConnected, "disconnected while connecting")
-                )
+                let reason = WaybillError(.notConnected, "disconnected while connecting")
+                await attempt.stop(because: reason, preparing: prepare)
                 // It may have been done just before it was stopped.
                 guard case .success(let made) = attempt.outcome.result else { return }
                 session = made.session
             }
-            await session.drain(within: settings.drainTimeout)
+            await session.drain(within: options.drainTimeout ?? settings.drainTimeout)
             memory.withLock { $0.closesForPause = false }
-            await session.disconnect(within: settings.closeTimeout, abandonment: nil)
+            prepare(session)
+            await session.disconnect(
+                within: options.timeout ?? settings.closeTimeout,
+                abandonment: nil
+            )
             // It may have been lost just before, and be on its way back, or there.
             switch phase.withLock({ $0 }) {
-            case .connecting(let attempt) where attempt.isReconnection: continue
+            case .connecting(let attempt) where !attempt.isFirst: continue
             case .connected(let other) where other !== session:
                 guard memory.withLock({ $0.isSuccessor }) else { return }
             default: return
@@ -399,16 +416,21 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     /// Ends everything for good and waits until nothing is left.
     ///
     /// Calls under way fail with `shutDown`. Doing it twice does nothing more.
-    package func shutdown() async {
+    ///
+    /// - Parameter prepare: Tells a session how to say goodbye.
+    package func shutdown(
+        preparing prepare: @escaping @Sendable (Session) -> Void = { _ in }
+    ) async {
         switch shutDownPhase() {
         case .shutDown: return
         case .idle: break
         case .connecting(let attempt):
             states.report(.disconnected(cause: nil))
-            await attempt.stop(because: .shutDown)
+            await attempt.stop(because: .shutDown, preparing: prepare)
         case .connected(let session):
             states.report(.disconnected(cause: nil))
             journal.noteDisconnected(nil)
+            prepare(session)
             await session.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
         }
         conclude(nil, isForGood: true)

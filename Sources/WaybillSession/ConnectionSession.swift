@@ -55,6 +55,10 @@ package protocol ConnectionSession: AnyObject, Sendable {
     ///   - abandonment: What unanswered calls fail with; nil for `connectionLost`.
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async
 
+    /// Waits until it is over, and its end was told.
+    /// - Throws: `CancellationError`.
+    func over() async throws
+
     /// Says goodbye without waiting.
     func disconnectNow()
 }

@@ -9,14 +9,21 @@ package struct MessageBatch {
     /// The same question, asked for each message.
     private let isObserved: Bool
     private let hasQualities: Bool
+    private let onlookers: [MessageSource]
     private var arrivals: [TransportEvent] = []
 
     /// - Parameters:
     ///   - events: Where it is reported what has come.
     ///   - hasQualities: Whether the protocol has qualities of service.
-    package init(reportingTo events: TransportEventSource, hasQualities: Bool) {
+    ///   - onlookers: Who gets a copy of every message.
+    package init(
+        reportingTo events: TransportEventSource,
+        hasQualities: Bool,
+        seenBy onlookers: [MessageSource] = []
+    ) {
         self.events = events
         self.hasQualities = hasQualities
+        self.onlookers = onlookers
         time = events.timestamp
         isObserved = time != nil
     }
@@ -24,6 +31,7 @@ package struct MessageBatch {
     /// Adds a message that needs no acknowledgement.
     package mutating func add(_ message: consuming Message, to listeners: [MessageListener]) {
         if isObserved { note(message) }
+        if !onlookers.isEmpty { show(message) }
         // Moved to the last of them; nearly always there is one.
         guard let last = listeners.last else { return }
         for listener in listeners.dropLast() { add(copy message, to: listener.source) }
@@ -46,6 +54,7 @@ package struct MessageBatch {
         manual: ManualDeliveries<Settler>
     ) {
         if isObserved { note(message) }
+        if !onlookers.isEmpty { show(message) }
         let delivery = Delivery(name, settler: settler, listeners: listeners.count)
         message.delivery = delivery
         guard let last = listeners.last else { return }
@@ -56,6 +65,14 @@ package struct MessageBatch {
         }
         if last.isManual { manual.hold(delivery, for: &message) }
         add(message, to: last.source)
+    }
+
+    /// Whether anybody looks on: a message that nobody listens for is to be shown then.
+    package var isWatched: Bool { !onlookers.isEmpty }
+
+    /// Shows a message that nobody listens for to those who look on.
+    package mutating func show(_ message: borrowing Message) {
+        for onlooker in onlookers { add(copy message, to: onlooker) }
     }
 
     /// Hands over all that was gathered.

@@ -73,13 +73,20 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     /// - Returns: Whether somebody waited for this.
     @inlinable
     func finish(_ result: Result<Answer, any Error>) -> Bool {
-        let waiting = state.withLock { state -> Suspension.Continuation? in
+        let waiting = settle(result)
+        waiting?.resume()
+        return waiting != nil
+    }
+
+    /// Ends the wait, but for waking whoever waits.
+    /// - Returns: Who is to be resumed.
+    @inlinable
+    package func settle(_ result: Result<Answer, any Error>) -> Suspension.Continuation? {
+        state.withLock { state -> Suspension.Continuation? in
             if case .done = state { return nil }
             defer { state = .done(result) }
             guard case .waiting(let continuation) = state else { return nil }
             return continuation
         }
-        waiting?.resume()
-        return waiting != nil
     }
 }

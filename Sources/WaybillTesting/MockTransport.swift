@@ -76,6 +76,7 @@ public final class MockTransport: Transport {
     private let state = Locked(State())
     private let outage = MockOutage()
     private let reporter = MockReporter()
+    private let catchAll: CatchAll
     private let clock: any Clock<Duration>
     private let wildcards: Wildcards
 
@@ -87,6 +88,7 @@ public final class MockTransport: Transport {
     public init(clock: any Clock<Duration> = ContinuousClock(), wildcards: Wildcards = .mqtt) {
         self.clock = clock
         self.wildcards = wildcards
+        catchAll = CatchAll(reportingTo: reporter.events)
     }
 
     // MARK: Before
@@ -125,6 +127,7 @@ public final class MockTransport: Transport {
                 .filter { TopicMatching.matches($0.filter, message.topic, wildcards) }
                 .map(\.feed)
         }
+        catchAll.deliver([message])
         for feed in feeds {
             report(.received(topic: message.topic, byteCount: message.body.count))
             feed.deliver([message])
@@ -256,6 +259,11 @@ public final class MockTransport: Transport {
         return messages
     }
 
+    /// Every message that is pushed from now on, whether or not it reaches a subscription.
+    public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
+        try catchAll.listen(policy)
+    }
+
     /// Ends everything.
     public func shutdown() async {
         let isFirst = state.withLock { state in
@@ -271,6 +279,7 @@ public final class MockTransport: Transport {
             return (state.streams, state.silent)
         }
         reporter.reportDisconnected(nil)
+        catchAll.end()
         outage.end(throwing: Self.shutDown)
         for continuation in silent.values { continuation.resume(throwing: Self.shutDown) }
         end(streams.map(\.value), throwing: nil)

@@ -25,7 +25,8 @@ extension WebSocket {
                 try await reader.next()
             }
 
-            /// As ``next()``, on the caller's actor: a loop over messages that are there does not leave it.
+            /// As ``next()``, on the caller's actor: a loop over messages that are there lets others run there each 256
+            /// messages.
             public mutating func next(
                 isolation actor: isolated (any Actor)?
             ) async throws -> Message? {
@@ -43,6 +44,7 @@ final class WebSocketReading {
     private let isAlone: Bool
     private var batch: [WebSocket.Message] = []
     private var position = 0
+    private var turn = Turn()
 
     init(_ socket: WebSocket) {
         self.socket = socket
@@ -57,6 +59,7 @@ final class WebSocketReading {
         guard isAlone else {
             throw WaybillError(.invalidEntry, "another loop reads this connection")
         }
+        if turn.endIfOver() { await Turn.giveWay() }
         if position == batch.count {
             batch = []
             position = 0
@@ -64,6 +67,7 @@ final class WebSocketReading {
             batch = more
         }
         defer { position += 1 }
+        turn.advance()
         return batch[position]
     }
 }

@@ -200,15 +200,15 @@ final class WebSocketSession: Sendable {
     // MARK: Sending
 
     func send(_ kind: WebSocketMessage.Kind, _ payload: some WireBytes) async throws {
-        let isCongested: Bool
+        let pause: SendPause
         do throws(WebSocketSendError) {
-            isCongested = try driver.send { (core, _) throws(WebSocketSendError) in
+            pause = try driver.send { (core, _) throws(WebSocketSendError) in
                 try core.send(kind, payload)
-            }.isCongested
+            }.pause
         } catch {
             throw WaybillError.webSocketSend(error)
         }
-        if isCongested { try await driver.waitUntilDrained() }
+        if pause != .none { try await driver.wait(for: pause) }
     }
 
     func ping() async throws -> Duration {

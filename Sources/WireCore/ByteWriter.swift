@@ -7,10 +7,13 @@ package struct ByteWriter: Sendable {
     @usableFromInline var start = 0
     @usableFromInline var end = 0
 
-    /// Creates an empty writer.
-    package init(capacity: Int = 256) {
-        storage = ByteStorage(capacity: capacity)
+    /// Creates an empty writer; without a capacity it takes no memory until something is written.
+    package init(capacity: Int = 0) {
+        storage = capacity > 0 ? ByteStorage(capacity: capacity) : .none
     }
+
+    /// Whether it has memory of its own.
+    package var hasMemory: Bool { storage.capacity > 0 }
 
     /// The number of bytes that wait.
     @inlinable
@@ -89,6 +92,7 @@ package struct ByteWriter: Sendable {
 
     /// Appends a byte.
     @inlinable
+    @inline(__always)
     package mutating func append(_ byte: UInt8) {
         // In bounds: `reserve` has made room for one byte at `end`.
         reserve(1).storeBytes(of: byte, as: UInt8.self)
@@ -116,6 +120,7 @@ package struct ByteWriter: Sendable {
     ///   - count: How many, at most eight.
     ///   - word: The integer.
     @inlinable
+    @inline(__always)
     package mutating func append(lowBytes count: Int, of word: UInt64) {
         // In bounds: `reserve` has made room for eight bytes at `end`, of which `count` are kept.
         reserve(8).storeBytes(of: word.littleEndian, as: UInt64.self)
@@ -124,6 +129,7 @@ package struct ByteWriter: Sendable {
 
     /// Appends bytes.
     @inlinable
+    @inline(__always)
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress, bytes.count > 0 else { return }
         // In bounds: `reserve` has made room for all of them, in memory that nobody else sees.
@@ -145,40 +151,6 @@ package struct ByteWriter: Sendable {
         source.withWireBytes { append($0) }
     }
 
-    /// Puts the lowest bytes of an integer, the lowest first, into a place that was left for them, and closes up what
-    /// they do not take of it.
-    ///
-    /// - Parameters:
-    ///   - index: Where the place begins, counted from the first byte that waits.
-    ///   - place: How long it is, at most eight bytes.
-    ///   - count: How many bytes it takes, at most as many.
-    ///   - word: The integer.
-    package mutating func fillPlace(
-        at index: Int,
-        of place: Int,
-        withLow count: Int,
-        of word: UInt64
-    ) {
-        guard index >= 0, (0...8).contains(place), (0...place).contains(count),
-            index + place <= self.count
-        else { return }
-        // Moves to memory of its own, should somebody else see this.
-        _ = reserve(0)
-        let base = storage.base + start + index
-        for offset in 0..<count {
-            // In bounds: the place lies within what waits.
-            base.storeBytes(
-                of: UInt8(truncatingIfNeeded: word >> UInt64(8 * offset)),
-                toByteOffset: offset,
-                as: UInt8.self
-            )
-        }
-        guard count < place else { return }
-        // In bounds, and the kinds of copy that may overlap.
-        (base + count).copyMemory(from: base + place, byteCount: self.count - index - place)
-        end -= place - count
-    }
-
     /// Makes room for that many more bytes at once.
     @inlinable
     package mutating func reserve(total count: Int) {
@@ -197,7 +169,8 @@ package struct ByteWriter: Sendable {
     @usableFromInline
     mutating func grow(by count: Int) {
         let waiting = end - start
-        let fresh = ByteStorage(capacity: max(waiting + count, storage.capacity * 2))
+        // At least what a few packets need.
+        let fresh = ByteStorage(capacity: max(waiting + count, storage.capacity * 2, 256))
         // In bounds on both sides: `waiting` bytes lie at `start`, and fit in the fresh memory.
         fresh.base.copyMemory(from: storage.base + start, byteCount: waiting)
         storage = fresh

@@ -3,6 +3,11 @@
 #elseif WAYBILL_THREAD_SANITIZER
     import Glibc
 #else
+    #if canImport(Glibc)
+        import Glibc
+    #elseif canImport(Musl)
+        import Musl
+    #endif
     public import Synchronization
 #endif
 
@@ -65,7 +70,23 @@ package struct Locked<State>: ~Copyable, Sendable {
         package func withLock<Result: ~Copyable, Failure: Error>(
             _ body: (inout sending State) throws(Failure) -> sending Result
         ) throws(Failure) -> sending Result {
-            try mutex.withLock(body)
+            var attempt = 0
+            // In one place only, so that it is compiled into the caller.
+            while true {
+                if let result = try mutex.withLockIfAvailable(body) { return result }
+                attempt += 1
+                wait(attempt)
+            }
+        }
+
+        /// Waits for whoever has the lock.
+        ///
+        /// The mutex itself would first spin for some 40 microseconds, in vain where whoever has it waits for this very
+        /// processor; to let others run once is mostly enough. Only then does the kernel have to help.
+        @usableFromInline
+        @inline(never)
+        func wait(_ attempt: Int) {
+            if attempt > 1 { mutex.withLock { _ in } } else { sched_yield() }
         }
     #endif
 }

@@ -159,4 +159,31 @@ import WireTestSupport
         // All but packetTooLarge, which has a test of its own.
         #expect(names.count == 16, "\(names.sorted())")
     }
+
+    @Test("A topic name holds any ASCII character but NUL and the wildcards, wherever it stands")
+    func everyCharacterEverywhere() throws {
+        for length in 1...20 {
+            for place in 0..<length {
+                for byte in UInt8(0)..<0x80 {
+                    var bytes = [UInt8](repeating: UInt8(ascii: "x"), count: length)
+                    bytes[place] = byte
+                    let publish = MQTTPublish(topic: String(decoding: bytes, as: UTF8.self))
+                    var writer = ByteWriter()
+                    let expected: MQTTEncodingError? =
+                        switch byte {
+                        case 0: .nullCharacter("topic name")
+                        case UInt8(ascii: "#"), UInt8(ascii: "+"): .topicNameHasWildcard
+                        default: nil
+                        }
+                    var found: MQTTEncodingError?
+                    do throws(MQTTEncodingError) {
+                        try publish.encode(into: &writer, version: .v5)
+                    } catch {
+                        found = error
+                    }
+                    try #require(found == expected, "byte \(byte) at \(place) of \(length)")
+                }
+            }
+        }
+    }
 }

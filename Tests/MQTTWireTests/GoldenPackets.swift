@@ -246,8 +246,8 @@ enum GoldenPackets {
             """
             10 5E 0004 4D515454 05 CE 000A
             28 11 0000003C 21 0014 27 00001000 22 000A 19 01 17 00
-               26 0001 61 0001 62
                15 0005 5343524D2D 16 0002 0102
+               26 0001 61 0001 62
             0003 616263
             14 18 00000005 01 01 02 0000000A 03 0001 74 09 0001 FF
             0004 77696C6C 0002 6869
@@ -278,9 +278,9 @@ enum GoldenPackets {
                         $0.topicAliasMaximum = 10
                         $0.requestResponseInformation = true
                         $0.requestProblemInformation = false
-                        $0.userProperties = [MQTTUserProperty(name: "a", value: "b")]
                         $0.authenticationMethod = "SCRM-"
                         $0.authenticationData = [1, 2]
+                        $0.userProperties = [MQTTUserProperty(name: "a", value: "b")]
                     }
                 )
             )
@@ -292,8 +292,8 @@ enum GoldenPackets {
             """
             20 40 01 00 3D
             11 00000001 21 0002 24 01 25 00 27 00000400 12 0002 6964 22 0003
-            1F 0001 72 26 0001 6E 0001 76 28 00 29 01 2A 00 13 001E
-            1A 0001 69 1C 0001 73 15 0001 6D 16 0001 64
+            1F 0001 72 28 00 29 01 2A 00 13 001E
+            1A 0001 69 1C 0001 73 15 0001 6D 16 0001 64 26 0001 6E 0001 76
             """,
             .connack(
                 MQTTConnack(
@@ -307,7 +307,6 @@ enum GoldenPackets {
                         $0.assignedClientIdentifier = "id"
                         $0.topicAliasMaximum = 3
                         $0.reasonString = "r"
-                        $0.userProperties = [MQTTUserProperty(name: "n", value: "v")]
                         $0.wildcardSubscriptionAvailable = false
                         $0.subscriptionIdentifiersAvailable = true
                         $0.sharedSubscriptionAvailable = false
@@ -316,6 +315,7 @@ enum GoldenPackets {
                         $0.serverReference = "s"
                         $0.authenticationMethod = "m"
                         $0.authenticationData = [0x64]
+                        $0.userProperties = [MQTTUserProperty(name: "n", value: "v")]
                     }
                 )
             )
@@ -341,7 +341,7 @@ enum GoldenPackets {
             """
             35 2A 0001 74 0102
             23 01 01 02 00000009 23 0004 08 0001 72 09 0002 0A0B
-               26 0001 6B 0001 76 0B 07 0B 80 01 03 0001 63
+               0B 07 0B 80 01 03 0001 63 26 0001 6B 0001 76
             FF
             """,
             .publish(
@@ -356,9 +356,9 @@ enum GoldenPackets {
                         $0.topicAlias = 4
                         $0.responseTopic = "r"
                         $0.correlationData = [0x0A, 0x0B]
-                        $0.userProperties = [MQTTUserProperty(name: "k", value: "v")]
                         $0.subscriptionIdentifiers = [7, 128]
                         $0.contentType = "c"
+                        $0.userProperties = [MQTTUserProperty(name: "k", value: "v")]
                     },
                     payload: [0xFF]
                 )

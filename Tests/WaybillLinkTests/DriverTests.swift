@@ -50,9 +50,9 @@ import WireCore
         let two = Two(capacity: 65_536)
         two.right.setReading(false)
         let chunk = String(repeating: "y", count: 1 << 19)
-        #expect(!two.left.send { core, _ in core.send(chunk) }.isCongested)
-        #expect(!two.left.send { core, _ in core.send(chunk) }.isCongested)
-        #expect(two.left.send { core, _ in core.send(chunk) }.isCongested)
+        #expect(two.left.send { core, _ in core.send(chunk) }.pause == .none)
+        #expect(two.left.send { core, _ in core.send(chunk) }.pause == .none)
+        #expect(two.left.send { core, _ in core.send(chunk) }.pause == .drain)
 
         let waiter = Task { try await two.left.waitUntilDrained() }
         waiter.cancel()
@@ -62,6 +62,94 @@ import WireCore
         two.right.setReading(true)
         try await drained
         #expect(two.heardRight.events.count == 3)
+    }
+
+    @Test("A sender that never has to wait lets others run each 256 messages")
+    func turns() {
+        let two = Two()
+        let pauses = (1...1_024).map { _ in two.left.send { core, _ in core.send("x") }.pause }
+        #expect(pauses.indices.filter { pauses[$0] == .turn } == [255, 511, 767, 1_023])
+        #expect(!pauses.contains(.drain))
+    }
+
+    /// A stream on which somebody sends while it writes.
+    private final class FloodedStream: ByteStream {
+        struct State: Sendable {
+            var add: (@Sendable () -> Void)?
+            var writeCount = 0
+            var flushesAskedFor = 0
+            var isClosed = false
+        }
+
+        let state = Locked(State())
+        private let gathers: Bool
+
+        init(gathers: Bool = true) {
+            self.gathers = gathers
+        }
+
+        func start(_ receiver: any ByteStreamReceiver) {}
+
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+            let add = state.withLock { state in
+                state.writeCount += 1
+                return state.add
+            }
+            add?()
+            return bytes.count
+        }
+
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            .nothing
+        }
+
+        func scheduleFlush() -> Bool {
+            state.withLock { $0.flushesAskedFor += 1 }
+            return gathers
+        }
+
+        func setReading(_ isReading: Bool) {}
+        func readAgain() {}
+        func finishWriting() {}
+        func close() { state.withLock { $0.isClosed = true } }
+    }
+
+    @Test("A flush over a stream that does not gather goes on to the end, and the last one closes")
+    func flushedToTheEnd() {
+        let stream = FloodedStream(gathers: false)
+        let driver = Driver(core: LineCore(), stream: stream, timers: ManualTimers())
+        stream.state.withLock { state in
+            state.add = { [weak driver, weak stream] in
+                let count = stream?.state.withLock { $0.writeCount } ?? 0
+                driver?.withCore(.immediate) { core, _ in
+                    if count < 10 { core.send("more") } else { core.isFinished = true }
+                }
+            }
+        }
+        driver.withCore(.immediate) { core, _ in core.send("first") }
+        #expect(stream.state.withLock { $0.writeCount } == 10)
+        #expect(driver.unsentByteCount == 0)
+        #expect(stream.state.withLock { $0.isClosed })
+    }
+
+    @Test("A flush does not go on for as long as others add to it")
+    func floodedFlush() {
+        let stream = FloodedStream()
+        let driver = Driver(core: LineCore(), stream: stream, timers: ManualTimers())
+        stream.state.withLock {
+            $0.add = { [weak driver] in
+                driver?.withCore(.immediate) { core, _ in core.send("more") }
+            }
+        }
+        driver.withCore(.immediate) { core, _ in core.send("first") }
+        #expect(stream.state.withLock { ($0.writeCount, $0.flushesAskedFor) } == (4, 1))
+        #expect(driver.unsentByteCount == 5)
+        // What is left leaves with the next one.
+        stream.state.withLock { $0.add = nil }
+        driver.withCore { core, _ in core.isFinished = true }
+        #expect(driver.unsentByteCount == 0)
+        #expect(stream.state.withLock { $0.writeCount } == 5)
+        #expect(stream.state.withLock { $0.isClosed })
     }
 
     @Test("A peer that does not read what is left when the core is done is cut off after a time")

@@ -4,7 +4,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// Connections that follow a script, with time at a standstill.
-@Suite("STOMP transport: frames and time", .timeLimit(.minutes(1))) struct ScriptTests {
+@Suite("STOMP transport: frames and time", .timeLimit(.minutes(5))) struct ScriptTests {
     private static let connect =
         "CONNECT\naccept-version:1.2\nhost:script\nheart-beat:10000,10000\n\n\0"
     private static let connected = "CONNECTED\nversion:1.2\n\n\0"
@@ -32,6 +32,30 @@ import WaybillTesting
                 )
             }
         return (transport, Provider(transport: transport))
+    }
+
+    @Test(
+        "Receipts that come in one read with the ERROR that ends all count, however many",
+        arguments: [1, 6]
+    )
+    func receiptsBeforeAnError(count: Int) async throws {
+        let sends = (1...count).map {
+            ScriptedByteStream.Step.expect(
+                "SEND\ncontent-length:1\ndestination:t\nreceipt:\($0)\n\nx\0"
+            )
+        }
+        let receipts = (1...count).map { "RECEIPT\nreceipt-id:\($0)\n\n\0" }.joined()
+        let script = ScriptedByteStream(
+            steps: [.expect(Self.connect), .reply(Self.connected)] + sends
+                + [.reply(receipts + "ERROR\nmessage:enough\n\n\0"), .finish]
+        )
+        let (transport, provider) = try transport(script)
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<count { group.addTask { try await provider.request(.send("x", to: "t")) } }
+            try await group.waitForAll()
+        }
+        #expect(script.failures == [])
+        await transport.shutdown()
     }
 
     @Test("The bytes of a session, from CONNECT to DISCONNECT")

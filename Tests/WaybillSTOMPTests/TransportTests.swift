@@ -3,9 +3,23 @@ import Waybill
 import WaybillMQTT
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
-@Suite("STOMP transport over the loopback broker", .timeLimit(.minutes(1)))
+@Suite("STOMP transport over the loopback broker", .timeLimit(.minutes(5)))
 struct TransportTests {
+    @Test("Sending without receipts and without end lets the actor's other tasks run") @MainActor
+    func turns() async throws {
+        let fixture = try Fixture(.stomp)
+        let (transport, provider) = try fixture.provider()
+        try await provider.request(.connect)
+        let count = try await callsBeforeNeighbour(atMost: 10_000) { number in
+            try await provider.request(.send("\(number)", asksForReceipt: false))
+        }
+        #expect(count == 256)
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
     @Test("Messages go there and back in order, connecting on demand", arguments: services)
     func roundTrip(service: LoopbackBroker.Service) async throws {
         let fixture = try Fixture(service)

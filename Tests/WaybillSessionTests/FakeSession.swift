@@ -49,6 +49,8 @@ final class FakeSession: ConnectionSession {
         if resumesAloud { note("resume") }
     }
 
+    func over() async throws {}
+
     func drain(within timeout: Duration) async {}
 
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {

@@ -53,6 +53,45 @@ import WireCore
         #expect(waits(3) { $0.initialDelay = .zero } == [0, 10, 10])
     }
 
+    @Test("A server that is busy is left alone for a while, and what is drawn comes on top")
+    func busy() {
+        var busy = Self.lost
+        busy.isServerBusy = true
+        #expect(waits(3, random: 250_000_000, error: busy) == [5_250, 5_250, 5_250])
+        #expect(waits(1, random: 0, error: busy) { $0.busyDelay = .seconds(60) } == [60_000])
+        #expect(waits(1, random: 0, error: busy) { $0.busyDelay = .seconds(-1) } == [0])
+        // One that says for how long knows best.
+        let refusal = HTTPRefusal(
+            status: 429,
+            reason: "",
+            headers: ["Retry-After": "2"],
+            body: Payload([])
+        )
+        let told = WaybillError(.connectionRefused, "busy", underlying: refusal)
+        #expect(waits(1, random: 250_000_000, error: told) == [2_000])
+    }
+
+    @Test("Several hosts: busy when all are, and as patient as the least patient of them")
+    func severalHosts() {
+        func failure(_ seconds: [Int?]) -> WaybillError {
+            let attempts = seconds.map { seconds in
+                let headers: Headers = seconds.map { ["Retry-After": "\($0)"] } ?? [:]
+                let refusal = HTTPRefusal(
+                    status: seconds == 0 ? 503 : 429,
+                    reason: "",
+                    headers: headers,
+                    body: Payload([])
+                )
+                let error = WaybillError(.connectionRefused, "no", underlying: refusal)
+                return FailoverFailure.Attempt(host: "h", error: error)
+            }
+            return WaybillError(FailoverFailure(attempts: attempts))
+        }
+        #expect(failure([3, 2]).serverDelay == .seconds(2) && failure([3, 2]).isServerBusy)
+        #expect(failure([3, nil]).serverDelay == nil && failure([3, nil]).isServerBusy)
+        #expect(!failure([nil, 0]).isServerBusy && !failure([]).isServerBusy)
+    }
+
     @Test("Half a million failures in a row overflow nothing")
     func manyFailures() {
         let last = waits(500_000, random: whole(60)).last ?? nil

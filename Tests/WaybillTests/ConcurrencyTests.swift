@@ -31,7 +31,9 @@ private struct MainActorWitness: Interceptor {
 
     private struct Nothing: Interceptor {}
 
-    @Test("A loop over messages that are there stays on its actor; waiting for one costs one hop")
+    @Test(
+        "A loop over messages that are there lets others run at each 256th; waiting for one costs one hop"
+    )
     func loopsStay() async throws {
         let (messages, feed) = Messages<Message>.makeStream()
         feed.deliver((0..<1_000).map { Message(topic: "\($0)") })
@@ -42,7 +44,8 @@ private struct MainActorWitness: Interceptor {
                 if count == 1_000 { break }
             }
         }
-        #expect(hops == 0)
+        // Twice each: whoever gives way, and what resumes it.
+        #expect(hops == 6)
         let waiting = try await CountingActor().hops { _ in
             var iterator = messages.makeAsyncIterator()
             Task { @concurrent in feed.deliver([Message(topic: "late")]) }
@@ -50,6 +53,24 @@ private struct MainActorWitness: Interceptor {
         }
         // None at all should the message have been there before the wait.
         #expect(waiting <= 1)
+    }
+
+    @Test(
+        "A loop over messages that never have to be waited for lets the actor's other tasks run",
+        arguments: [1, 1_000]
+    )
+    @MainActor func turns(batch: Int) async throws {
+        let (messages, feed) = Messages<Message>.makeStream()
+        var iterator = messages.makeAsyncIterator()
+        let count = try await callsBeforeNeighbour(atMost: 1_000) { number in
+            if number % batch == 0 {
+                feed.deliver((number..<number + batch).map { Message(topic: "\($0)") })
+            }
+            let message = try await iterator.next()
+            #expect(message?.topic == "\(number)")
+        }
+        // The turn ends before the next one is taken.
+        #expect(count == 257)
     }
 
     @Test("A call from the main actor stays there")

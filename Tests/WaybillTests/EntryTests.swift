@@ -182,10 +182,40 @@ import WaybillTesting
         #expect(try await matching.request(entry, as: Int.self) == 2)
         let falling = provider(mock, Fixed(type: "a", number: 1), Fixed(type: "b", number: nil))
         #expect(try await falling.request(entry, as: Int.self) == 1)
+        let failing = provider(
+            mock,
+            Fixed(type: "b", number: nil),
+            Fixed(type: "a", number: 1),
+            Fixed(type: "b", number: 2)
+        )
+        #expect(try await failing.request(entry, as: Int.self) == 2)
         let none = provider(mock, Fixed(type: "a", number: nil))
         let error = await expectError(.decodingFailed) {
             try await none.request(entry, as: Int.self)
         }
         #expect(error?.underlying is Fixed.Failure)
+        let mixed = provider(mock, Fixed(type: "b", number: nil), JSONBodyDecoder())
+        let first = await expectError(.decodingFailed) {
+            try await mixed.request(entry, as: Int.self)
+        }
+        #expect(first?.underlying is Fixed.Failure)
+    }
+
+    @Test("One decoder and one encoder serve many at once")
+    func shared() async throws {
+        let mock = MockTransport().expect(.send, .reply(#"{"x":1,"y":2}"#))
+        let provider = Provider<TestEntry>(transport: mock)
+        try await withThrowingTaskGroup { group in
+            for number in 0..<50 {
+                group.addTask {
+                    let sent = Point(x: number, y: -number)
+                    let point: Point = try await provider.request(.send(.json(sent)))
+                    #expect(point == Point(x: 1, y: 2))
+                }
+            }
+            try await group.waitForAll()
+        }
+        let bodies = Set(mock.requests.map { $0.body.text })
+        #expect(bodies == Set((0..<50).map { #"{"x":\#($0),"y":\#(-$0)}"# }))
     }
 }

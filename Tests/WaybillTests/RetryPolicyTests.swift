@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-@Suite("Retry policies", .timeLimit(.minutes(1))) struct RetryPolicyTests {
+@Suite("Retry policies", .timeLimit(.minutes(5))) struct RetryPolicyTests {
     private let lost = WaybillError(.connectionRefused, "down")
 
     private func refusal(
@@ -156,8 +156,23 @@ import WaybillTesting
         #expect(await decision(policy, refusal(503, ["Retry-After": "60"])) == "2 after 60000.0 ms")
         #expect(await decision(policy, refusal(503, ["Retry-After": "1"])) == "2 after 5000.0 ms")
         #expect(await decision(policy, refusal(503, ["Retry-After": "61"])) == "none")
-        #expect(await decision(policy, refusal(429)) == "2 after 5000.0 ms")
         #expect(lost.serverDelay == nil)
+    }
+
+    @Test(
+        "A server that is busy is left alone for a while before the delay, whatever the kind of error"
+    )
+    func busy() async throws {
+        var policy = RetryPolicy(delay: .constant(.seconds(1)))
+        var quota = WaybillError(.rejected, "quota exceeded")
+        #expect(await decision(policy, quota) == "none" && !quota.isRetryable)
+        quota.isServerBusy = true
+        #expect(await decision(policy, quota) == "2 after 6000.0 ms" && quota.isRetryable)
+        #expect(await decision(policy, refusal(429)) == "2 after 6000.0 ms")
+        // Unless it says for how long.
+        #expect(await decision(policy, refusal(429, ["Retry-After": "3"])) == "2 after 3000.0 ms")
+        policy.busyDelay = .zero
+        #expect(await decision(policy, quota) == "2 after 1000.0 ms")
     }
 
     @Test("A budget stops retries when more than half of it is gone, and successes pay it back")
@@ -239,11 +254,13 @@ import WaybillTesting
     )
     func idempotency(status: Int, fromProxy: Bool, ofUpgrade: Bool, attempts: Int) async throws {
         let error = refusal(status, isFromProxy: fromProxy, isOfUpgrade: ofUpgrade)
+        var policy = RetryPolicy(delay: .none)
+        policy.busyDelay = .zero
         func count(_ options: SendOptions) async -> Int {
             let mock = MockTransport().expect(.send, .failure(error))
             _ = await expectError(.connectionRefused) {
                 try await Provider<PlainEntry>(transport: mock)
-                    .intercepted(RetryPolicy(delay: .none))
+                    .intercepted(policy)
                     .request(PlainEntry(command: .send(options)))
             }
             return mock.requests.count

@@ -7,8 +7,9 @@ import WaybillTesting
 import WaybillWebSocket
 import WebSocketWire
 import WireCore
+import WireTestSupport
 
-@Suite("WebSocket client", .timeLimit(.minutes(1)))
+@Suite("WebSocket client", .timeLimit(.minutes(5)))
 struct WebSocketTests {
     @Test("Text, bytes and data go out and come back, with and without compression")
     func echo() async throws {
@@ -30,6 +31,17 @@ struct WebSocketTests {
             #expect(socket.closure == .init(code: .normalClosure, reason: ""))
             #expect(peer.ends == 1)
         }
+    }
+
+    @Test("Sending without end lets the actor's other tasks run") @MainActor
+    func turns() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect()
+        let count = try await callsBeforeNeighbour(atMost: 10_000) { number in
+            try await socket.send("\(number)")
+        }
+        #expect(count == 256)
+        try await socket.close()
     }
 
     @Test("The request says where, and what the configuration adds")

@@ -3,6 +3,26 @@ import WireCore
 import WireTestSupport
 
 @Suite("Byte reader and writer") struct ByteReaderWriterTests {
+    @Test(
+        "A writer takes memory when something is written, not before, and gives it away with its bytes"
+    )
+    func memory() {
+        var writer = ByteWriter()
+        #expect(!writer.hasMemory && writer.isEmpty && writer.bytes == [])
+        writer.append(contentsOf: [])
+        writer.consume(1)
+        writer.truncate(to: 0)
+        #expect(!writer.hasMemory)
+        writer.append(7 as UInt8)
+        var copy = writer
+        copy.append(8 as UInt8)
+        #expect(writer.hasMemory && writer.bytes == [7] && copy.bytes == [7, 8])
+        #expect(writer.takeSlice().bytes == [7])
+        #expect(!writer.hasMemory && writer.isEmpty)
+        writer.append(lowBytes: 2, of: 0x0201)
+        #expect(writer.bytes == [1, 2])
+    }
+
     @Test("What is written is read back, in network order")
     func roundTrip() {
         var writer = ByteWriter(capacity: 1)

@@ -26,10 +26,10 @@
             }
         }
 
-        /// Measures until what is expected is so, for ten seconds at most.
+        /// Measures until what is expected is so, twice in a row with as many descriptors, for ten seconds at most.
         ///
         /// The kernel lists a thread for a moment after it was joined, and a descriptor until the thread that closes
-        /// it gets to run; what leaks stays.
+        /// it gets to run; what leaks stays. The first sleep has the runtime open what it needs to sleep.
         ///
         /// - Parameters:
         ///   - loopThreadName: The name of the event loop's thread.
@@ -40,10 +40,13 @@
             _ isExpected: (Self) -> Bool
         ) async -> Self {
             let end = ContinuousClock.now + .seconds(10)
+            var last: Self?
             while true {
-                let found = Self(loop: loopThreadName)
-                if isExpected(found) || ContinuousClock.now >= end { return found }
                 try? await Task.sleep(for: .milliseconds(20))
+                let found = Self(loop: loopThreadName)
+                let isStable = found.descriptors == last?.descriptors
+                if isStable && isExpected(found) || ContinuousClock.now >= end { return found }
+                last = found
             }
         }
 

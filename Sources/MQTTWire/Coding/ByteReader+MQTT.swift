@@ -2,11 +2,13 @@ import WireCore
 
 /// The data types of MQTT 5, 1.5, read strictly.
 extension ByteReader {
+    @inline(__always)
     mutating func uint8(_ kind: MQTTPacketKind) throws(MQTTViolation) -> UInt8 {
         guard let value = readUInt8() else { throw .fieldTruncated(kind) }
         return value
     }
 
+    @inline(__always)
     mutating func uint16(_ kind: MQTTPacketKind) throws(MQTTViolation) -> UInt16 {
         guard let value = readUInt16() else { throw .fieldTruncated(kind) }
         return value
@@ -17,6 +19,7 @@ extension ByteReader {
         return value
     }
 
+    @inline(__always)
     mutating func bytes(
         _ count: Int,
         _ kind: MQTTPacketKind
@@ -75,15 +78,23 @@ extension ByteReader {
     }
 
     /// Reads the properties of a place, none before version 5.
+    @inline(__always)
     mutating func properties(
         _ place: MQTTPropertyPlace,
         _ kind: MQTTPacketKind,
         _ version: MQTTVersion
     ) throws(MQTTViolation) -> MQTTProperties {
-        var properties = MQTTProperties()
-        guard version == .v5 else { return properties }
+        guard version == .v5 else { return MQTTProperties() }
         let length = Int(try variableByteInteger(kind))
-        guard length > 0 else { return properties }
+        return length == 0 ? MQTTProperties() : try properties(length, place, kind)
+    }
+
+    private mutating func properties(
+        _ length: Int,
+        _ place: MQTTPropertyPlace,
+        _ kind: MQTTPacketKind
+    ) throws(MQTTViolation) -> MQTTProperties {
+        var properties = MQTTProperties()
         var reader = ByteReader(try bytes(length, kind))
         var seen: UInt64 = 0
         while reader.remaining > 0 {
@@ -97,31 +108,37 @@ extension ByteReader {
                 throw .propertyRepeated(kind)
             }
             seen |= bit
-            let value = try reader.propertyValue(of: identifier, kind)
-            properties.list.append(MQTTProperty(identifier: identifier, value: value))
+            try reader.append(identifier, to: &properties, kind)
         }
         return properties
     }
 
-    private mutating func propertyValue(
-        of identifier: MQTTPropertyIdentifier,
+    /// Reads the value of a property, and appends both.
+    private mutating func append(
+        _ identifier: MQTTPropertyIdentifier,
+        to properties: inout MQTTProperties,
         _ kind: MQTTPacketKind
-    ) throws(MQTTViolation) -> MQTTProperty.Value {
-        let number: UInt32
+    ) throws(MQTTViolation) {
+        let value: MQTTProperty.Value
         switch identifier.shape {
-        case .byte: number = UInt32(try uint8(kind))
-        case .twoByte: number = UInt32(try uint16(kind))
-        case .fourByte: number = try uint32(kind)
-        case .variable: number = try variableByteInteger(kind)
+        case .byte: value = .integer(UInt32(try uint8(kind)))
+        case .twoByte: value = .integer(UInt32(try uint16(kind)))
+        case .fourByte: value = .integer(try uint32(kind))
+        case .variable: value = .integer(try variableByteInteger(kind))
         case .string:
             let string = try string(kind)
             if identifier == .responseTopic { try Self.checkResponseTopic(string) }
-            return .string(string)
-        case .binary: return .binary(try binary(kind))
-        case .pair: return .pair(MQTTUserProperty(name: try string(kind), value: try string(kind)))
+            value = .string(string)
+        case .binary: value = .binary(try binary(kind))
+        case .pair:
+            let name = try string(kind)
+            let value = try string(kind)
+            return properties.userProperties.append(MQTTUserProperty(name: name, value: value))
         }
-        guard identifier.allows(number) else { throw .propertyOutOfRange(kind) }
-        return .integer(number)
+        if case .integer(let number) = value, !identifier.allows(number) {
+            throw .propertyOutOfRange(kind)
+        }
+        properties.list.append(MQTTProperty(identifier: identifier, value: value))
     }
 
     private static func checkResponseTopic(_ topic: String) throws(MQTTViolation) {

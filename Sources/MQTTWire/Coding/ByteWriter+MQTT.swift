@@ -7,22 +7,39 @@ extension ByteWriter {
 
     mutating func append(
         string: String,
-        _ field: String
+        _ field: @autoclosure () -> String
     ) throws(MQTTEncodingError) {
         let count = string.utf8.count
-        guard count <= Self.maximumFieldByteCount else { throw .fieldTooLong(field) }
-        guard !string.utf8.contains(0) else { throw .nullCharacter(field) }
-        append(UInt16(count))
-        append(contentsOf: string.utf8)
+        guard count <= Self.maximumFieldByteCount else { throw .fieldTooLong(field()) }
+        let start = self.count
+        guard !appendFindingNull(string) else {
+            truncate(to: start)
+            throw .nullCharacter(field())
+        }
+    }
+
+    /// Copies a string behind its length, and tells whether it holds U+0000.
+    private mutating func appendFindingNull(_ string: String) -> Bool {
+        let isFound = string.utf8.withContiguousStorageIfAvailable { bytes in
+            append(UInt16(truncatingIfNeeded: bytes.count))
+            append(UnsafeRawBufferPointer(bytes))
+            for byte in bytes where byte == 0 { return true }
+            return false
+        }
+        if let isFound { return isFound }
+        // A bridged string: copied once to a native one, which has contiguous storage.
+        var native = string
+        native.makeContiguousUTF8()
+        return appendFindingNull(native)
     }
 
     mutating func append(
         binary: [UInt8],
-        _ field: String
+        _ field: @autoclosure () -> String
     ) throws(MQTTEncodingError) {
-        guard binary.count <= Self.maximumFieldByteCount else { throw .fieldTooLong(field) }
+        guard binary.count <= Self.maximumFieldByteCount else { throw .fieldTooLong(field()) }
         append(UInt16(binary.count))
-        append(contentsOf: binary)
+        binary.withUnsafeBytes { append($0) }
     }
 
     mutating func append(packetIdentifier: UInt16) throws(MQTTEncodingError) {
@@ -76,21 +93,23 @@ extension ByteWriter {
             return
         }
         guard !properties.isEmpty else { return append(0 as UInt8) }
+        let byteCount = properties.byteCount
+        guard byteCount <= MQTTPublish.maximumRemainingLength else {
+            throw .packetTooLarge(byteCount: byteCount)
+        }
         let start = count
-        append(lowBytes: 4, of: 0)
+        append(variableByteInteger: UInt32(byteCount))
         do throws(MQTTEncodingError) {
             try append(list: properties, place)
+            for property in properties.userProperties {
+                append(MQTTPropertyIdentifier.userProperty.rawValue)
+                try append(string: property.name, "user property name")
+                try append(string: property.value, "user property value")
+            }
         } catch {
             truncate(to: start)
             throw error
         }
-        let byteCount = count - start - 4
-        guard byteCount <= MQTTPublish.maximumRemainingLength else {
-            truncate(to: start)
-            throw .packetTooLarge(byteCount: byteCount)
-        }
-        let (word, length) = Self.variableByteInteger(byteCount)
-        fillPlace(at: start, of: 4, withLow: length, of: word)
     }
 
     /// A variable byte integer as the lowest bytes of an integer, and how many they are.
@@ -125,9 +144,6 @@ extension ByteWriter {
                 if identifier == .responseTopic { try MQTTTopicName.validate(string) }
                 try append(string: string, "\(identifier)")
             case .binary(let bytes): try append(binary: bytes, "\(identifier)")
-            case .pair(let pair):
-                try append(string: pair.name, "user property name")
-                try append(string: pair.value, "user property value")
             }
         }
     }

@@ -58,19 +58,14 @@ package struct MQTTPublish: Hashable, Sendable {
         version: MQTTVersion,
         payload: some WireBytes
     ) throws(MQTTEncodingError) {
-        guard properties.isEmpty else {
-            return try encodeWithProperties(into: &writer, version: version, payload: payload)
-        }
         let topicCount = topic.utf8.count
         guard topicCount <= MQTTTopicName.maximumByteCount else {
             throw .fieldTooLong("topic name")
         }
-        guard topicCount > 0 else { throw .topicNameEmpty }
+        guard topicCount > 0 || properties.topicAlias != nil else { throw .topicNameEmpty }
         let hasIdentifier = qualityOfService != .atMostOnce
         try checkIdentifier()
-        let payloadCount = payload.wireByteCount
-        let remainingLength =
-            2 + topicCount + (hasIdentifier ? 2 : 0) + (version == .v5 ? 1 : 0) + payloadCount
+        let remainingLength = remainingLength(version, payloadByteCount: payload.wireByteCount)
         guard remainingLength <= Self.maximumRemainingLength else {
             throw .packetTooLarge(byteCount: remainingLength)
         }
@@ -82,11 +77,33 @@ package struct MQTTPublish: Hashable, Sendable {
             throw error
         }
         if hasIdentifier { writer.append(packetIdentifier) }
-        if version == .v5 { writer.append(0 as UInt8) }
+        if properties.isEmpty {
+            if version == .v5 { writer.append(0 as UInt8) }
+        } else {
+            do throws(MQTTEncodingError) {
+                try writer.append(properties, .publish, version)
+            } catch {
+                writer.truncate(to: start)
+                throw error
+            }
+        }
         payload.withWireBytes { writer.append($0) }
     }
 
+    /// What the fixed header says about the rest of the packet.
+    @inline(__always)
+    private func remainingLength(_ version: MQTTVersion, payloadByteCount: Int) -> Int {
+        var propertiesCount = version == .v5 ? 1 : 0
+        if !properties.isEmpty {
+            let byteCount = properties.byteCount
+            propertiesCount = byteCount + ByteWriter.byteCount(ofVariableByteInteger: byteCount)
+        }
+        return 2 + topic.utf8.count + (qualityOfService == .atMostOnce ? 0 : 2) + propertiesCount
+            + payloadByteCount
+    }
+
     /// QoS 0 has neither identifier nor repetition (MQTT 5, 2.2.1-2 and 3.3.1-2).
+    @inline(__always)
     private func checkIdentifier() throws(MQTTEncodingError) {
         if qualityOfService == .atMostOnce {
             guard packetIdentifier == 0 else { throw .packetIdentifierNotAllowed }
@@ -112,51 +129,9 @@ package struct MQTTPublish: Hashable, Sendable {
         return byte == 0 ? .nullCharacter("topic name") : .topicNameHasWildcard
     }
 
-    private func encodeWithProperties(
-        into writer: inout ByteWriter,
-        version: MQTTVersion,
-        payload: some WireBytes
-    ) throws(MQTTEncodingError) {
-        if !topic.isEmpty || properties.topicAlias == nil { try MQTTTopicName.validate(topic) }
-        let hasIdentifier = qualityOfService != .atMostOnce
-        try checkIdentifier()
-        guard payload.wireByteCount <= Self.maximumRemainingLength else {
-            throw .packetTooLarge(byteCount: payload.wireByteCount)
-        }
-        // Behind the place that the fixed header may take, and moved up to what it does take.
-        let start = writer.count
-        let place = 5
-        writer.reserve(total: place + topic.utf8.count + payload.wireByteCount + 256)
-        writer.append(lowBytes: place, of: 0)
-        do throws(MQTTEncodingError) {
-            try writer.append(string: topic, "topic name")
-            if hasIdentifier { writer.append(packetIdentifier) }
-            try writer.append(properties, .publish, version)
-            let remainingLength = writer.count - start - place + payload.wireByteCount
-            guard remainingLength <= Self.maximumRemainingLength else {
-                throw .packetTooLarge(byteCount: remainingLength)
-            }
-            let (length, byteCount) = ByteWriter.variableByteInteger(remainingLength)
-            let word = UInt64(firstByte) | length << 8
-            writer.fillPlace(at: start, of: place, withLow: 1 + byteCount, of: word)
-        } catch {
-            writer.truncate(to: start)
-            throw error
-        }
-        payload.withWireBytes { writer.append($0) }
-    }
-
     /// The length of the whole packet with a payload of that length, in bytes.
     package func encodedSize(version: MQTTVersion, payloadByteCount: Int) -> Int {
-        var propertiesCount = version == .v5 ? 1 : 0
-        if !properties.isEmpty {
-            var scratch = ByteWriter(capacity: 128)
-            try? scratch.append(properties, .publish, version)
-            propertiesCount = scratch.count
-        }
-        let remainingLength =
-            2 + topic.utf8.count + (qualityOfService == .atMostOnce ? 0 : 2) + propertiesCount
-            + payloadByteCount
+        let remainingLength = remainingLength(version, payloadByteCount: payloadByteCount)
         return 1 + ByteWriter.byteCount(ofVariableByteInteger: remainingLength) + remainingLength
     }
 }

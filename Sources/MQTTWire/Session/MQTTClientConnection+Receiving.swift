@@ -73,19 +73,18 @@ extension MQTTClientConnection {
         guard !connack.sessionPresent || (hasSessionState && !connack.reasonCode.isFailure) else {
             throw .unexpectedSessionPresent
         }
-        let asked = request?.properties
         guard
-            asked?.requestResponseInformation == true
+            asked?.requestsResponseInformation == true
                 || connack.properties.responseInformation == nil
         else { throw .unrequestedResponseInformation }
-        guard asked?.authenticationMethod != nil || connack.properties.authenticationMethod == nil
+        guard asked?.namesAuthentication == true || connack.properties.authenticationMethod == nil
         else { throw .unexpectedAuthentication }
     }
 
     /// With Request Problem Information 0 only PUBLISH, CONNACK and DISCONNECT may explain themselves
     /// (MQTT 5, 3.1.2-29).
     private func checkProblemInformation(_ properties: MQTTProperties) throws(MQTTViolation) {
-        guard !properties.isEmpty, request?.properties.requestProblemInformation == false else {
+        guard !properties.isEmpty, asked?.refusesProblemInformation == true else {
             return
         }
         guard properties.reasonString == nil, properties.userProperties.isEmpty else {

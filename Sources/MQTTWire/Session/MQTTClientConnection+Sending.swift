@@ -21,7 +21,7 @@ extension MQTTClientConnection {
         guard case .idle = state else { throw .notConnected }
         try writeChecked(.connect(packet), at: now)
         adopt(session)
-        request = packet
+        asked = Asked(packet)
         self.hasSessionState = hasSessionState
         keepAlive = MQTTKeepAlive(interval: .seconds(Int64(packet.keepAlive)), at: now)
         state = .connecting(deadline: now.advanced(by: configuration.connectTimeout))
@@ -30,14 +30,21 @@ extension MQTTClientConnection {
     /// Sends DISCONNECT and ends the connection; nothing is sent after it (MQTT 5, 3.14.4-1).
     ///
     /// - Parameters:
-    ///   - packet: Reason and properties; 3.1.1 has neither and sends none.
+    ///   - packet: Reason and properties, for 3.1.1 those of an end as planned. What is there to be read by people
+    ///     is left out where the server takes no packet that long (MQTT 5, 3.14.2-3 and 3.14.2-4).
     ///   - now: The time.
     package mutating func disconnect(
         _ packet: MQTTDisconnect = MQTTDisconnect(),
         at now: WireInstant
     ) {
         switch state {
-        case .connecting, .connected: write(.disconnect(packet), at: now)
+        case .connecting, .connected:
+            do { try writeChecked(.disconnect(packet), at: now) } catch {
+                var terse = MQTTDisconnect(reasonCode: packet.reasonCode)
+                let expiry = packet.properties.sessionExpiryInterval
+                terse.properties.sessionExpiryInterval = expiry
+                write(.disconnect(terse), at: now)
+            }
         case .idle, .closed: break
         }
         close(.disconnected)
@@ -83,8 +90,7 @@ extension MQTTClientConnection {
     private func check(_ publish: MQTTPublish) throws(MQTTSendError) {
         guard case .connected = state else { throw .notConnected }
         try limits.check(publish)
-        guard publish.properties.isEmpty || publish.properties.subscriptionIdentifiers.isEmpty
-        else {
+        guard !publish.properties.contains(.subscriptionIdentifier) else {
             throw .subscriptionIdentifierNotAllowed
         }
     }

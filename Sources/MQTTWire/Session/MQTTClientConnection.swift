@@ -40,6 +40,20 @@ package struct MQTTClientConnection: ProtocolCore {
         case closed
     }
 
+    /// What of a CONNECT matters after it was sent: not its password, and not its will.
+    struct Asked: Sendable {
+        let requestsResponseInformation: Bool
+        let refusesProblemInformation: Bool
+        let namesAuthentication: Bool
+
+        init(_ packet: MQTTConnect) {
+            let properties = packet.properties
+            requestsResponseInformation = properties.requestResponseInformation == true
+            refusesProblemInformation = properties.requestProblemInformation == false
+            namesAuthentication = properties.authenticationMethod != nil
+        }
+    }
+
     package let configuration: Configuration
 
     var state = State.idle
@@ -47,8 +61,8 @@ package struct MQTTClientConnection: ProtocolCore {
     var writer: MQTTPacketWriter
     var events: [MQTTClientEvent] = []
 
-    /// The request, to check the server's answer against.
-    var request: MQTTConnect?
+    /// What the request has asked for, to check the server's answer against; nil before it.
+    var asked: Asked?
     var hasSessionState = false
     /// What the server allows, from its CONNACK.
     package internal(set) var limits = MQTTServerLimits()
@@ -104,7 +118,7 @@ package struct MQTTClientConnection: ProtocolCore {
     }
 
     /// Whether CONNECT was sent, and with that the state of a session taken over.
-    package var hasBegun: Bool { request != nil }
+    package var hasBegun: Bool { asked != nil }
 
     package var hasEvents: Bool { !events.isEmpty }
 

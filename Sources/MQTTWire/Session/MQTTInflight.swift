@@ -70,8 +70,8 @@ package struct MQTTInflight: Sendable {
     package private(set) var count = 0
 
     package init() {
-        // As few as an idle connection needs: they double as they fill.
-        places = Array(repeating: nil, count: 4)
+        // As few as an idle connection needs, at some 150 bytes each: they double as they fill.
+        places = [nil]
     }
 
     /// The entry of an identifier.

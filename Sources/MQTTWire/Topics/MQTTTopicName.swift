@@ -34,18 +34,20 @@ package enum MQTTTopicName {
         return nil
     }
 
+    /// `#` and `+` differ in one bit, which is left out.
     private static func hasForbidden(_ word: UInt64) -> Bool {
-        hasZeroByte(word) || hasZeroByte(word ^ repeated(UInt8(ascii: "#")))
-            || hasZeroByte(word ^ repeated(UInt8(ascii: "+")))
+        let bit = UInt8(ascii: "#") ^ UInt8(ascii: "+")
+        let wildcards = (word & ~repeated(bit)) ^ repeated(UInt8(ascii: "#") & ~bit)
+        return (zeroBytes(word) | zeroBytes(wildcards)) != 0
     }
 
     private static func repeated(_ byte: UInt8) -> UInt64 {
         UInt64(byte) &* 0x0101_0101_0101_0101
     }
 
-    /// Borrows reach a high bit from a zero byte, and from no byte that had none itself.
-    private static func hasZeroByte(_ word: UInt64) -> Bool {
-        (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 != 0
+    /// Not zero if a byte is: borrows reach a high bit from a zero byte, and from no byte that had none itself.
+    private static func zeroBytes(_ word: UInt64) -> UInt64 {
+        (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
     }
 
     /// Whether a byte is NUL or a wildcard.

@@ -1,13 +1,35 @@
-/// The properties of a packet, in the order of the wire (MQTT 5, 2.2.2).
+import WireCore
+
+/// The properties of a packet (MQTT 5, 2.2.2), in the order of the wire but for this: the application's own, whose
+/// order among themselves counts (3.3.2.3.7), stand behind the protocol's.
 ///
 /// Having none costs nothing.
 package struct MQTTProperties: Hashable, Sendable {
+    /// The protocol's own.
     var list: [MQTTProperty] = []
+    /// The application's own, in order, names may repeat.
+    package var userProperties: [MQTTUserProperty] = []
 
     package init() {}
 
     /// Whether there is none.
-    package var isEmpty: Bool { list.isEmpty }
+    package var isEmpty: Bool { list.isEmpty && userProperties.isEmpty }
+
+    /// The length of all of them, without that of the length before them.
+    var byteCount: Int {
+        var count = 0
+        for property in list { count += property.byteCount }
+        for property in userProperties {
+            count += 5 + property.name.utf8.count + property.value.utf8.count
+        }
+        return count
+    }
+
+    /// Whether one stands there, without looking at its value.
+    func contains(_ identifier: MQTTPropertyIdentifier) -> Bool {
+        for property in list where property.identifier == identifier { return true }
+        return false
+    }
 
     private func value(_ identifier: MQTTPropertyIdentifier) -> MQTTProperty.Value? {
         list.first { $0.identifier == identifier }?.value
@@ -188,26 +210,6 @@ extension MQTTProperties {
             list += newValue.map {
                 MQTTProperty(identifier: .subscriptionIdentifier, value: .integer($0))
             }
-        }
-    }
-
-    /// Adds a user property behind those that are there.
-    package mutating func append(userProperty name: String, _ value: String) {
-        let pair = MQTTUserProperty(name: name, value: value)
-        list.append(MQTTProperty(identifier: .userProperty, value: .pair(pair)))
-    }
-
-    /// The application's own, in order, names may repeat.
-    package var userProperties: [MQTTUserProperty] {
-        get {
-            list.compactMap { property in
-                guard case .pair(let pair) = property.value else { return nil }
-                return pair
-            }
-        }
-        set {
-            list.removeAll { $0.identifier == .userProperty }
-            list += newValue.map { MQTTProperty(identifier: .userProperty, value: .pair($0)) }
         }
     }
 }

@@ -1,3 +1,5 @@
+package import WireCore
+
 /// The properties of MQTT 5 by their identifiers (2.2.2.2).
 package enum MQTTPropertyIdentifier: UInt8, CaseIterable, Hashable, Sendable {
     case payloadFormatIndicator = 0x01
@@ -102,17 +104,9 @@ package enum MQTTPropertyPlace: CaseIterable, Hashable, Sendable {
 }
 
 /// A name and a value of the application's own.
-package struct MQTTUserProperty: Hashable, Sendable {
-    package var name: String
-    package var value: String
+package typealias MQTTUserProperty = NamedValue
 
-    package init(name: String, value: String) {
-        self.name = name
-        self.value = value
-    }
-}
-
-/// One property.
+/// One property, but for those of the application's own.
 struct MQTTProperty: Hashable, Sendable {
     /// A property's value.
     enum Value: Hashable, Sendable {
@@ -120,9 +114,21 @@ struct MQTTProperty: Hashable, Sendable {
         case integer(UInt32)
         case string(String)
         case binary([UInt8])
-        case pair(MQTTUserProperty)
     }
 
     var identifier: MQTTPropertyIdentifier
     var value: Value
+
+    /// The length of the identifier and the value.
+    var byteCount: Int {
+        switch (value, identifier.shape) {
+        case (.string(let string), _): 3 + string.utf8.count
+        case (.binary(let bytes), _): 3 + bytes.count
+        case (.integer, .byte): 2
+        case (.integer, .twoByte): 3
+        case (.integer(let number), .variable):
+            1 + ByteWriter.byteCount(ofVariableByteInteger: Int(number))
+        case (.integer, _): 5
+        }
+    }
 }

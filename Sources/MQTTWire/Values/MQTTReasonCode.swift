@@ -138,7 +138,7 @@ extension MQTTReasonCode {
     }
 
     /// Whether the peer of a role may disconnect with a code (MQTT 5, table 3-10).
-    static func mayDisconnect(_ code: MQTTReasonCode, heardBy role: MQTTRole) -> Bool {
+    package static func mayDisconnect(_ code: MQTTReasonCode, heardBy role: MQTTRole) -> Bool {
         switch role {
         case .client: code != .disconnectWithWillMessage
         case .server: clientDisconnectTable.contains(code.rawValue)

@@ -31,13 +31,16 @@ public struct JSONBodyEncoder: BodyEncoder {
     /// Says `application/json`.
     public var contentType: String? { "application/json" }
 
+    /// One for all, and never changed: making one takes as long as encoding a small value.
+    private static let shared: JSONEncoder = {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return encoder
+    }()
+
     /// Encodes with sorted keys.
     public init() {
-        makeEncoder = {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = .sortedKeys
-            return encoder
-        }
+        makeEncoder = { Self.shared }
     }
 
     /// Encodes with an encoder of one's own, made anew for each value.
@@ -53,21 +56,25 @@ public struct JSONBodyEncoder: BodyEncoder {
 
 /// JSON by `JSONDecoder`.
 public struct JSONBodyDecoder: BodyDecoder {
+    /// One for all messages, and never changed: making one takes a good part of what decoding takes.
+    private let shared: JSONDecoder?
     private let makeDecoder: @Sendable () -> JSONDecoder
 
     /// Decodes with the defaults.
     public init() {
+        shared = JSONDecoder()
         makeDecoder = { JSONDecoder() }
     }
 
     /// Decodes with a decoder of one's own, made anew for each value.
     public init(_ makeDecoder: @escaping @Sendable () -> JSONDecoder) {
+        shared = nil
         self.makeDecoder = makeDecoder
     }
 
     /// Accepts JSON content types, and bodies that name none.
     public func accepts(contentType: String?) -> Bool {
-        guard let contentType else { return true }
+        guard let contentType, contentType != "application/json" else { return true }
         let media = contentType.prefix { $0 != ";" && $0 != " " }.lowercased()
         return media == "application/json" || media.hasSuffix("+json")
     }
@@ -75,6 +82,6 @@ public struct JSONBodyDecoder: BodyDecoder {
     /// Decodes a value.
     public func decode<Value: Decodable>(_ type: Value.Type, from message: Message) throws -> Value
     {
-        try makeDecoder().decode(type, from: message.body.data)
+        try (shared ?? makeDecoder()).decode(type, from: message.body.data)
     }
 }

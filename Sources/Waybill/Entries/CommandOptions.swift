@@ -194,6 +194,15 @@ public struct SubscribeOptions: Sendable {
     public var lastEventID: String?
     /// How long the peer's acknowledgement may take; nil for the transport's own limit.
     public var timeout: Duration?
+    /// Whether the stream begins at once where there is no connection, and is subscribed to when there is one; false by
+    /// default.
+    ///
+    /// The connection is made as one that was lost: attempt after attempt, as the transport's policy says, also when
+    /// somebody else's first attempt fails meanwhile. Where connections are made by hand only, the stream waits for the
+    /// next one, and ends with an attempt at it that fails. A refusal ends the stream, and so does all that ends the
+    /// streams of a connection; ``timeout`` counts only where there is a connection, and the rest of this makes no
+    /// difference then.
+    public var startsOffline: Bool
 
     /// Collects options.
     public init(
@@ -204,7 +213,8 @@ public struct SubscribeOptions: Sendable {
         buffering: BufferPolicy? = nil,
         acknowledgement: AcknowledgementMode = .whenTaken,
         ackMode: AckMode? = nil,
-        timeout: Duration? = nil
+        timeout: Duration? = nil,
+        startsOffline: Bool = false
     ) {
         self.qos = qos
         self.noLocal = noLocal
@@ -214,6 +224,7 @@ public struct SubscribeOptions: Sendable {
         self.acknowledgement = acknowledgement
         self.ackMode = ackMode
         self.timeout = timeout
+        self.startsOffline = startsOffline
     }
 
     /// Whether it says something that only an event stream understands.

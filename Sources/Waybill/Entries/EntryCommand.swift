@@ -22,7 +22,7 @@ public enum EntryCommand: Sendable {
     ///
     /// Requests of the same provider and its copies that still wait for a token or for their next attempt fail:
     /// they would only bring the connection back.
-    case disconnect
+    indirect case disconnect(DisconnectOptions)
 }
 
 extension EntryCommand {
@@ -77,10 +77,16 @@ extension EntryCommand {
     public static func subscribe(
         qos: QualityOfService,
         buffering: BufferPolicy? = nil,
-        acknowledgement: AcknowledgementMode = .whenTaken
+        acknowledgement: AcknowledgementMode = .whenTaken,
+        startsOffline: Bool = false
     ) -> EntryCommand {
         .subscribe(
-            SubscribeOptions(qos: qos, buffering: buffering, acknowledgement: acknowledgement)
+            SubscribeOptions(
+                qos: qos,
+                buffering: buffering,
+                acknowledgement: acknowledgement,
+                startsOffline: startsOffline
+            )
         )
     }
 
@@ -98,6 +104,9 @@ extension EntryCommand {
             )
         )
     }
+
+    /// Closes the connection with the transport's own settings.
+    public static var disconnect: EntryCommand { .disconnect(DisconnectOptions()) }
 
     /// Whether the command means nothing without a topic.
     var needsTopic: Bool {

@@ -57,7 +57,7 @@ extension EntryType {
     public var body: EntryBody { .none }
 
     /// None.
-    public var headers: Headers { [:] }
+    public var headers: Headers { Headers() }
 
     /// A token is put on it, where there is an interceptor for that.
     public var needsToken: Bool { true }

@@ -1,3 +1,5 @@
+package import WireCore
+
 /// Names and values in order; a name may repeat.
 ///
 /// Names are compared exactly. Transports refuse characters that their protocol does not allow; they
@@ -17,10 +19,18 @@ public struct Headers: Sendable, Hashable {
         }
     }
 
-    private var list: [Header] = []
+    private var list: [NamedValue] = []
 
     /// No headers.
     public init() {}
+
+    /// Headers that come from a transport.
+    package init(_ list: [NamedValue]) {
+        self.list = list
+    }
+
+    /// The same as a transport takes them, without a copy.
+    package var pairs: [NamedValue] { list }
 
     /// The first value of a name; setting it replaces the first and removes the others.
     public subscript(name: String) -> String? {
@@ -29,7 +39,7 @@ public struct Headers: Sendable, Hashable {
             let index = list.firstIndex { $0.name == name }
             removeAll(named: name)
             guard let newValue else { return }
-            list.insert(Header(name: name, value: newValue), at: index ?? list.endIndex)
+            list.insert(NamedValue(name: name, value: newValue), at: index ?? list.endIndex)
         }
     }
 
@@ -45,7 +55,9 @@ public struct Headers: Sendable, Hashable {
 
     /// Adds a header behind the others.
     public mutating func append(name: String, value: String) {
-        list.append(Header(name: name, value: value))
+        // Room for more at once: the first place alone would be outgrown by the second header.
+        if list.isEmpty { list.reserveCapacity(4) }
+        list.append(NamedValue(name: name, value: value))
     }
 
     /// Removes a name.
@@ -62,13 +74,15 @@ extension Headers: RandomAccessCollection {
     public var endIndex: Int { list.endIndex }
 
     /// The header at a position.
-    public subscript(position: Int) -> Header { list[position] }
+    public subscript(position: Int) -> Header {
+        Header(name: list[position].name, value: list[position].value)
+    }
 }
 
 extension Headers: ExpressibleByDictionaryLiteral {
     /// Headers in the order of the literal; names may repeat.
     public init(dictionaryLiteral elements: (String, String)...) {
-        list = elements.map { Header(name: $0.0, value: $0.1) }
+        list = elements.map { NamedValue(name: $0.0, value: $0.1) }
     }
 }
 

@@ -1,6 +1,14 @@
 extension WaybillError {
     /// How long the server asks to wait before another attempt; nil where it has not said so.
-    public var serverDelay: Duration? { (underlying as? HTTPRefusal)?.retryAfter }
+    ///
+    /// Where several hosts have failed, the shortest time, if each of them has asked for one.
+    public var serverDelay: Duration? {
+        if let failure = underlying as? FailoverFailure {
+            let delays = failure.attempts.compactMap(\.error.serverDelay)
+            return delays.count == failure.attempts.count ? delays.min() : nil
+        }
+        return (underlying as? HTTPRefusal)?.retryAfter
+    }
 }
 
 extension HTTPRefusal {

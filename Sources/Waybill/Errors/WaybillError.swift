@@ -94,6 +94,8 @@ public struct WaybillError: Error, Sendable {
     public var peerReason: String?
     /// The error behind this one.
     public var underlying: (any Error)?
+    /// Whether the peer was said to have too much to do; what `underlying` says of that counts as well.
+    private var isToldBusy = false
 
     /// Describes an error.
     public init(
@@ -115,7 +117,26 @@ public struct WaybillError: Error, Sendable {
     }
 
     /// Whether the same request can succeed later without being changed.
-    public var isRetryable: Bool { Code.retryable.contains(code) }
+    public var isRetryable: Bool { Code.retryable.contains(code) || isServerBusy }
+
+    /// Whether the server has too much to do, or has had enough of this client for now, and asks to be left alone for a
+    /// while: Server busy, Quota exceeded and Connection rate exceeded in MQTT 5 (0x89, 0x97, 0x9F), 429 (Too Many
+    /// Requests) in HTTP (RFC 6585, 4).
+    ///
+    /// ``serverDelay`` is for how long, if it has said so.
+    public var isServerBusy: Bool {
+        get {
+            switch underlying {
+            case let refusal as HTTPRefusal: isToldBusy || refusal.status == 429
+            case let failure as FailoverFailure:
+                isToldBusy
+                    || !failure.attempts.isEmpty
+                        && failure.attempts.allSatisfy(\.error.isServerBusy)
+            default: isToldBusy
+            }
+        }
+        set { isToldBusy = newValue }
+    }
 
     /// Whether the request may have reached the peer, and have been carried out, all the same.
     var mayHaveArrived: Bool {

@@ -143,6 +143,6 @@ extension Provider {
         _ entry: Entry,
         by router: MessageRouter<Value>
     ) async throws -> Messages<Value> {
-        try await messages(entry).routed(by: router, decoders: configuration.decoders)
+        try await messages(entry).routed(by: router, decoders: decoders)
     }
 }

@@ -1,3 +1,5 @@
+import WireCore
+
 /// The messages of a subscription, as an asynchronous sequence.
 ///
 /// - Every iteration that runs at the same time gets every message once. The first gets all from the
@@ -60,6 +62,7 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
         /// - Throws: `WaybillError` for an element that cannot be delivered, and once at the end if the
         ///   subscription failed; `CancellationError`.
         public mutating func next() async throws -> Element? {
+            if consumer.endTurnIfOver() { await Turn.giveWay() }
             if consumer.isEmpty {
                 guard try await consumer.refill() else { return nil }
             }
@@ -68,7 +71,8 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
             return try base.decode(try await intercept(message))
         }
 
-        /// As ``next()``, on the caller's actor: a loop over messages that are there does not leave it.
+        /// As ``next()``, on the caller's actor: a loop over messages that are there lets others run there each 256
+        /// messages.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             try await next()
         }
@@ -161,6 +165,7 @@ final class MessageConsumer {
     private let buffer: MessageBuffer
     private var batch: [Message] = []
     private var position = 0
+    private var turn = Turn()
 
     init(_ handle: MessageHandle) {
         self.handle = handle
@@ -172,6 +177,10 @@ final class MessageConsumer {
     }
 
     var isEmpty: Bool { position == batch.count }
+
+    /// Begins another turn if this one is over.
+    /// - Returns: Whether others should run before.
+    func endTurnIfOver() -> Bool { turn.endIfOver() }
 
     /// Takes all that waits; false at the end.
     func refill() async throws -> Bool {
@@ -188,6 +197,7 @@ final class MessageConsumer {
         guard position < batch.count else { return nil }
         let message = batch[position]
         position += 1
+        turn.advance()
         message.delivery?.messageWasTaken()
         return message
     }

@@ -11,6 +11,12 @@ final class DisconnectSignal: Sendable {
     }
 
     private let state = Locked(State())
+    /// Where events of its requests are reported; nil in the test of an interceptor.
+    let events: TransportEventSource?
+
+    init(_ events: TransportEventSource? = nil) {
+        self.events = events
+    }
 
     /// How many times somebody has disconnected.
     var count: Int { state.withLock { $0.count } }

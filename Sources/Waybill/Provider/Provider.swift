@@ -1,18 +1,10 @@
-import WireCore
-
 /// Turns entries into requests and messages into values.
 ///
 /// A value: copies share the transport, and several providers with different entry types may share one
 /// transport and its connection. Everything runs on the caller's actor; a call from the main actor does
-/// not hop.
+/// not hop. Of those that have nothing to wait for, each 256th lets others run.
 public struct Provider<Entry: EntryType>: Sendable {
-    let transport: any Transport
-    let configuration: ProviderConfiguration
-    var chain = InterceptorChain()
-    var logger: (any WireLogger)?
-    /// That of the transport, so that all providers of one report to the same observers.
-    private let eventSource: TransportEventSource
-    private let disconnects = DisconnectSignal()
+    private var runner: RequestRunner
 
     /// Makes a provider.
     ///
@@ -23,30 +15,28 @@ public struct Provider<Entry: EntryType>: Sendable {
         transport: some Transport,
         configuration: ProviderConfiguration = ProviderConfiguration()
     ) {
-        self.transport = transport
-        self.configuration = configuration
-        eventSource = transport.events.source ?? TransportEventSource()
+        runner = RequestRunner(transport: transport, configuration: configuration)
     }
 
     /// The same provider with more interceptors, behind those it has.
     public func intercepted(_ interceptors: any Interceptor...) -> Self {
         var copy = self
-        copy.chain.append(interceptors, observing: eventSource)
+        copy.runner = runner.intercepted(interceptors)
         return copy
     }
 
     /// The same provider, showing requests, receipts, messages and failures to a logger.
     public func logged(_ logger: some WireLogger) -> Self {
         var copy = self
-        copy.logger = logger
+        copy.runner = runner.logged(logger)
         return copy
     }
 
     /// The states of the transport's connection.
-    public var states: ConnectionStates { transport.states }
+    public var states: ConnectionStates { runner.transport.states }
 
     /// What happens on the transport, with this provider's retries and tokens among it.
-    public var events: TransportEvents { eventSource.events }
+    public var events: TransportEvents { runner.eventSource.events }
 
     // MARK: Requests
 
@@ -59,13 +49,11 @@ public struct Provider<Entry: EntryType>: Sendable {
     ///   `CancellationError`.
     @discardableResult
     public func request(_ entry: Entry) async throws -> Receipt {
-        let request = try Request(entry)
-        if chain.isEmpty, logger == nil {
-            try refuseSubscription(request)
-            if case .disconnect = request.command { disconnects.send() }
-            return try await transport.perform(request)
-        }
-        return try await perform(request)
+        let request = try Request.making(entry)
+        try refuseSubscription(request)
+        guard runner.isPlain else { return try await runner.perform(request) }
+        runner.noteDisconnect(request)
+        return try await runner.transport.perform(request)
     }
 
     /// Does what an entry says and decodes the peer's reply.
@@ -94,8 +82,9 @@ public struct Provider<Entry: EntryType>: Sendable {
     }
 
     private func reply(to entry: Entry) async throws -> Message {
-        let request = try Request(entry, expectsReply: true)
-        let receipt = try await perform(request)
+        let request = try Request.making(entry, expectsReply: true)
+        try refuseSubscription(request)
+        let receipt = try await runner.perform(request)
         guard let reply = receipt.reply else {
             throw WaybillError(
                 .decodingFailed,
@@ -104,20 +93,7 @@ public struct Provider<Entry: EntryType>: Sendable {
                 command: request.command.name
             )
         }
-        return try await chain.receive(reply, context: context(of: request))
-    }
-
-    private func perform(_ request: Request) async throws -> Receipt {
-        try refuseSubscription(request)
-        return try await withRetries(request) { adapted in
-            log(.request, .outbound, "\(adapted)", byteCount: adapted.body.count)
-            let receipt = try await transport.perform(adapted)
-            if logger != nil {
-                let reason = receipt.reason.map { ": \($0)" } ?? ""
-                log(.receipt, .inbound, "confirmed \(adapted.command.name)\(reason)")
-            }
-            return receipt
-        }
+        return try await runner.chain.receive(reply, context: runner.context(of: request))
     }
 
     private func refuseSubscription(_ request: Request) throws(WaybillError) {
@@ -139,7 +115,7 @@ public struct Provider<Entry: EntryType>: Sendable {
     /// - Throws: `WaybillError`: `invalidEntry` for any other command, and as ``request(_:)``.
     public func messages(_ entry: Entry) async throws -> Messages<Message> {
         let (messages, context) = try await subscription(entry)
-        guard !chain.isEmpty || logger != nil else { return messages }
+        guard !runner.isPlain else { return messages }
         return Messages(
             handle: messages.handle,
             intercept: interception(context),
@@ -163,16 +139,37 @@ public struct Provider<Entry: EntryType>: Sendable {
         let decoding = decoding
         return Messages<Value>(
             handle: messages.handle,
-            intercept: chain.isEmpty && logger == nil ? nil : interception(context)
+            intercept: runner.isPlain ? nil : interception(context)
         ) { message throws(WaybillError) in
             try decoding.decode(type, from: message)
         }
     }
 
+    /// Every message that comes to the transport from now on, whoever has subscribed to it and whether anybody has.
+    ///
+    /// The interceptors see each of them, with a context that names no topic. Whoever looks on acknowledges nothing and
+    /// holds nobody up; the stream outlives connections, and ends when the transport is shut down.
+    ///
+    /// - Parameter policy: What happens when messages come faster than they are taken; holding back is `unsupported`.
+    /// - Returns: The messages; over MQTT answers to requests are among them.
+    /// - Throws: `unsupported`, `shutDown`.
+    public func allMessages(
+        _ policy: BufferPolicy = BufferPolicy(.dropOldest)
+    ) throws(WaybillError) -> Messages<Message> {
+        let messages = try runner.transport.allMessages(policy)
+        guard !runner.isPlain else { return messages }
+        let request = Request(topic: nil, command: .subscribe)
+        return Messages(
+            handle: messages.handle,
+            intercept: interception(runner.context(of: request)),
+            decode: messages.decode
+        )
+    }
+
     private func subscription(
         _ entry: Entry
     ) async throws -> (Messages<Message>, InterceptorContext) {
-        let request = try Request(entry)
+        let request = try Request.making(entry)
         guard case .subscribe = request.command else {
             throw WaybillError(
                 .invalidEntry,
@@ -181,17 +178,14 @@ public struct Provider<Entry: EntryType>: Sendable {
                 command: request.command.name
             )
         }
-        let messages = try await withRetries(request) { adapted in
-            log(.request, .outbound, "\(adapted)")
-            return try await transport.subscribe(adapted)
-        }
-        return (messages, context(of: request))
+        let messages = try await runner.subscribe(request)
+        return (messages, runner.context(of: request))
     }
 
     private func interception(
         _ context: InterceptorContext
     ) -> @Sendable (Message) async throws -> Message {
-        { [chain, logger] message in
+        { [chain = runner.chain, logger = runner.logger] message in
             logger?.log(
                 WireRecord(
                     kind: .message,
@@ -204,109 +198,9 @@ public struct Provider<Entry: EntryType>: Sendable {
         }
     }
 
-    // MARK: Shared
+    var decoders: [any BodyDecoder] { runner.configuration.decoders }
 
-    private func context(of request: Request) -> InterceptorContext {
-        InterceptorContext(request, RequestMemory(disconnects, eventSource))
-    }
-
-    var decoding: ResponseDecoding { ResponseDecoding(decoders: configuration.decoders) }
-
-    private func log(
-        _ kind: WireRecord.Kind,
-        _ direction: WireRecord.Direction,
-        _ text: @autoclosure () -> String,
-        byteCount: Int = 0
-    ) {
-        logger?.log(
-            WireRecord(kind: kind, direction: direction, text: text(), byteCount: byteCount)
-        )
-    }
-
-    /// Runs the chain and `body`, again for as long as an interceptor says so.
-    private func withRetries<Result>(
-        _ original: Request,
-        _ body: (Request) async throws -> Result
-    ) async throws -> Result {
-        var signal = disconnects
-        if case .disconnect = original.command {
-            disconnects.send()
-            // Another one at the same time does not stop it.
-            signal = DisconnectSignal()
-        }
-        var context = InterceptorContext(original, RequestMemory(signal, eventSource))
-        while true {
-            do {
-                let adapted = try await chain.execute(original, context: context)
-                guard !context.memory.isDisconnected else { throw Self.disconnected }
-                let result = try await body(adapted)
-                context.memory.noteSuccess()
-                return result
-            } catch var error as WaybillError {
-                error.attempt = context.attempt
-                error.topic = error.topic ?? original.topic
-                error.command = error.command ?? original.command.name
-                log(.failure, .inbound, "\(error)")
-                // Another attempt would bring back a connection that nobody wants.
-                guard !context.memory.isDisconnected else { throw error }
-                let delay = try await delayBeforeRetry(original, after: error, context)
-                let next = context.attempt + 1
-                eventSource.report(
-                    .retrying(original, attempt: next, delay: delay, after: error)
-                )
-                try await sleep(for: delay, context.memory)
-                guard !context.memory.isDisconnected else { throw error }
-                context.attempt += 1
-            }
-        }
-    }
-
-    /// How long to wait before the next attempt.
-    /// - Throws: The error that the call fails with when there is to be none.
-    private func delayBeforeRetry(
-        _ request: Request,
-        after error: WaybillError,
-        _ context: InterceptorContext
-    ) async throws -> Duration {
-        guard !chain.isEmpty else { throw error }
-        switch await chain.retry(request, after: error, context: context) {
-        case .noOpinion, .doNotRetry: throw error
-        case .doNotRetryWithError(let other): throw InterceptorChain.fold(other, context)
-        case .retry(let count, let delay):
-            guard context.attempt <= count, !error.mayHaveArrived || request.mayBeRepeated else {
-                throw error
-            }
-            return delay
-        }
-    }
-
-    private static var disconnected: WaybillError {
-        WaybillError(.notConnected, "disconnected before it was sent")
-    }
-
-    private func sleep(for delay: Duration, _ memory: RequestMemory) async throws {
-        try Task.checkCancellation()
-        guard delay > .zero else { return }
-        let clock = configuration.clock
-        // A clock's sleep only ends early when its task is cancelled: one of its own, since disconnecting
-        // ends it, too.
-        let sleeping = Task { @concurrent in _ = try? await clock.sleep(for: delay) }
-        await memory.endingAtDisconnect({ sleeping.cancel() }) {
-            await withTaskCancellationHandler {
-                await sleeping.value
-            } onCancel: {
-                sleeping.cancel()
-            }
-        }
-        try Task.checkCancellation()
-    }
-}
-
-extension Request {
-    /// Whether doing it twice does no harm.
-    fileprivate var mayBeRepeated: Bool {
-        guard case .send(let options) = command else { return true }
-        // The protocol tells one message from its repetition, but whoever answers sees two requests.
-        return options.isIdempotent || (options.qos > .atMostOnce && !expectsReply)
+    private var decoding: ResponseDecoding {
+        ResponseDecoding(decoders: decoders)
     }
 }

@@ -5,26 +5,25 @@ import WireCore
 /// A decision about a retry depends on what was done to the attempt that failed, and the interceptor of
 /// many requests has no other place for that which goes when the request does.
 final class RequestMemory: Sendable {
-    private struct State: Sendable {
+    private struct Notes: Sendable {
         var tokens: [ObjectIdentifier: TokenUse] = [:]
         var attemptWithoutToken = 0
         var budgets: [RetryBudget] = []
     }
 
-    private let state = Locked(State())
+    // Nil until something is noted: most requests are made and forgotten without.
+    private let notes = Locked<Notes?>(nil)
     private let disconnects: DisconnectSignal
     private let disconnectCount: Int
-    /// Where events of the request are reported; nil in the test of an interceptor.
-    let events: TransportEventSource?
 
-    /// - Parameters:
-    ///   - disconnects: Who tells that somebody disconnects.
-    ///   - events: Where events of the request are reported.
-    init(_ disconnects: DisconnectSignal, _ events: TransportEventSource? = nil) {
+    /// - Parameter disconnects: Who tells that somebody disconnects.
+    init(_ disconnects: DisconnectSignal) {
         self.disconnects = disconnects
-        self.events = events
         disconnectCount = disconnects.count
     }
+
+    /// Where events of the request are reported; nil in the test of an interceptor.
+    var events: TransportEventSource? { disconnects.events }
 
     /// Whether somebody has disconnected since the request was made.
     var isDisconnected: Bool { disconnects.count != disconnectCount }
@@ -45,31 +44,42 @@ final class RequestMemory: Sendable {
 
     /// The token that an interceptor has put on the request.
     func tokenUse(by owner: TokenInterceptor) -> TokenUse? {
-        state.withLock { $0.tokens[ObjectIdentifier(owner)] }
+        notes.withLock { $0?.tokens[ObjectIdentifier(owner)] }
     }
 
     /// Remembers the token that an interceptor has put on the request.
     func note(_ use: TokenUse, by owner: TokenInterceptor) {
-        state.withLock { $0.tokens[ObjectIdentifier(owner)] = use }
+        withNotes { $0.tokens[ObjectIdentifier(owner)] = use }
     }
 
     /// The last attempt that failed for want of a token, before it was sent; zero for none.
     var attemptWithoutToken: Int {
-        get { state.withLock { $0.attemptWithoutToken } }
-        set { state.withLock { $0.attemptWithoutToken = newValue } }
+        get { notes.withLock { $0?.attemptWithoutToken ?? 0 } }
+        set { withNotes { $0.attemptWithoutToken = newValue } }
     }
 
     /// Has a budget told when the request succeeds.
     func enter(_ budget: RetryBudget) {
-        state.withLock { state in
-            guard !state.budgets.contains(where: { $0 === budget }) else { return }
-            state.budgets.append(budget)
+        withNotes { notes in
+            guard !notes.budgets.contains(where: { $0 === budget }) else { return }
+            notes.budgets.append(budget)
         }
     }
 
     /// Tells the budgets.
     func noteSuccess() {
-        for budget in state.withLock({ $0.budgets }) { budget.noteSuccess() }
+        guard let budgets = notes.withLock({ $0?.budgets }) else { return }
+        for budget in budgets { budget.noteSuccess() }
+    }
+
+    private func withNotes(_ body: (inout Notes) -> Void) {
+        notes.withLock { notes in
+            var changed = notes ?? Notes()
+            // So that they are changed in place.
+            notes = nil
+            body(&changed)
+            notes = changed
+        }
     }
 }
 

@@ -16,12 +16,15 @@ public struct RetryPolicy: Interceptor {
     public var attempts: Int
     /// How long to wait before each retry, unless the server wants more.
     public var delay: RetryDelay
-    /// The kinds of errors after which there is a retry.
+    /// The kinds of errors after which there is a retry, besides refusals of a server that is busy
+    /// (``WaybillError/isServerBusy``).
     public var codes: Set<WaybillError.Code>
     /// The commands whose requests are tried again.
     public var commands: Set<EntryCommand.Kind>
     /// The longest delay that a server may ask for; a request that would have to wait longer fails.
     public var longestServerDelay: Duration
+    /// How long a server that is busy and says not for how long is left alone, before ``delay``; 5 seconds by default.
+    public var busyDelay = Duration.seconds(5)
     /// What bounds the retries of all requests together; nil for no bound.
     public var budget: RetryBudget?
     /// Decides about requests and errors that codes and commands let pass.
@@ -67,7 +70,8 @@ public struct RetryPolicy: Interceptor {
         after error: WaybillError,
         context: InterceptorContext
     ) async -> RetryDecision {
-        guard codes.contains(error.code), commands.contains(request.command.kind),
+        guard codes.contains(error.code) || error.isServerBusy,
+            commands.contains(request.command.kind),
             condition(request, error)
         else { return .noOpinion }
         // Each failure counts, also one that is the last in any case.
@@ -75,7 +79,8 @@ public struct RetryPolicy: Interceptor {
         guard isWithinBudget, context.attempt < attempts else { return .noOpinion }
         let own = delay.duration(beforeRetry: context.attempt)
         guard let asked = error.serverDelay else {
-            return .retry(count: attempts - 1, delay: own)
+            let pause = error.isServerBusy ? max(busyDelay, .zero) : .zero
+            return .retry(count: attempts - 1, delay: own + pause)
         }
         guard asked <= longestServerDelay else { return .noOpinion }
         return .retry(count: attempts - 1, delay: max(own, asked))

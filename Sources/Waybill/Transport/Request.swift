@@ -38,8 +38,11 @@ public struct Request: Sendable {
 
     /// Puts an entry into words.
     /// - Throws: `invalidEntry` without a topic where one is needed; `encodingFailed`.
-    init(_ entry: some EntryType, expectsReply: Bool = false) throws(WaybillError) {
-        // Assembled at the end: one that may still be abandoned is copied instead of moved.
+    static func making(
+        _ entry: some EntryType,
+        expectsReply: Bool = false
+    ) throws(WaybillError) -> Request {
+        // Assembled at the end, and not in an initializer: one that may still be abandoned is copied instead of moved.
         let command = entry.command
         let topic = entry.topic
         if command.needsTopic, topic == nil {
@@ -63,11 +66,11 @@ public struct Request: Sendable {
         }
         var headers = entry.headers
         var contentType = encoded.contentType
-        if !headers.isEmpty, let stated = Self.contentType(in: headers) {
+        if !headers.isEmpty, let stated = statedContentType(in: headers) {
             contentType = stated.value
             headers.removeAll(named: stated.name)
         }
-        self.init(
+        return Request(
             topic: topic,
             command: command,
             body: encoded.0,
@@ -78,7 +81,7 @@ public struct Request: Sendable {
         )
     }
 
-    private static func contentType(in headers: Headers) -> Headers.Header? {
+    private static func statedContentType(in headers: Headers) -> Headers.Header? {
         headers.first { $0.name.lowercased() == "content-type" }
     }
 }

@@ -36,7 +36,8 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     }
 }
 
-/// Keeps what a transport has taken on until it is acknowledged, also beyond the end of the process.
+/// Keeps what a transport has taken on until it is acknowledged, also beyond the end of the process: messages, and
+/// that nobody listens any longer.
 ///
 /// A message is stored before it is sent and removed when its call has ended, whichever way: then its caller knows. What
 /// is still there when a transport begins was left by a process that ended in between; it goes out again, first and as new
@@ -55,8 +56,24 @@ public protocol SessionStore: Sendable {
     /// All messages, in the order of their numbers.
     func messages() throws -> [StoredMessage]
 
-    /// Forgets all messages.
+    /// Forgets everything.
     func removeAll()
+
+    /// Stores the topic filters that nobody listens to any longer, while the server is not known to have heard of
+    /// that, for good and in place of those that are stored; by default nothing happens.
+    func setPendingUnsubscribes(_ filters: [String])
+
+    /// The topic filters that were stored last, which the server is told about when it still has the session; by default
+    /// none.
+    func pendingUnsubscribes() -> [String]
+}
+
+extension SessionStore {
+    /// Does nothing.
+    public func setPendingUnsubscribes(_ filters: [String]) {}
+
+    /// None.
+    public func pendingUnsubscribes() -> [String] { [] }
 }
 
 /// Keeps messages as long as the process lives, for several transports one after another and for tests.
@@ -64,6 +81,7 @@ public final class InMemorySessionStore: SessionStore {
     private struct State: Sendable {
         var messages: [StoredMessage.ID: StoredMessage] = [:]
         var last: StoredMessage.ID = 0
+        var filters: [String] = []
     }
 
     private let state = Locked(State())
@@ -91,8 +109,19 @@ public final class InMemorySessionStore: SessionStore {
         state.withLock { $0.messages.values.sorted { $0.id < $1.id } }
     }
 
-    /// Forgets all messages.
+    /// Forgets everything.
     public func removeAll() {
-        state.withLock { $0.messages = [:] }
+        state.withLock { state in
+            state.messages = [:]
+            state.filters = []
+        }
     }
+
+    /// Stores filters.
+    public func setPendingUnsubscribes(_ filters: [String]) {
+        state.withLock { $0.filters = filters }
+    }
+
+    /// The filters that were stored last.
+    public func pendingUnsubscribes() -> [String] { state.withLock { $0.filters } }
 }

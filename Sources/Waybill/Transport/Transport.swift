@@ -30,6 +30,16 @@ public protocol Transport: Sendable {
     /// Those of a ``TransportEventSource`` that the transport keeps: its provider then reports there, too.
     var events: TransportEvents { get }
 
+    /// Every message that comes to the transport from now on, whoever has subscribed to it; by default `unsupported`.
+    ///
+    /// A copy for those who look on: they acknowledge nothing and hold nobody up. It outlives connections, and ends
+    /// when the transport is shut down.
+    ///
+    /// - Parameter policy: What happens when messages come faster than they are taken; holding back is `unsupported`.
+    /// - Returns: The messages, also those that nobody has subscribed to.
+    /// - Throws: `WaybillError`: `unsupported`, `shutDown`.
+    func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message>
+
     /// Closes connections for a while, as in the background; by default nothing happens.
     ///
     /// Streams live on, and what is under way waits for ``resume()``, as when a connection is lost.
@@ -51,6 +61,11 @@ public protocol Transport: Sendable {
 extension Transport {
     /// None.
     public var events: TransportEvents { TransportEvents() }
+
+    /// Refuses.
+    public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
+        throw WaybillError(.unsupported, "this transport shows its messages to subscribers alone")
+    }
 
     /// Does nothing.
     public func pause() async {}

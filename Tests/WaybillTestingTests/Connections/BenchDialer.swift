@@ -10,6 +10,8 @@ final class BenchDialer: Dialer {
         case open
         /// No connection.
         case refuse
+        /// Nothing at all, until whoever dials gives up.
+        case hang
         /// A connection to somebody who never says anything.
         case silent
         /// A connection to somebody who says this after the first 20 bytes.
@@ -78,6 +80,12 @@ final class BenchDialer: Dialer {
         let base: any ByteStream
         switch mode {
         case .refuse: throw .refused
+        case .hang:
+            // Ends when the task is cancelled.
+            let (never, continuation) = AsyncStream<Never>.makeStream()
+            for await _ in never {}
+            continuation.finish()
+            throw .cancelled
         case .silent: base = ScriptedByteStream(.skip(1 << 30)).open()
         case .say(let bytes): base = ScriptedByteStream(.skip(20), .reply(bytes)).open()
         case .script(let script): base = script.open()

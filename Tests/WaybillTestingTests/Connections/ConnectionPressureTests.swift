@@ -184,6 +184,30 @@ struct ConnectionPressureTests {
         await bench.end()
     }
 
+    @Test("5.3: 16 MiB of bodies wait by default, and no more", arguments: [Way.mqtt5, .stomp])
+    func defaultBytes(way: Way) async throws {
+        let bench = try Bench(way)
+        let noted = Noted(bench.transport)
+        let messages = try await bench.others.messages(.listen())
+        // As long as a message may be, with its topic: 16 of them fit, and one more does not.
+        for number in 0..<17 {
+            try await speak(number..<(number + 1), bench, length: 1_048_000)
+            await until { noted.of(.received).reduce(0) { $0 + ($1.count ?? 1) } > number }
+        }
+        var iterator = messages.makeAsyncIterator()
+        if way.isMQTT {
+            await until { messages.droppedCount == 1 }
+            let first = try await iterator.next()?.text
+            #expect(first?.prefix { $0 != " " } == "1")
+        } else {
+            // What is received has not been handed over yet.
+            await until { noted.of(.subscriptionEnded).count == 1 }
+            let error = await failure { while try await iterator.next() != nil {} }
+            #expect(error?.code == .slowConsumer)
+        }
+        await bench.end()
+    }
+
     @Test(
         "5.3: by default the oldest of QoS 0 go, and STOMP `auto` fails",
         arguments: Way.shared

@@ -1,0 +1,145 @@
+import WireCore
+
+/// A stream that counts as broken when nothing has come from the peer for a time; time in which the peer is held back
+/// does not count.
+final class PatientStream: ByteStream, ByteStreamReceiver {
+    private struct State: Sendable {
+        var receiver: (any ByteStreamReceiver)?
+        var isReading = true
+        /// When something came, or reading began again.
+        var lastSign: WireInstant
+        var timer: UInt64?
+        var hasLostPatience = false
+    }
+
+    private let base: any ByteStream
+    private let limit: Duration
+    private let timers: any TimerSource
+    private let state: Locked<State>
+
+    /// - Parameters:
+    ///   - base: What it is on top of, not started yet.
+    ///   - limit: How long nothing may come.
+    ///   - timers: What that is measured by.
+    init(_ base: any ByteStream, limit: Duration, timers: any TimerSource) {
+        self.base = base
+        self.limit = max(limit, .zero)
+        self.timers = timers
+        state = Locked(State(lastSign: timers.now))
+    }
+
+    var tls: TLSAgreement? { base.tls }
+
+    func start(_ receiver: any ByteStreamReceiver) {
+        state.withLock { state in
+            state.receiver = receiver
+            state.lastSign = timers.now
+        }
+        base.start(self)
+        watch()
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+        do throws(LinkError) { return try base.write(bytes) } catch { throw telling(error) }
+    }
+
+    func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+        do throws(LinkError) {
+            let outcome = try base.read(into: space)
+            if case .bytes = outcome {
+                let now = timers.now
+                state.withLock { $0.lastSign = now }
+            }
+            return outcome
+        } catch {
+            throw telling(error)
+        }
+    }
+
+    func setReading(_ isReading: Bool) {
+        state.withLock { state in
+            if isReading, !state.isReading { state.lastSign = timers.now }
+            state.isReading = isReading
+        }
+        base.setReading(isReading)
+        if isReading { watch() }
+    }
+
+    func scheduleFlush() -> Bool { base.scheduleFlush() }
+    func readAgain() { base.readAgain() }
+    func finishWriting() { base.finishWriting() }
+    func close() { base.close() }
+    func keepAlive() { base.keepAlive() }
+
+    // MARK: The stream below
+
+    func streamIsReadable() { receiver?.streamIsReadable() }
+    func streamIsWritable() { receiver?.streamIsWritable() }
+    func streamShouldFlush() { receiver?.streamShouldFlush() }
+
+    func streamDidEnd(_ error: LinkError?) {
+        let (receiver, timer) = state.withLock { ($0.receiver.take(), $0.timer.take()) }
+        if let timer { timers.cancelTimer(timer) }
+        receiver?.streamDidEnd(error.map(telling) ?? (hasLostPatience ? .silent : nil))
+    }
+
+    private var receiver: (any ByteStreamReceiver)? { state.withLock { $0.receiver } }
+
+    // MARK: Patience
+
+    private var hasLostPatience: Bool { state.withLock { $0.hasLostPatience } }
+
+    /// Why it is over, rather than that it was closed for that.
+    private func telling(_ error: LinkError) -> LinkError { hasLostPatience ? .silent : error }
+
+    /// Sets the timer for when patience ends, unless there is one or nothing is to be waited for.
+    private func watch() {
+        state.withLock { state in
+            guard state.receiver != nil, state.isReading, state.timer == nil else { return }
+            let deadline = state.lastSign.advanced(by: limit)
+            state.timer = timers.scheduleTimer(at: deadline) { [weak self] in
+                self?.timerFired(deadline)
+            }
+        }
+    }
+
+    private func timerFired(_ deadline: WireInstant) {
+        // The coarse clock may lag behind the deadline that has just passed.
+        let now = max(timers.now, deadline)
+        let isOver = state.withLock { state in
+            state.timer = nil
+            let isOver = state.isReading && state.lastSign.advanced(by: limit) <= now
+            state.hasLostPatience = isOver
+            return isOver
+        }
+        if isOver { base.close() } else { watch() }
+    }
+}
+
+/// A dialer whose streams count as broken when nothing has come for a time.
+private struct PatientDialer: Dialer {
+    let base: any Dialer
+    let limit: Duration
+
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        let stream = try await base.dial(endpoint, timeout: timeout, timers: timers)
+        return PatientStream(stream, limit: limit, timers: timers)
+    }
+}
+
+extension LinkEnvironment {
+    /// The same environment with streams that count as broken when nothing has come from the peer for a time.
+    ///
+    /// - Parameter limit: The time; nil for none.
+    /// - Returns: The environment.
+    package func losingPatience(after limit: Duration?) -> LinkEnvironment {
+        guard let limit else { return self }
+        var copy = self
+        copy.dialer = PatientDialer(base: dialer, limit: limit)
+        return copy
+    }
+}

@@ -1,0 +1,64 @@
+import MQTTWire
+import Waybill
+import WaybillSession
+import WireCore
+
+extension MQTTMapping {
+    /// What the server is told at the end.
+    ///
+    /// - Parameters:
+    ///   - request: The request; its headers become user properties.
+    ///   - options: The options of its command.
+    ///   - configuration: Which version is spoken, and for how long sessions are kept.
+    /// - Returns: The packet, which can be encoded.
+    /// - Throws: `unsupported`, `invalidEntry`.
+    static func farewell(
+        _ request: Request,
+        _ options: DisconnectOptions,
+        _ configuration: MQTTConfiguration
+    ) throws(WaybillError) -> MQTTDisconnect {
+        guard request.topic == nil, request.body.isEmpty else {
+            throw unsupported("topic or body of a disconnect", request)
+        }
+        guard configuration.version == .v5 else {
+            guard !options.isForVersion5, request.headers.isEmpty else {
+                throw unsupported(
+                    "headers, reason or session expiry of a disconnect in 3.1.1",
+                    request
+                )
+            }
+            return MQTTDisconnect()
+        }
+        var packet = MQTTDisconnect()
+        if options.publishesWill { packet.reasonCode = .disconnectWithWillMessage }
+        if let rawValue = options.reasonCode {
+            let code = MQTTReasonCode(rawValue: rawValue)
+            // Table 3-10 of MQTT 5 says which of them are a client's.
+            guard MQTTReasonCode.mayDisconnect(code, heardBy: .server),
+                !options.publishesWill || code == .disconnectWithWillMessage
+            else { throw invalid("a client does not disconnect with this reason code", request) }
+            packet.reasonCode = code
+        }
+        packet.properties.reasonString = options.reason
+        packet.properties.userProperties = request.headers.pairs
+        if let expiry = options.sessionExpiry {
+            let kept = configuration.sessionExpiry.map(seconds) ?? 0
+            // MQTT 5, 3.14.2.2.2.
+            guard kept > 0 || seconds(expiry) == 0 else {
+                throw invalid("a session that has no expiry cannot get one at its end", request)
+            }
+            packet.properties.sessionExpiryInterval = seconds(expiry)
+        }
+        var scratch = ByteWriter()
+        do {
+            try MQTTPacket.disconnect(packet).encode(into: &scratch, version: .v5)
+        } catch {
+            throw Self.error(.encoding(error), request)
+        }
+        return packet
+    }
+
+    private static func invalid(_ what: String, _ request: Request) -> WaybillError {
+        WaybillError(.invalidEntry, what).about(request)
+    }
+}

@@ -1,0 +1,113 @@
+import MQTTWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+extension MQTTSubscriptions {
+    // MARK: Messages
+
+    /// Hands a message to those who listen to its topic.
+    func collect(
+        _ publish: MQTTPublish,
+        _ receipt: MQTTDeliveryReceipt?,
+        into batch: inout MessageBatch
+    ) {
+        let listeners = state.withLock { $0.router.listeners(for: publish) }
+        guard !listeners.isEmpty else {
+            if batch.isWatched { batch.show(MQTTMapping.message(publish)) }
+            return hold(publish, receipt)
+        }
+        let message = MQTTMapping.message(publish)
+        guard let receipt else { return batch.add(message, to: listeners) }
+        batch.add(message, to: listeners, settling: receipt, by: self, manual: manual)
+    }
+
+    // MARK: Messages that nobody listens for yet
+
+    /// Keeps a message for whoever subscribes late, or drops it.
+    private func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) {
+        guard configuration.lateDelivery != nil,
+            let gone = try? state.withClock(
+                \.timers,
+                environment.makeTimers,
+                {
+                    state,
+                    clock in
+                    let gone = state.held?.add(publish, receipt, at: clock.now) ?? []
+                    watch(&state, clock)
+                    return gone
+                }
+            )
+        else { return drop(receipt) }
+        for one in gone { drop(one.receipt) }
+    }
+
+    /// Nobody listens; the server is told all the same (MQTT 5, 4.5.0-2).
+    private func drop(_ receipt: MQTTDeliveryReceipt?) {
+        if let receipt { settle(receipt, Settlement()) }
+    }
+
+    /// Has the clock tell when the first message has been kept long enough, unless it will already.
+    private func watch(_ state: inout State, _ clock: any TimerSource) {
+        guard state.timer == nil, let deadline = state.held?.deadline else { return }
+        state.timer = clock.scheduleTimer(at: deadline) { [weak self] in
+            self?.dropExpired(at: deadline)
+        }
+    }
+
+    /// Drops what has been kept long enough.
+    /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
+    private func dropExpired(at deadline: WireInstant) {
+        let (gone, idle) = state.withLock {
+            state -> ([MQTTHeldMessages.Held], (any TimerSource)?) in
+            state.timer = nil
+            guard let clock = state.timers else { return ([], nil) }
+            let gone = state.held?.takeExpired(at: max(clock.now, deadline)) ?? []
+            watch(&state, clock)
+            guard state.timer == nil else { return (gone, nil) }
+            state.timers = nil
+            return (gone, clock)
+        }
+        idle?.invalidate()
+        for one in gone { drop(one.receipt) }
+    }
+
+    func dropHeld() {
+        let (gone, clock) = state.withLock { state in
+            defer { state.timers = nil }
+            if let timer = state.timer.take() { state.timers?.cancelTimer(timer) }
+            return (state.held?.takeAll() ?? [], state.timers)
+        }
+        clock?.invalidate()
+        for one in gone { drop(one.receipt) }
+    }
+
+    /// Hands a listener what came before it.
+    func deliver(_ found: [MQTTHeldMessages.Held], to listener: MessageListener) {
+        var batch = MessageBatch(reportingTo: events, hasQualities: true)
+        for held in found {
+            let message = MQTTMapping.message(held.publish)
+            if let receipt = held.receipt {
+                batch.add(message, to: [listener], settling: receipt, by: self, manual: manual)
+            } else {
+                batch.add(message, to: [listener])
+            }
+        }
+        batch.deliver()
+    }
+
+    /// Settles a message that was subscribed to with manual acknowledgement.
+    func settle(
+        _ id: Message.ID,
+        isAccepted: Bool,
+        _ request: Request
+    ) throws(WaybillError) -> Receipt {
+        try manual.settle(id, Settlement(isAccepted: isAccepted), request)
+    }
+
+    func settle(_ receipt: MQTTDeliveryReceipt, _ settlement: Settlement) {
+        let reason: MQTTReasonCode = settlement.isAccepted ? .success : .unspecifiedError
+        keeper.acknowledge(receipt, reason)
+    }
+}

@@ -1,0 +1,217 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+/// What the server is told at the end (MQTT 5, 3.14).
+@Suite("MQTT transport: the last packet", .timeLimit(.minutes(5))) struct FarewellTests {
+    /// CONNECT of MQTT 5: client identifier `c`, clean start, keep alive 60, session expiry 3600, receive maximum
+    /// 1,024, packets up to 1 MiB.
+    private static let connect =
+        ("10 1B 0004 4D515454 05 02 003C 0D 11 00000E10 21 0400 27 00100000 0001 63" as Hex).bytes
+
+    private func provider(
+        _ script: ScriptedByteStream,
+        version: MQTTConfiguration.Version = .v5,
+        _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) throws -> Provider<MQTTEntry> {
+        var configuration = MQTTConfiguration(version: version)
+        configuration.reconnection = .never
+        configuration.clientIdentifier = "c"
+        configuration.cleanStart = true
+        configuration.sessionExpiry = .seconds(3_600)
+        configuration.receiveMaximum = 1_024
+        change(&configuration)
+        return Provider(
+            transport: try MQTTTransport(scripts: script, configuration: configuration)
+        )
+    }
+
+    private func goodbye(
+        _ options: DisconnectOptions,
+        headers: Headers = [:]
+    ) -> MQTTEntry {
+        .command(.disconnect(options), headers: headers)
+    }
+
+    /// What is asked for, and the packet that says so.
+    private struct Row: Sendable {
+        let options: DisconnectOptions
+        let packet: Hex
+        var headers: Headers = [:]
+    }
+
+    private static let rows = [
+        Row(options: DisconnectOptions(), packet: "E0 00"),
+        Row(options: DisconnectOptions(publishesWill: true), packet: "E0 01 04"),
+        Row(options: DisconnectOptions(reasonCode: 0x83), packet: "E0 01 83"),
+        Row(options: DisconnectOptions(publishesWill: true, reasonCode: 4), packet: "E0 01 04"),
+        Row(options: DisconnectOptions(sessionExpiry: .zero), packet: "E0 07 00 05 11 00000000"),
+        Row(
+            options: DisconnectOptions(sessionExpiry: .seconds(1 << 40)),
+            packet: "E0 07 00 05 11 FFFFFFFF"
+        ),
+        Row(
+            options: DisconnectOptions(
+                reasonCode: 0x80,
+                reason: "r",
+                sessionExpiry: .seconds(1)
+            ),
+            packet: "E0 12 80 10 1F 0001 72 11 00000001 26 0001 6B 0001 76",
+            headers: ["k": "v"]
+        ),
+    ]
+
+    @Test("Reason, words, session expiry and user properties, as asked for", arguments: rows)
+    private func bytes(row: Row) async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            .expect(row.packet.bytes)
+        )
+        let provider = try provider(script)
+        try await provider.request(.connect)
+        try await provider.request(goodbye(row.options, headers: row.headers))
+        #expect(script.failures == [])
+        #expect(script.isComplete)
+    }
+
+    @Test("What is for people is left out where the server takes no packet that long")
+    func terse() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            // Packets of up to 16 bytes.
+            .reply(("20 08 00 00 05 27 00000010" as Hex).bytes),
+            .expect(("E0 07 80 05 11 00000001" as Hex).bytes)
+        )
+        let provider = try provider(script)
+        try await provider.request(.connect)
+        let options = DisconnectOptions(
+            reasonCode: 0x80,
+            reason: "rather long",
+            sessionExpiry: .seconds(1)
+        )
+        try await provider.request(goodbye(options, headers: ["k": "v"]))
+        #expect(script.failures == [])
+        #expect(script.isComplete)
+    }
+
+    @Test(
+        "What a client cannot say is refused, and the connection stays",
+        arguments: [
+            (DisconnectOptions(reasonCode: 0x89), WaybillError.Code.invalidEntry),
+            (DisconnectOptions(reasonCode: 0x01), .invalidEntry),
+            (DisconnectOptions(publishesWill: true, reasonCode: 0x80), .invalidEntry),
+            (DisconnectOptions(reason: "\u{0}"), .invalidEntry),
+            (DisconnectOptions(reason: String(repeating: "r", count: 65_536)), .invalidEntry),
+        ]
+    )
+    func refused(options: DisconnectOptions, code: WaybillError.Code) async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            .expect(("E0 00" as Hex).bytes)
+        )
+        let provider = try provider(script)
+        try await provider.request(.connect)
+        await expectError(code) { try await provider.request(goodbye(options)) }
+        #expect("\(provider.states.current)" == "connected")
+        try await provider.request(.disconnect)
+        #expect(script.failures == [])
+        #expect(script.isComplete)
+    }
+
+    @Test("A session without an expiry gets none at its end (3.14.2.2.2)")
+    func noExpiry() async throws {
+        let provider = try provider(ScriptedByteStream()) { $0.sessionExpiry = nil }
+        let options = DisconnectOptions(sessionExpiry: .seconds(1))
+        await expectError(.invalidEntry) { try await provider.request(goodbye(options)) }
+        try await provider.request(goodbye(DisconnectOptions(sessionExpiry: .zero)))
+    }
+
+    @Test(
+        "3.1.1 says nothing but goodbye: the rest is refused",
+        arguments: [
+            DisconnectOptions(publishesWill: true), DisconnectOptions(reasonCode: 0),
+            DisconnectOptions(reason: "r"), DisconnectOptions(sessionExpiry: .zero),
+        ]
+    )
+    func version3(options: DisconnectOptions) async throws {
+        let provider = try provider(ScriptedByteStream(), version: .v3_1_1)
+        await expectError(.unsupported) { try await provider.request(goodbye(options)) }
+        await expectError(.unsupported) {
+            try await provider.request(goodbye(DisconnectOptions(), headers: ["k": "v"]))
+        }
+        await expectError(.unsupported) {
+            try await provider.request(.command(.disconnect, topic: "t"))
+        }
+    }
+
+    @Test(
+        "It is told while the connection is still being resumed, too",
+        arguments: [false, true]
+    )
+    func whileResuming(isDestroyed: Bool) async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            // The SUBSCRIBE of a stream that began offline, which nobody answers.
+            .skip(11),
+            .expect(isDestroyed ? [0xE0, 7, 0, 5, 0x11, 0, 0, 0, 0] : [0xE0, 1, 0x83])
+        )
+        var configuration = MQTTConfiguration()
+        configuration.reconnection = .never
+        configuration.clientIdentifier = "c"
+        configuration.sessionExpiry = .seconds(3_600)
+        let transport = try MQTTTransport(scripts: script, configuration: configuration)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(
+            .command(.subscribe(qos: .atMostOnce, startsOffline: true), topic: "t")
+        )
+        while !script.hasReached(4), !Task.isCancelled { await Task.yield() }
+        if isDestroyed {
+            await transport.destroy()
+        } else {
+            try await provider.request(goodbye(DisconnectOptions(reasonCode: 0x83)))
+        }
+        #expect(script.failures == [])
+        #expect(script.isComplete)
+        withExtendedLifetime(messages) {}
+    }
+
+    @Test("A part of a second is a second: zero would end the session")
+    func partOfSecond() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            .expect(("E0 07 00 05 11 00000001" as Hex).bytes)
+        )
+        let provider = try provider(script)
+        try await provider.request(.connect)
+        try await provider.request(
+            goodbye(DisconnectOptions(sessionExpiry: .milliseconds(200)))
+        )
+        #expect(script.failures == [] && script.isComplete)
+    }
+
+    @Test("The will is published when it is asked for, and only then", arguments: [false, true])
+    func will(publishesWill: Bool) async throws {
+        let fixture = try Fixture()
+        let watching = try fixture.transport()
+        let watcher = Provider<MQTTEntry>(transport: watching)
+        var iterator = try await watcher.messages(.subscribe("#")).makeAsyncIterator()
+        let transport = try fixture.transport {
+            $0.will = Will(topic: "gone", body: Payload("will"))
+        }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        try await provider.request(goodbye(DisconnectOptions(publishesWill: publishesWill)))
+        try await watcher.request(.send("after", to: "after"))
+        let first = try await iterator.next()?.topic
+        #expect(first == (publishesWill ? "gone" : "after"))
+        await watching.shutdown()
+        await fixture.broker.stop()
+    }
+}

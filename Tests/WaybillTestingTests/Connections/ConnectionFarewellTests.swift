@@ -1,0 +1,79 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+/// How long the end may take, as an entry says.
+@Suite(
+    "Every transport: the end, per entry",
+    .serialized,
+    .timeLimit(.minutes(5)),
+    .benchesEnd
+)
+struct ConnectionFarewellTests {
+    private func goodbye(_ options: DisconnectOptions) -> Line {
+        Line(command: .disconnect(options))
+    }
+
+    @Test(
+        "Closing takes as long as its entry allows, and no longer",
+        arguments: Way.shared.filter(\.waitsToClose)
+    )
+    func closeLimit(way: Way) async throws {
+        let bench = try Bench(way)
+        let messages = try await bench.open()
+        bench.dialer.isolate()
+        let others = bench.others
+        let count = bench.timerCount(after: .seconds(2))
+        let call = Call {
+            try await others.request(goodbye(DisconnectOptions(timeout: .seconds(2))))
+        }
+        await until { bench.timerCount(after: .seconds(2)) > count }
+        await bench.pass(.seconds(2), endsAt: call)
+        #expect(await call.error() == nil)
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+
+    @Test("Sends under way may take as long as the entry allows before", arguments: Way.allMQTT)
+    func drainLimit(way: Way) async throws {
+        let bench = try Bench(way)
+        let messages = try await bench.open()
+        bench.dialer.isolate()
+        let provider = bench.provider
+        let send = Call { try await provider.request(.say("x")) }
+        await until { bench.dialer.swallowed > 0 }
+        let others = bench.others
+        let count = bench.timerCount(after: .seconds(2))
+        let call = Call {
+            var options = DisconnectOptions(timeout: .seconds(1))
+            options.drainTimeout = .seconds(2)
+            return try await others.request(goodbye(options))
+        }
+        await until { bench.timerCount(after: .seconds(2)) > count }
+        await bench.pass(.seconds(2), endsAt: call)
+        _ = await bench.advance { call.isDone }
+        #expect(await call.error() == nil)
+        #expect(await send.error()?.code == .connectionLost)
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+
+    @Test(
+        "What only MQTT says at the end is refused, and the connection stays",
+        arguments: Way.allSTOMP + [.events],
+        [
+            DisconnectOptions(publishesWill: true), DisconnectOptions(reasonCode: 0x83),
+            DisconnectOptions(reason: "r"), DisconnectOptions(sessionExpiry: .zero),
+            DisconnectOptions(drainTimeout: .seconds(1)),
+        ]
+    )
+    func refused(way: Way, options: DisconnectOptions) async throws {
+        let bench = try Bench(way)
+        let messages = try await bench.open()
+        let error = await failure { try await bench.others.request(goodbye(options)) }
+        #expect(error?.code == .unsupported)
+        #expect("\(bench.transport.states.current)" == "connected")
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+}

@@ -1,0 +1,112 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillSTOMP
+import WaybillTesting
+
+/// Links over which nothing comes for longer than the app likes.
+@Suite(
+    "Every transport: the read timeout",
+    .serialized,
+    .timeLimit(.minutes(5)),
+    .benchesEnd
+)
+struct ConnectionReadTimeoutTests {
+    private static let limit = Duration.seconds(7)
+
+    private func makeBench(_ way: Way) throws -> Bench {
+        try Bench(way) { plan in
+            plan.mqtt = { $0.readTimeout = Self.limit }
+            plan.stomp = { $0.readTimeout = Self.limit }
+        }
+    }
+
+    @Test(
+        "Silence of that length is the loss of the link; whatever comes before begins it anew",
+        arguments: Way.shared
+    )
+    func silence(way: Way) async throws {
+        let bench = try makeBench(way)
+        let messages = try await bench.open()
+        var iterator = messages.makeAsyncIterator()
+        var watch = bench.watch()
+        for round in 0..<3 {
+            bench.clock.advance(by: Self.limit - .nanoseconds(1))
+            await letOthersRun()
+            try await bench.provider.request(.say("\(round)"))
+            #expect(try await iterator.next() == "\(round)")
+        }
+        // What is acknowledged last comes to the server, from which nothing more comes.
+        let word = way.isMQTT ? "PUBACK" : "ACK"
+        await until { bench.count(word) == 3 }
+        #expect(bench.dialer.count == 1)
+        bench.clock.advance(by: Self.limit - .nanoseconds(1))
+        await letOthersRun()
+        #expect("\(bench.transport.states.current)" == "connected")
+        bench.clock.advance(by: .nanoseconds(1))
+        let state = await watch.until("waiting (connectionLost")
+        guard case .waiting(_, let cause)? = state else { return }
+        #expect(cause.message.contains("sign of life"))
+        await bench.comeBack(&watch)
+        try await bench.provider.request(.say("back"))
+        #expect(try await iterator.next() == "back")
+        #expect(bench.dialer.count == 2)
+        await bench.end()
+    }
+
+    @Test("Calls under way learn of it, once", arguments: Way.shared)
+    func calls(way: Way) async throws {
+        let bench = try makeBench(way)
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        bench.dialer.isolate()
+        let provider = bench.provider
+        let call = Call { try await provider.request(.say("x")) }
+        await until { bench.dialer.swallowed > 0 }
+        bench.clock.advance(by: Self.limit)
+        await watch.until("waiting (connectionLost")
+        // MQTT sends it again over the next link.
+        if way.isMQTT { await bench.comeBack(&watch) }
+        #expect(await call.error()?.code == (way.isMQTT ? nil : .connectionLost))
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+
+    @Test("Time in which the server is held back does not count", arguments: Way.shared)
+    func heldBack(way: Way) async throws {
+        let bench = try makeBench(way)
+        let noted = Noted(bench.transport)
+        let line = Line.listen { $0.buffering = BufferPolicy(.holdBack, messageLimit: 4) }
+        let messages = try await bench.others.messages(line)
+        let speaker = try bench.makeSpeaker()
+        // Far more than a single read brings.
+        let count = 40
+        for _ in 0..<count {
+            try await speaker.request(
+                .say(String(repeating: " ", count: 60_000)) { $0.qos = .atLeastOnce }
+            )
+        }
+        await until { !noted.of(.received).isEmpty }
+        await bench.settle()
+        for _ in 0..<10 {
+            bench.clock.advance(by: Self.limit)
+            await letOthersRun()
+        }
+        #expect("\(bench.transport.states.current)" == "connected")
+        var iterator = messages.makeAsyncIterator()
+        for _ in 0..<count { #expect(try await iterator.next() != nil) }
+        #expect(bench.dialer.count == 1)
+        await bench.end()
+    }
+
+    @Test("Without it, silence is no loss", arguments: Way.shared)
+    func off(way: Way) async throws {
+        let bench = try Bench(way)
+        let messages = try await bench.open()
+        bench.clock.advance(by: .seconds(3_600))
+        await letOthersRun()
+        #expect("\(bench.transport.states.current)" == "connected")
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+}
