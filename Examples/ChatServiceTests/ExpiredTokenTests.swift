@@ -5,7 +5,7 @@ import WaybillTesting
 
 /// What a service layer survives, shown without a server: the clock is moved by hand, so that half a minute of
 /// waiting takes milliseconds.
-@Suite("Chat service: tokens that expire, servers that fail", .timeLimit(.minutes(1)))
+@Suite("Chat service: tokens that expire, servers that fail", .timeLimit(.minutes(5)))
 struct ExpiredTokenTests {
     let clock = ManualClock()
     let mock: MockTransport

@@ -8,7 +8,7 @@ import WaybillTesting
 ///
 /// What a test of yours can rely on is what the real transports do: streams live on, sends wait in the order of the
 /// calls, and each call ends once.
-@Suite("Chat service: connections that come and go", .timeLimit(.minutes(1)))
+@Suite("Chat service: connections that come and go", .timeLimit(.minutes(5)))
 struct OutageTests {
     let clock = ManualClock()
     let mock: MockTransport

@@ -16,7 +16,7 @@ enum News: Equatable, Sendable {
         .otherwise { .unknown(type: $0.details?.eventType ?? "message") }
 }
 
-@Suite("Coming from EventSource", .timeLimit(.minutes(1))) struct EventSourcePortTests {
+@Suite("Coming from EventSource", .timeLimit(.minutes(5))) struct EventSourcePortTests {
     private enum Entry: EntryType {
         case news
         case post(String, event: String? = nil)

@@ -6,7 +6,7 @@ import WaybillTesting
 
 /// The client against a broker inside the process that, as the chat's server would, publishes to `/sub/chat`
 /// what clients send to `/pub/chat`.
-@Suite("Coming from Stomper", .timeLimit(.minutes(1))) struct StomperPortTests {
+@Suite("Coming from Stomper", .timeLimit(.minutes(5))) struct StomperPortTests {
     /// Calls a function that takes a completion handler.
     private func call(
         _ body: (@escaping @Sendable (Result<Receipt, any Error>) -> Void) -> Void

@@ -4,7 +4,7 @@
     import WireTestSupport
 
     /// Each fault as the two sides of a connection see it.
-    @Suite("Chaos proxy", .timeLimit(.minutes(2))) struct ChaosProxyTests {
+    @Suite("Chaos proxy", .timeLimit(.minutes(5))) struct ChaosProxyTests {
         private static let bytes = (0..<1_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
 
         /// A proxy that rages before an echo, and what a client with 1,000 bytes sees.

@@ -16,7 +16,7 @@ import WaybillSSE
     ),
     // One of the tests kills the servers that the others use.
     .serialized,
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct EventStreamServerTests {
     private static let all = ["EVENTSOURCE_AIOHTTP", "EVENTSOURCE_STARLETTE", "EVENTSOURCE_RAW"]

@@ -15,7 +15,7 @@
 
         /// Starts it and waits until it says that it runs.
         init() async throws {
-            port = try Self.freePort()
+            port = Int(try PersistentBroker.freePort())
             process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
             process.arguments = ["mosquitto", "-v", "-p", "\(port)"]
             let output = Pipe()
@@ -46,23 +46,6 @@
             let said: String
         }
 
-        /// A port that nobody listens on.
-        private static func freePort() throws -> Int {
-            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            defer { close(descriptor) }
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let result = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
-                }
-            }
-            guard result else { throw Failure(said: "no port is free") }
-            return Int(UInt16(bigEndian: address.sin_port))
-        }
-
         /// Lets it hold its breath: the system still takes connections, and nobody answers.
         func freeze() {
             Glibc.kill(process.processIdentifier, SIGSTOP)
@@ -84,7 +67,7 @@
             if: MosquittoServer.isRunning,
             "Mosquitto is not running: Tests/Servers/with --install -- swift test"
         ),
-        .timeLimit(.minutes(2))
+        .timeLimit(.minutes(5))
     )
     struct BrokerFailoverTests {
         private let topic = "waybill/failover/\(UInt64.random(in: 0 ... .max))"
@@ -221,7 +204,7 @@
             if: TestServers.port("RABBITMQ_STOMP") != nil && TestServers.port("NGINX") != nil,
             "RabbitMQ or nginx is not running: Tests/Servers/with --install ... -- swift test"
         ),
-        .timeLimit(.minutes(2))
+        .timeLimit(.minutes(5))
     )
     struct ServerFailoverTests {
         @Test("STOMP, over TCP and over a WebSocket", arguments: ["stomp", "ws"])

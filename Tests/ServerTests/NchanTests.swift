@@ -8,7 +8,7 @@ import WaybillSSE
         if: TestServers.port("NGINX") != nil,
         "nginx is not running: Tests/Servers/with --install nginx -- swift test"
     ),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct NchanTests {
     private let channel = "channel\(UInt64.random(in: 0 ... .max))"

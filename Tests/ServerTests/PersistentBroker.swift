@@ -119,8 +119,8 @@
             waitpid(process, nil, 0)
         }
 
-        /// A port that nobody listens on, below those of outgoing connections.
-        private static func freePort() throws -> UInt16 {
+        /// A port that nobody listens on, below those of outgoing connections, which could take it meanwhile.
+        static func freePort() throws -> UInt16 {
             for _ in 0..<50 {
                 let port = UInt16.random(in: 20_000..<31_000)
                 let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

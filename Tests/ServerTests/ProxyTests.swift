@@ -118,7 +118,7 @@ enum ProxiedServer: String, CaseIterable, CustomTestStringConvertible, Sendable 
         if: ProxiedServer.areRunning,
         "tinyproxy or a server is not running: Tests/Servers/with --install ... -- swift test"
     ),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct ProxyTests {
     private func proxy(_ userName: String? = nil, _ password: String? = nil) -> ProxyOptions {
@@ -159,7 +159,9 @@ struct ProxyTests {
         let proxy = proxy("ada", "lovelace")
         #expect(try await route.visit(through: proxy) != nil)
         let error = await #expect(throws: WaybillError.self) {
-            try await route.visit(through: proxy) { $0.serverName = "elsewhere.test" }
+            try await route.visit(route.refusedURL, through: proxy) {
+                $0.serverName = "elsewhere.test"
+            }
         }
         #expect((error?.underlying as? TLSFailure)?.reason == .hostMismatch)
         let refused = await #expect(throws: WaybillError.self) {

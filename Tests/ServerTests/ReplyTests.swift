@@ -81,7 +81,7 @@ private enum ReplyServer: CustomTestStringConvertible, Sendable {
         if: !ReplyServer.all.isEmpty,
         "no broker is running: Tests/Servers/with mosquitto rabbitmq activemq -- swift test"
     ),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct ReplyTests {
     @Test("One by one, and a hundred at once answered in reverse order", arguments: ReplyServer.all)

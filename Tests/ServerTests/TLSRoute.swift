@@ -52,10 +52,19 @@ enum TLSRoute: String, CaseIterable, Sendable {
         }
     }
 
-    /// The same port without TLS.
-    var urlWithoutTLS: String {
-        let scheme = url.prefix { $0 != ":" }
-        return String(scheme.dropLast() + url.dropFirst(scheme.count))
+    /// Where handshakes may fail: Mosquitto cuts off others of the same process then.
+    var refusedURL: String {
+        switch self {
+        case .mqtts: TestServers.url("MOSQUITTO_REFUSED_TLS", "mqtt")
+        case .mqttOverWSS: TestServers.url("MOSQUITTO_REFUSED_WSS", "ws")
+        default: url
+        }
+    }
+
+    /// The same without TLS.
+    var refusedURLWithoutTLS: String {
+        let scheme = refusedURL.prefix { $0 != ":" }
+        return String(scheme.dropLast() + refusedURL.dropFirst(scheme.count))
     }
 
     /// Where a bad certificate is shown, and the name to ask for.

@@ -9,7 +9,7 @@ import WireTestSupport
         if: TestServers.areSecure,
         "servers with TLS are not running: Tests/Servers/with --install mosquitto rabbitmq nginx -- swift test"
     ),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct TLSServerTests {
     /// Expects a failure of TLS, and tells its kind.
@@ -45,7 +45,9 @@ struct TLSServerTests {
         let other = [UInt8](repeating: 1, count: 32)
         let pin = try #require(TestServers.publicKeyHash)
         #expect(try await route.visit { $0.pinnedPublicKeys = [other, pin] } != nil)
-        let reason = await failure { try await route.visit { $0.pinnedPublicKeys = [other] } }
+        let reason = await failure {
+            try await route.visit(route.refusedURL) { $0.pinnedPublicKeys = [other] }
+        }
         #expect(reason == .pinMismatch)
     }
 
@@ -79,11 +81,15 @@ struct TLSServerTests {
 
     @Test("A host that the certificate does not name", arguments: TLSRoute.allCases)
     func otherHost(route: TLSRoute) async throws {
-        let reason = await failure { try await route.visit { $0.serverName = "elsewhere.test" } }
+        let url = route.refusedURL
+        let reason = await failure {
+            try await route.visit(url) { $0.serverName = "elsewhere.test" }
+        }
         #expect(reason == .hostMismatch)
         // The authority is not among the system's.
         #expect(
-            await failure { try await route.visit { $0.authorities = [] } } == .unknownAuthority
+            await failure { try await route.visit(url) { $0.authorities = [] } }
+                == .unknownAuthority
         )
     }
 
@@ -193,7 +199,7 @@ struct TLSServerTests {
     @Test("Plain text on a port with TLS", arguments: TLSRoute.allCases)
     func securePort(route: TLSRoute) async throws {
         let error = await #expect(throws: WaybillError.self) {
-            try await route.visit(route.urlWithoutTLS)
+            try await route.visit(route.refusedURLWithoutTLS)
         }
         // What a server makes of it: a word in HTTP, an alert of TLS, or the door.
         switch route {

@@ -43,7 +43,13 @@ mosquitto_run_with_tls() {
         echo "listener 0 $folder/mutual-wss.socket"
         mosquitto_secure $((base + 7)) server "$websocket" "$asks"
     } | mosquitto_run "$folder" mutual-wss
+    # For those who find something wrong with a certificate that is good, or speak without TLS.
     {
+        echo "listener 0 $folder/refused-wss.socket"
+        mosquitto_secure $((base + 16)) server "$websocket"
+    } | mosquitto_run "$folder" refused-wss
+    {
+        mosquitto_secure $((base + 15)) server
         # The certificate's common name is the user.
         mosquitto_secure $((base + 5)) server "$asks" 'use_identity_as_username true'
         port=$((base + 8))
@@ -57,7 +63,7 @@ mosquitto_run_with_tls() {
 mosquitto_start() {
     local folder=$1 base main port ready
     mosquitto_passwd -b -c "$folder/passwd" alice secret
-    for base in $(candidate_ports 15); do
+    for base in $(candidate_ports 17); do
         rm -f "$folder/mosquitto.pid"
         {
             cat << CONF
@@ -87,7 +93,7 @@ CONF
         answers_in 10 "$main" mqtt_round_trip "$base" &&
             answers_in 10 "$main" upgrade_round_trip $((base + 3)) / 101 || ready=0
         if [ -n "$certificates" ]; then
-            for port in $((base + 6)) $((base + 7)) $((base + 14)); do
+            for port in $((base + 6)) $((base + 7)) $((base + 14)) $((base + 16)); do
                 answers_in 10 "$main" accepts "$port" || ready=0
             done
         fi
@@ -102,6 +108,8 @@ CONF
                     echo "export WAYBILL_MOSQUITTO_MUTUAL_PORT=$((base + 5))"
                     echo "export WAYBILL_MOSQUITTO_WSS_PORT=$((base + 6))"
                     echo "export WAYBILL_MOSQUITTO_MUTUAL_WSS_PORT=$((base + 7))"
+                    echo "export WAYBILL_MOSQUITTO_REFUSED_TLS_PORT=$((base + 15))"
+                    echo "export WAYBILL_MOSQUITTO_REFUSED_WSS_PORT=$((base + 16))"
                     # The first of those with a bad certificate.
                     echo "export WAYBILL_MOSQUITTO_BAD_PORT=$((base + 8))"
                 fi

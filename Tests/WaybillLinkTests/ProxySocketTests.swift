@@ -3,7 +3,7 @@
     import WaybillLink
     import WireCore
 
-    @Suite("Tunnels through a proxy on sockets", .timeLimit(.minutes(1))) struct ProxySocketTests {
+    @Suite("Tunnels through a proxy on sockets", .timeLimit(.minutes(5))) struct ProxySocketTests {
         /// Says something as soon as it is spoken to, and then echoes or hangs up.
         private final class Answerer: ByteStreamReceiver {
             private let stream: any ByteStream

@@ -4,7 +4,7 @@ import WaybillLink
 import WireCore
 
 /// Tunnels through a proxy (RFC 9110, 9.3.6), over pairs in memory.
-@Suite("Tunnels through a proxy", .timeLimit(.minutes(1))) struct ProxyTests {
+@Suite("Tunnels through a proxy", .timeLimit(.minutes(5))) struct ProxyTests {
     private static let settings = ProxySettings(
         endpoint: Endpoint(host: "proxy", port: 3_128),
         headers: [

@@ -6,7 +6,7 @@
     @Suite(
         "TLS over a pair in memory",
         .enabled(if: Certificates.areThere),
-        .timeLimit(.minutes(1))
+        .timeLimit(.minutes(5))
     )
     struct TLSTests {
         /// Connects, and gives the fault that follows, at once or at the first answer.

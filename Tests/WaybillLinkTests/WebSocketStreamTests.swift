@@ -4,7 +4,7 @@ import WaybillLink
 import WebSocketWire
 import WireCore
 
-@Suite("A WebSocket as a byte stream", .timeLimit(.minutes(1))) struct WebSocketStreamTests {
+@Suite("A WebSocket as a byte stream", .timeLimit(.minutes(5))) struct WebSocketStreamTests {
     /// A stream through a WebSocket, and the server at its other end.
     private final class Tunnel: Dialer {
         let pair: ByteStreamPair

@@ -4,7 +4,7 @@ import WaybillMQTT
 import WaybillTesting
 
 /// What cannot be sent is a typed error before any byte is written, and nothing else is disturbed.
-@Suite("MQTT transport: bad input", .timeLimit(.minutes(1))) struct BadInputTests {
+@Suite("MQTT transport: bad input", .timeLimit(.minutes(5))) struct BadInputTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let name: String
         let entry: MQTTEntry

@@ -6,7 +6,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Several hosts, and a proxy on the way to them, with time at a standstill.
-@Suite("MQTT transport: hosts and proxies", .timeLimit(.minutes(1))) struct FailoverTests {
+@Suite("MQTT transport: hosts and proxies", .timeLimit(.minutes(5))) struct FailoverTests {
     /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, clean session.
     private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
     private static let accepted = ("20 02 00 00" as Hex).bytes

@@ -5,7 +5,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// A server that goes on with a session before the app has subscribed to anything.
-@Suite("MQTT transport: late subscribers", .timeLimit(.minutes(1))) struct LateDeliveryTests {
+@Suite("MQTT transport: late subscribers", .timeLimit(.minutes(5))) struct LateDeliveryTests {
     private static let connect = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
     /// A session that is present, and two messages of QoS 1: `a` to `t`, `b` to `u`.
     private static let resumed =

@@ -6,7 +6,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// What becomes of sends while there is no connection, and when there will be none.
-@Suite("MQTT transport: offline (design 5.9)", .timeLimit(.minutes(1)))
+@Suite("MQTT transport: offline (design 5.9)", .timeLimit(.minutes(5)))
 struct OfflineTests {
     private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
     private static let connack = ("20 02 00 00" as Hex).bytes

@@ -6,7 +6,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// What becomes of streams and calls when a connection is lost, to the byte; the first wait is none.
-@Suite("MQTT transport: reconnection (design 5.2)", .timeLimit(.minutes(1)))
+@Suite("MQTT transport: reconnection (design 5.2)", .timeLimit(.minutes(5)))
 struct ReconnectionTests {
     /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60; with a clean session or not.
     private static let clean = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes

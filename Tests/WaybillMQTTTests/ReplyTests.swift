@@ -6,7 +6,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Requests and answers over MQTT 5 (4.10).
-@Suite("MQTT transport: request and reply", .timeLimit(.minutes(1))) struct ReplyTests {
+@Suite("MQTT transport: request and reply", .timeLimit(.minutes(5))) struct ReplyTests {
     // MARK: To the byte
 
     /// CONNECT with client identifier `c`, keep alive 60, receive maximum 1,024, packets of 1 MiB.

@@ -8,7 +8,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Event source", .timeLimit(.minutes(1))) struct EventSourceTests {
+@Suite("Event source", .timeLimit(.minutes(5))) struct EventSourceTests {
     /// What the handlers were told, one line each.
     private final class Journal: Sendable {
         let lines: AsyncStream<String>

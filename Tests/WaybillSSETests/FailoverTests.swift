@@ -6,7 +6,7 @@ import WaybillSSE
 import WaybillTesting
 
 /// Several hosts, and a proxy on the way to them, with time at a standstill.
-@Suite("Event stream transport: hosts and proxies", .timeLimit(.minutes(1)))
+@Suite("Event stream transport: hosts and proxies", .timeLimit(.minutes(5)))
 struct FailoverTests {
     private func transport(
         _ server: HTTPServer,

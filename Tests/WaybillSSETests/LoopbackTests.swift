@@ -5,7 +5,7 @@ import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
-@Suite("Event stream transport: the loopback broker", .timeLimit(.minutes(1)))
+@Suite("Event stream transport: the loopback broker", .timeLimit(.minutes(5)))
 struct LoopbackTests {
     private func broker(
         _ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }

@@ -4,7 +4,7 @@ import Waybill
 import WaybillSSE
 import WaybillTesting
 
-@Suite("Event stream transport: patience", .timeLimit(.minutes(1)))
+@Suite("Event stream transport: patience", .timeLimit(.minutes(5)))
 struct PatienceTests {
     @Test("A refusal whose body never ends is a refusal all the same, once its time is over")
     func endlessRefusal() async throws {

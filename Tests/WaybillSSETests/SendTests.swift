@@ -4,7 +4,7 @@ import Waybill
 import WaybillSSE
 import WaybillTesting
 
-@Suite("Event stream transport: sends", .timeLimit(.minutes(1)))
+@Suite("Event stream transport: sends", .timeLimit(.minutes(5)))
 struct SendTests {
     private struct Note: Codable, Equatable, Sendable {
         var text: String

@@ -4,7 +4,7 @@ import WaybillSSE
 import WaybillTesting
 import WireCore
 
-@Suite("Event stream transport: events", .timeLimit(.minutes(1))) struct StreamEventTests {
+@Suite("Event stream transport: events", .timeLimit(.minutes(5))) struct StreamEventTests {
     /// Takes events up to one of a kind.
     private func take(
         to last: TransportEvent.Kind,

@@ -4,7 +4,7 @@ import Waybill
 import WaybillSSE
 import WaybillTesting
 
-@Suite("Event stream transport: targets and replies", .timeLimit(.minutes(1)))
+@Suite("Event stream transport: targets and replies", .timeLimit(.minutes(5)))
 struct TargetTests {
     @Test(
         "A query of the base URL stays behind the path",

@@ -4,7 +4,7 @@ import Waybill
 import WaybillSSE
 import WaybillTesting
 
-@Suite("Event stream transport: waits and ends", .timeLimit(.minutes(1)))
+@Suite("Event stream transport: waits and ends", .timeLimit(.minutes(5)))
 struct WaitTests {
     /// Waits until a state of the kind wanted is reported.
     private func state(

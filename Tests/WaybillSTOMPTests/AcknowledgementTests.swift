@@ -3,7 +3,7 @@ import Waybill
 import WaybillSTOMP
 import WaybillTesting
 
-@Suite("STOMP transport: acknowledgement and transactions", .timeLimit(.minutes(1)))
+@Suite("STOMP transport: acknowledgement and transactions", .timeLimit(.minutes(5)))
 struct AcknowledgementTests {
     /// Sends so many numbered messages to the queue.
     private func fill(_ provider: Provider<STOMPEntry>, _ count: Int) async throws {

@@ -4,7 +4,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// What may wait, and for how long it counts.
-@Suite("STOMP transport: bounds", .timeLimit(.minutes(1))) struct BoundsTests {
+@Suite("STOMP transport: bounds", .timeLimit(.minutes(5))) struct BoundsTests {
     @Test("Limits as high as numbers go work like others", arguments: services)
     func endlessLimits(service: LoopbackBroker.Service) async throws {
         let fixture = try Fixture(service)

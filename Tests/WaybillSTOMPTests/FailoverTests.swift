@@ -4,7 +4,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// Several hosts, and a proxy on the way to them, with time at a standstill.
-@Suite("STOMP transport: hosts and proxies", .timeLimit(.minutes(1))) struct FailoverTests {
+@Suite("STOMP transport: hosts and proxies", .timeLimit(.minutes(5))) struct FailoverTests {
     private static func connect(_ host: String) -> String {
         "CONNECT\naccept-version:1.2\nhost:\(host)\nheart-beat:10000,10000\n\n\0"
     }

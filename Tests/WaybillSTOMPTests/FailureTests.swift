@@ -3,7 +3,7 @@ import Waybill
 import WaybillSTOMP
 import WaybillTesting
 
-@Suite("STOMP transport: failures", .timeLimit(.minutes(1))) struct FailureTests {
+@Suite("STOMP transport: failures", .timeLimit(.minutes(5))) struct FailureTests {
     @Test("A refused subscription is an error with the server's words", arguments: services)
     func refusedSubscription(service: LoopbackBroker.Service) async throws {
         let fixture = try Fixture(service)

@@ -5,7 +5,7 @@ import WaybillSession
 import WaybillTesting
 
 /// Requests and answers by `reply-to` and `correlation-id`.
-@Suite("STOMP transport: request and reply", .timeLimit(.minutes(1))) struct ReplyTests {
+@Suite("STOMP transport: request and reply", .timeLimit(.minutes(5))) struct ReplyTests {
     // MARK: To the byte
 
     private static let connect =

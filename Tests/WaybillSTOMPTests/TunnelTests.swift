@@ -14,7 +14,7 @@ import WireCore
 #endif
 
 /// What a STOMP transport says to a WebSocket, seen from the server's end.
-@Suite("STOMP transport in a WebSocket", .timeLimit(.minutes(1))) struct TunnelTests {
+@Suite("STOMP transport in a WebSocket", .timeLimit(.minutes(5))) struct TunnelTests {
     /// A server that takes the upgrade, notes what comes and says what it is told to.
     private final class Server: Dialer {
         private let pair = ByteStreamPair()

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillSession
 
-@Suite("The life cycle of connections", .timeLimit(.minutes(1))) struct ConnectionLifecycleTests {
+@Suite("The life cycle of connections", .timeLimit(.minutes(5))) struct ConnectionLifecycleTests {
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")
 

@@ -4,7 +4,7 @@ import WaybillSession
 import WireCore
 
 /// What became of messages, up to the word to the peer.
-@Suite("Deliveries", .timeLimit(.minutes(1))) struct DeliveryTests {
+@Suite("Deliveries", .timeLimit(.minutes(5))) struct DeliveryTests {
     private final class Settler: DeliverySettler {
         private let lines = Locked([String]())
 

@@ -3,7 +3,7 @@ import Waybill
 import WaybillSession
 
 /// A subscription whose policy drops messages, as every transport has it.
-@Suite("Drops of a subscription", .timeLimit(.minutes(1))) struct DropReportTests {
+@Suite("Drops of a subscription", .timeLimit(.minutes(5))) struct DropReportTests {
     @Test("Each drop is told with count, size, topic and reason")
     func drops() async {
         let events = TransportEventSource()

@@ -5,7 +5,7 @@ import WaybillSession
 import WaybillTesting
 import WireCore
 
-@Suite("Several hosts", .timeLimit(.minutes(1))) struct FailoverTests {
+@Suite("Several hosts", .timeLimit(.minutes(5))) struct FailoverTests {
     private static func failure(_ code: WaybillError.Code) -> WaybillError {
         WaybillError(code, "not today", peerReason: code.name)
     }

@@ -6,7 +6,7 @@ import WaybillTesting
 import WireCore
 
 /// What the offline queue drops, and whom it tells.
-@Suite("Drops of the offline queue", .timeLimit(.minutes(1))) struct OfflineQueueReportTests {
+@Suite("Drops of the offline queue", .timeLimit(.minutes(5))) struct OfflineQueueReportTests {
     private let clock = ManualClock()
     private let source = TransportEventSource()
     /// The lengths of the sends whose callers were told.

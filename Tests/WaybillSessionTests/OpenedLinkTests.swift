@@ -4,7 +4,7 @@ import WaybillLink
 import WaybillSession
 import WaybillTesting
 
-@Suite("Opening links", .timeLimit(.minutes(1))) struct OpenedLinkTests {
+@Suite("Opening links", .timeLimit(.minutes(5))) struct OpenedLinkTests {
     /// Takes three seconds, or fails.
     private struct SlowDialer: Dialer {
         let clock: ManualClock

@@ -3,7 +3,7 @@ import Waybill
 import WaybillSession
 import WireCore
 
-@Suite("Pending calls", .timeLimit(.minutes(1))) struct PendingCallTests {
+@Suite("Pending calls", .timeLimit(.minutes(5))) struct PendingCallTests {
     private static let late = WaybillError(.timedOut, "late")
 
     @Test("The first answer counts, be it there before anybody waits")

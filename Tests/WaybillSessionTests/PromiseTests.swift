@@ -2,7 +2,7 @@ import Testing
 import WaybillSession
 import WireCore
 
-@Suite("Promises", .timeLimit(.minutes(1))) struct PromiseTests {
+@Suite("Promises", .timeLimit(.minutes(5))) struct PromiseTests {
     private final class Counter: Sendable {
         private let number = Locked(0)
 

@@ -5,7 +5,7 @@ import WaybillTesting
 import WireCore
 
 /// What follows when a connection is lost, by a clock that stands still.
-@Suite("Reconnection (design 5.2)", .timeLimit(.minutes(1))) struct ReconnectionTests {
+@Suite("Reconnection (design 5.2)", .timeLimit(.minutes(5))) struct ReconnectionTests {
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")
 

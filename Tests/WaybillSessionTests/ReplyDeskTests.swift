@@ -5,7 +5,7 @@ import WaybillSession
 import WaybillTesting
 import WireCore
 
-@Suite("Requests that wait for answers", .timeLimit(.minutes(1))) struct ReplyDeskTests {
+@Suite("Requests that wait for answers", .timeLimit(.minutes(5))) struct ReplyDeskTests {
     private let clock = ManualClock()
     private let desk: ReplyDesk
     /// What is connected.

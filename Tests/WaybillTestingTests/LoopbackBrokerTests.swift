@@ -7,7 +7,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WaybillWebSocket
 
-@Suite("Loopback broker", .timeLimit(.minutes(1))) struct LoopbackBrokerTests {
+@Suite("Loopback broker", .timeLimit(.minutes(5))) struct LoopbackBrokerTests {
     /// Any command on any destination.
     private struct Entry: EntryType {
         var command: EntryCommand

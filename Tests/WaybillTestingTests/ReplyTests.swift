@@ -50,7 +50,7 @@ private struct Marking: Interceptor {
     }
 }
 
-@Suite("Request and reply (feature 153)", .timeLimit(.minutes(1))) struct ReplyTests {
+@Suite("Request and reply (feature 153)", .timeLimit(.minutes(5))) struct ReplyTests {
     private func provider(
         _ broker: LoopbackBroker,
         _ service: LoopbackBroker.Service

@@ -7,7 +7,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// What loggers and observers are shown of a whole conversation, on every transport.
-@Suite("Secrets", .timeLimit(.minutes(1))) struct SecretTests {
+@Suite("Secrets", .timeLimit(.minutes(5))) struct SecretTests {
     private static let secret = "s3cret"
 
     private struct Entry: EntryType {

@@ -7,7 +7,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// One enum, one interceptor, real frames: a token that the server does not take is replaced once.
-@Suite("Tokens over every transport", .timeLimit(.minutes(1))) struct TokenTests {
+@Suite("Tokens over every transport", .timeLimit(.minutes(5))) struct TokenTests {
     private enum Entry: EntryType {
         case connect
         case listen
@@ -117,7 +117,7 @@ import WaybillTesting
     }
 }
 
-@Suite("Retries and disconnects over real frames", .timeLimit(.minutes(1))) struct RetryTests {
+@Suite("Retries and disconnects over real frames", .timeLimit(.minutes(5))) struct RetryTests {
     private static func entry(_ kind: EntryCommand.Kind) -> Plain {
         switch kind {
         case .connect: Plain(topic: nil, command: .connect)

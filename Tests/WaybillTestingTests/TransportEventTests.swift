@@ -12,7 +12,7 @@ import WaybillTesting
 #endif
 
 /// What observers are told over MQTT and STOMP; `StreamEventTests` has the same for event streams.
-@Suite("Transports with a life cycle: events", .timeLimit(.minutes(1)))
+@Suite("Transports with a life cycle: events", .timeLimit(.minutes(5)))
 struct TransportEventTests {
     private static let secret = "s3cret"
     /// There is time for all the other tests.

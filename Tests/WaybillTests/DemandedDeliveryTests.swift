@@ -2,7 +2,7 @@ import Testing
 import Waybill
 
 /// What the bridge to Combine is made of, without Combine.
-@Suite("Delivery on demand", .timeLimit(.minutes(1))) struct DemandedDeliveryTests {
+@Suite("Delivery on demand", .timeLimit(.minutes(5))) struct DemandedDeliveryTests {
     private struct Failure: Error {}
 
     /// What somebody who demands elements has heard.

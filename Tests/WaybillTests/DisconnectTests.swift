@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 
 /// Whoever disconnects does not want a call that began before to bring the connection back.
-@Suite("Disconnecting while requests wait", .timeLimit(.minutes(1))) struct DisconnectTests {
+@Suite("Disconnecting while requests wait", .timeLimit(.minutes(5))) struct DisconnectTests {
     private static let disconnect = PlainEntry(command: .disconnect, topic: nil)
 
     @Test("disconnect() during a token fetch: no connection follows, and the source is cancelled")

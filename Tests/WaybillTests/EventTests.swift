@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-@Suite("Events", .timeLimit(.minutes(1))) struct EventTests {
+@Suite("Events", .timeLimit(.minutes(5))) struct EventTests {
     /// A transport with the least that one has.
     private struct Plain: Transport {
         var states: ConnectionStates { ConnectionStateSource().states }

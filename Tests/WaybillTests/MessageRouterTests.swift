@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-@Suite("Typed routing", .timeLimit(.minutes(1))) struct MessageRouterTests {
+@Suite("Typed routing", .timeLimit(.minutes(5))) struct MessageRouterTests {
     private enum Routed: Equatable, Sendable {
         case point(Point)
         case text(String)

@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 
 /// Design 5.5, sentence by sentence.
-@Suite("Tokens (design 5.5)", .timeLimit(.minutes(1))) struct TokenInterceptorTests {
+@Suite("Tokens (design 5.5)", .timeLimit(.minutes(5))) struct TokenInterceptorTests {
     let clock = ManualClock()
 
     private func provider(

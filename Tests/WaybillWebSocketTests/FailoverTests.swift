@@ -14,7 +14,7 @@ import WireCore
 #endif
 
 /// Several hosts in memory, some of which are not there.
-@Suite("WebSocket: hosts and proxies", .timeLimit(.minutes(1))) struct FailoverTests {
+@Suite("WebSocket: hosts and proxies", .timeLimit(.minutes(5))) struct FailoverTests {
     /// Leads to a peer by its host.
     private final class Hosts: Dialer {
         private let peers: [String: Peer]

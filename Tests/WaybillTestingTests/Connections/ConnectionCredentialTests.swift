@@ -6,7 +6,7 @@ import WaybillTesting
 @Suite(
     "Every transport: credentials (design 5.2)",
     .serialized,
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     .benchesEnd
 )
 struct ConnectionCredentialTests {

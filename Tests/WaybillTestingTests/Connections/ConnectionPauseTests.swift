@@ -9,7 +9,7 @@ import WaybillTesting
 @Suite(
     "Every transport: pauses, hints and the queue",
     .serialized,
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     .benchesEnd
 )
 struct ConnectionPauseTests {

@@ -6,7 +6,7 @@ import WaybillTesting
 @Suite(
     "Every transport: resuming (design 5.2, 5.3)",
     .serialized,
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     .benchesEnd
 )
 struct ConnectionResumeTests {

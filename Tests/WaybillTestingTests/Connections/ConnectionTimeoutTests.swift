@@ -6,7 +6,7 @@ import WaybillTesting
 @Suite(
     "Every transport: timeouts and dead peers (design 5.6, 5.7)",
     .serialized,
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     .benchesEnd
 )
 struct ConnectionTimeoutTests {
