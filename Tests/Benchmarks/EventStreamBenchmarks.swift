@@ -16,15 +16,16 @@ enum EventStreamBenchmarks {
         var command: EntryCommand { .subscribe }
     }
 
+    private static func transport(_ port: Int) throws -> SSETransport {
+        var configuration = SSEConfiguration()
+        configuration.reconnection = .never
+        return try SSETransport(url: "http://127.0.0.1:\(port)", configuration: configuration)
+    }
+
     /// Receives events and checks the id and the length of each.
     @concurrent
     static func run(port: Int, _ count: Int, size: Int, isChunked: Bool) async throws {
-        var configuration = SSEConfiguration()
-        configuration.reconnection = .never
-        let transport = try SSETransport(
-            url: "http://127.0.0.1:\(port)",
-            configuration: configuration
-        )
+        let transport = try transport(port)
         let provider = Provider<Entry>(transport: transport)
         let path = "/pour?count=\(count)&size=\(size)&chunked=\(isChunked ? 1 : 0)"
         let before = Usage()
@@ -36,6 +37,26 @@ enum EventStreamBenchmarks {
             if number == 10_000_000 + count { break }
         }
         if number == 10_000_000 + count { before.report("waybill", count) }
+        await transport.shutdown()
+    }
+
+    /// The same with JSON taken out of each.
+    @concurrent
+    static func decode(port: Int, _ count: Int, size: Int) async throws {
+        struct Poured: Decodable {
+            let a: String
+        }
+        let transport = try transport(port)
+        let provider = Provider<Entry>(transport: transport)
+        let path = "/pour?count=\(count)&size=\(size)&chunked=0"
+        let before = Usage()
+        var received = 0
+        for try await value in try await provider.messages(.listen(path), as: Poured.self) {
+            guard value.a.utf8.count == size - 8 else { break }
+            received += 1
+            if received == count { break }
+        }
+        if received == count { before.report("waybill", count) }
         await transport.shutdown()
     }
 

@@ -17,6 +17,7 @@ import Dispatch
 ///     WaybillBenchmarks websocket-codec
 ///     WaybillBenchmarks stomp
 ///     WaybillBenchmarks event-stream PORT COUNT SIZE CHUNKED
+///     WaybillBenchmarks event-stream-decoded PORT COUNT SIZE
 ///     WaybillBenchmarks event-stream-codec
 ///     WaybillBenchmarks tls receive|cycle PORT COUNT AUTHORITY
 @main
@@ -71,6 +72,8 @@ struct WaybillBenchmarks {
         case "websocket" where numbers.count == 3:
             let job = arguments[2]
             try await WebSocketBenchmarks.run(job, port: numbers[0], numbers[1], size: numbers[2])
+        case "event-stream-decoded" where numbers.count == 3:
+            try await EventStreamBenchmarks.decode(port: numbers[0], numbers[1], size: numbers[2])
         case "event-stream" where numbers.count == 4:
             try await EventStreamBenchmarks.run(
                 port: numbers[0],

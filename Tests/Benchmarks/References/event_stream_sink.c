@@ -36,6 +36,8 @@ static void pour(int fd, long count, long size, int chunked) {
     size_t body = 4 + DIGITS + 1 + 6 + size + 2, before = chunked ? sprintf(event, "%zx\r\n", body) : 0, one = before;
     one += sprintf(event + one, "id: %0*d\ndata: ", DIGITS, 0);
     memset(event + one, 'x', size);
+    // JSON, as what MQTT's sink pours.
+    if (size > 8) memcpy(event + one, "{\"a\":\"", 6), memcpy(event + one + size - 2, "\"}", 2);
     one += size;
     one += sprintf(event + one, chunked ? "\n\n\r\n" : "\n\n");
     long in_batch = ROOM / one ? ROOM / one : 1;
