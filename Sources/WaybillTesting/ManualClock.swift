@@ -37,8 +37,14 @@ public final class ManualClock: Clock {
         var timers = TimerQueue()
         var sleepers: [UInt64: (token: UInt64, continuation: Suspension.Continuation)] =
             [:]
-        var lastSleeper: UInt64 = 0
-        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        /// Those who wait for so many sleepers.
+        var watchers: [UInt64: (count: Int, continuation: Suspension.Continuation)] = [:]
+        var lastIdentifier: UInt64 = 0
+
+        mutating func makeIdentifier() -> UInt64 {
+            lastIdentifier += 1
+            return lastIdentifier
+        }
     }
 
     private let state = Locked(State())
@@ -78,19 +84,17 @@ public final class ManualClock: Clock {
     /// Sleeps until the clock has been moved that far.
     /// - Throws: `CancellationError`.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
-        let identifier = state.withLock { state in
-            state.lastSleeper += 1
-            return state.lastSleeper
-        }
+        let identifier = state.withLock { $0.makeIdentifier() }
         await Suspension.wait { continuation in
-            let watchers = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
+            let watchers = state.withLock { state -> [Suspension.Continuation]? in
                 let due = WireInstant(nanoseconds: deadline.offset.wireNanoseconds)
                 guard due > state.now, !Task.isCancelled else { return nil }
                 let token = state.timers.add(at: due) { [self] in wake(identifier) }
                 state.sleepers[identifier] = (token, continuation)
                 let count = state.sleepers.count
-                defer { state.watchers.removeAll { $0.count <= count } }
-                return state.watchers.filter { $0.count <= count }.map(\.continuation)
+                let content = state.watchers.filter { $0.value.count <= count }
+                for identifier in content.keys { state.watchers[identifier] = nil }
+                return content.values.map(\.continuation)
             }
             guard let watchers else { return continuation.resume() }
             for watcher in watchers { watcher.resume() }
@@ -109,15 +113,18 @@ public final class ManualClock: Clock {
         sleeper?.continuation.resume()
     }
 
-    /// Waits until so many tasks sleep by this clock.
+    /// Waits until so many tasks sleep by this clock, or until the waiting task is cancelled, as a test is whose time is up.
     public func waitForSleepers(_ count: Int = 1) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.sleepers.count >= count { return true }
-                state.watchers.append((count, continuation))
-                return false
+        let identifier = state.withLock { $0.makeIdentifier() }
+        await Suspension.wait { continuation in
+            let mustWait = state.withLock { state in
+                guard state.sleepers.count < count, !Task.isCancelled else { return false }
+                state.watchers[identifier] = (count, continuation)
+                return true
             }
-            if isThere { continuation.resume() }
+            if !mustWait { continuation.resume() }
+        } onCancel: {
+            state.withLock { $0.watchers.removeValue(forKey: identifier) }?.continuation.resume()
         }
     }
 

@@ -146,6 +146,21 @@ import Testing
         }
     }
 
+    @Test("No test waits for ever: `waitUntil` ends with the test's time")
+    func waiting() throws {
+        for file in try Self.files(in: "Tests") + Self.files(in: "Examples") {
+            for (line, next) in zip(file.lines, file.lines.dropFirst()) {
+                let loop = line.trimmingCharacters(in: .whitespaces)
+                let isEmptyLoop = next.trimmingCharacters(in: .whitespaces) == "await Task.yield()"
+                #expect(
+                    !loop.hasPrefix("while ")
+                        || !(loop.hasSuffix("{ await Task.yield() }") || isEmptyLoop),
+                    "\(file.path): \(line)"
+                )
+            }
+        }
+    }
+
     @Test("Each @unchecked Sendable has its proof in the comment before it")
     func unchecked() throws {
         for file in try Self.files(in: "Sources") {

@@ -2,6 +2,7 @@
     import Testing
     import WaybillLink
     import WireCore
+    import WireTestSupport
 
     @Suite("Tunnels through a proxy on sockets", .timeLimit(.minutes(5))) struct ProxySocketTests {
         /// Says something as soon as it is spoken to, and then echoes or hangs up.
@@ -143,24 +144,23 @@
                     let stalled = Self.failure(stalling, timers)
                     let isOver = Locked(false)
                     let clock = Task {
-                        while !isOver.withLock({ $0 }) {
-                            timers.advance(by: .seconds(1))
-                            await Task.yield()
+                        try await waitUntil(moving: { timers.advance(by: .seconds(1)) }) {
+                            isOver.withLock({ $0 })
                         }
                     }
                     let error = await stalled.value
                     isOver.withLock { $0 = true }
-                    await clock.value
+                    try await clock.value
                     precondition(error == .proxy(.timedOut), "\(error as Any)")
                     let cancelled = Self.failure(stalling, timers)
-                    while timers.count == 0 { await Task.yield() }
+                    try await waitUntil { timers.count != 0 }
                     cancelled.cancel()
                     let end = await cancelled.value
                     precondition(end == .cancelled, "\(end as Any)")
                     precondition(timers.count == 0)
                 }
                 // A stream is closed on the loop's thread, soon.
-                while openSockets() != before { await Task.yield() }
+                try await waitUntil { openSockets() == before }
                 for listener in [refusing, hangingUp, talking, stalling, open] { listener.close() }
             }
         }

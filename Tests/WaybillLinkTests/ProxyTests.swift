@@ -2,6 +2,7 @@ import HTTPWire
 import Testing
 import WaybillLink
 import WireCore
+import WireTestSupport
 
 /// Tunnels through a proxy (RFC 9110, 9.3.6), over pairs in memory.
 @Suite("Tunnels through a proxy", .timeLimit(.minutes(5))) struct ProxyTests {
@@ -232,7 +233,7 @@ import WireCore
                     return nil
                 } catch { return error }
             }
-            while timers.count == 0 || proxy.requests.isEmpty { await Task.yield() }
+            try await waitUntil { timers.count != 0 && !proxy.requests.isEmpty }
             timers.advance(by: .seconds(10))
             #expect(await attempt.value == expected)
             #expect(proxy.ends == 1)
@@ -250,7 +251,7 @@ import WireCore
                 return nil
             } catch { return error }
         }
-        while proxy.requests.isEmpty { await Task.yield() }
+        try await waitUntil { !proxy.requests.isEmpty }
         attempt.cancel()
         #expect(await attempt.value == .cancelled)
         #expect(proxy.ends == 1)

@@ -55,14 +55,14 @@
                 timers
             )
             // The timeout, and the moment for the second address.
-            while timers.count < 2 { await Task.yield() }
+            try await waitUntil { timers.count >= 2 }
             timers.advance(by: .milliseconds(249))
             #expect(timers.count == 2)
             #expect(live.count.withLock { $0 } == 0)
             timers.advance(by: .milliseconds(1))
             #expect(await outcome.value == nil)
             #expect(timers.count == 0)
-            while live.count.withLock({ $0 }) == 0 { await Task.yield() }
+            try await waitUntil { live.count.withLock({ $0 }) != 0 }
             listener.close()
             dead.close()
         }
@@ -112,7 +112,7 @@
             let address = SocketAddress.ipv4(Self.localhost, port: dead.port)
             let timers = ManualTimers()
             let attempt = Self.dial(Self.dialer(address, address, address), timers)
-            while timers.count < 2 { await Task.yield() }
+            try await waitUntil { timers.count >= 2 }
             timers.advance(by: .milliseconds(250))
             #expect(timers.count == 2)
             timers.advance(by: .milliseconds(250))
@@ -123,7 +123,7 @@
             #expect(timers.count == 0)
 
             let cancelled = Self.dial(Self.dialer(address, address), timers)
-            while timers.count < 2 { await Task.yield() }
+            try await waitUntil { timers.count >= 2 }
             cancelled.cancel()
             #expect(await cancelled.value == .cancelled)
             #expect(timers.count == 0)
@@ -138,7 +138,7 @@
             let dialer = TCPDialer { _, completion in waiting.withLock { $0 = completion } }
             let timers = ManualTimers()
             let attempt = Self.dial(dialer, timers)
-            while waiting.withLock({ $0 == nil }) { await Task.yield() }
+            try await waitUntil { waiting.withLock({ $0 != nil }) }
             attempt.cancel()
             #expect(await attempt.value == .cancelled)
             let address = SocketAddress.ipv4(Self.localhost, port: listener.port)
@@ -208,7 +208,7 @@
                     )
                 }
                 // A stream is closed on the loop's thread, soon.
-                while openSockets() != before { await Task.yield() }
+                try await waitUntil { openSockets() == before }
                 listener.close()
                 dead.close()
             }

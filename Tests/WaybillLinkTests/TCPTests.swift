@@ -102,7 +102,7 @@
                     return nil
                 } catch { return error }
             }
-            while timers.count == 0 { await Task.yield() }
+            try await waitUntil { timers.count != 0 }
             timers.advance(by: .seconds(3))
             #expect(await attempt.value == .timedOut)
             #expect(timers.count == 0)
@@ -113,7 +113,7 @@
                     return nil
                 } catch { return error }
             }
-            while timers.count == 0 { await Task.yield() }
+            try await waitUntil { timers.count != 0 }
             cancelled.cancel()
             #expect(await cancelled.value == .cancelled)
             #expect(timers.count == 0)

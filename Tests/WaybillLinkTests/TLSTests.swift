@@ -2,6 +2,7 @@
     import Testing
     import WaybillLink
     import WireCore
+    import WireTestSupport
 
     @Suite(
         "TLS over a pair in memory",
@@ -330,7 +331,7 @@
             let peer = TLSPeer(silent: ())
             let timers = ManualTimers()
             let attempt = Task { try await peer.connect(timers: timers) }
-            while timers.count == 0 { await Task.yield() }
+            try await waitUntil { timers.count != 0 }
             timers.advance(by: .seconds(10))
             await #expect(throws: LinkError.tlsTimedOut) { try await attempt.value }
             #expect(timers.count == 0)
@@ -341,7 +342,7 @@
             let peer = TLSPeer(silent: ())
             let timers = ManualTimers()
             let attempt = Task { try await peer.connect(timers: timers) }
-            while timers.count == 0 { await Task.yield() }
+            try await waitUntil { timers.count != 0 }
             attempt.cancel()
             await #expect(throws: LinkError.cancelled) { try await attempt.value }
             #expect(throws: LinkError.reset) {
@@ -371,7 +372,7 @@
             let other = TLSPeer(silent: ())
             let timers = ManualTimers()
             let attempt = Task { try await other.connect(timers: timers) }
-            while timers.count == 0 { await Task.yield() }
+            try await waitUntil { timers.count != 0 }
             other.pair.reset()
             await #expect(throws: LinkError.tls(.closed)) { try await attempt.value }
         }

@@ -3,6 +3,7 @@ import Testing
 import WaybillLink
 import WebSocketWire
 import WireCore
+import WireTestSupport
 
 @Suite("A WebSocket as a byte stream", .timeLimit(.minutes(5))) struct WebSocketStreamTests {
     /// A stream through a WebSocket, and the server at its other end.
@@ -338,7 +339,7 @@ import WireCore
     func cancelled() async throws {
         let tunnel = Tunnel(answers: false)
         let attempt = Task { try await tunnel.open() }
-        while tunnel.heard.withLock({ $0.isEmpty }) { await Task.yield() }
+        try await waitUntil { !tunnel.heard.withLock({ $0.isEmpty }) }
         attempt.cancel()
         await #expect(throws: LinkError.cancelled) { _ = try await attempt.value }
         #expect(tunnel.closure == .endOfStream)
@@ -348,7 +349,7 @@ import WireCore
     func refused() async throws {
         let tunnel = Tunnel(answers: false)
         let attempt = Task { try await tunnel.open() }
-        while tunnel.heard.withLock({ $0.isEmpty }) { await Task.yield() }
+        try await waitUntil { !tunnel.heard.withLock({ $0.isEmpty }) }
         tunnel.server.withCore(.immediate) { core, _ in
             core.refuse(HTTPResponseHead(status: 403, reason: "No"), body: [0x78])
         }
@@ -366,7 +367,7 @@ import WireCore
 
         let silent = Tunnel(answers: false)
         let waiting = Task { try await silent.open() }
-        while silent.heard.withLock({ $0.isEmpty }) { await Task.yield() }
+        try await waitUntil { !silent.heard.withLock({ $0.isEmpty }) }
         silent.timers.advance(by: .seconds(10))
         await #expect(throws: LinkError.timedOut) { _ = try await waiting.value }
     }

@@ -56,7 +56,7 @@ import WireTestSupport
         let connecting = Task {
             try await Provider<MQTTEntry>(transport: transport).request(.connect)
         }
-        while !silent.isComplete { await Task.yield() }
+        try await waitUntil { silent.isComplete }
         clock.advance(by: .seconds(10))
         _ = try await connecting.value
         await transport.shutdown()

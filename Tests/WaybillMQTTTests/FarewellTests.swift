@@ -170,7 +170,7 @@ import WireTestSupport
         let messages = try await provider.messages(
             .command(.subscribe(qos: .atMostOnce, startsOffline: true), topic: "t")
         )
-        while !script.hasReached(4), !Task.isCancelled { await Task.yield() }
+        try await waitUntil { script.hasReached(4) }
         if isDestroyed {
             await transport.destroy()
         } else {

@@ -44,9 +44,9 @@ import WireTestSupport
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "a")
         #expect(try await iterator.next()?.text == "c")
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun()
         clock.advance(by: .seconds(30))
-        while !script.isComplete { await Task.yield() }
+        try await waitUntil { script.isComplete }
         #expect(script.failures == [])
         await transport.shutdown()
         withExtendedLifetime(messages) {}
@@ -62,11 +62,11 @@ import WireTestSupport
         let clock = ManualClock()
         let transport = try transport(script, clock) { $0.timeToLive = .seconds(5) }
         try await Provider<MQTTEntry>(transport: transport).request(.connect)
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun()
         clock.advance(by: .milliseconds(4_999))
         #expect(!script.isComplete)
         clock.advance(by: .milliseconds(1))
-        while !script.isComplete { await Task.yield() }
+        try await waitUntil { script.isComplete }
         #expect(script.failures == [])
         await transport.shutdown()
     }
@@ -82,7 +82,7 @@ import WireTestSupport
             if byCount { policy.messageLimit = 1 } else { policy.byteLimit = 1 }
         }
         try await Provider<MQTTEntry>(transport: transport).request(.connect)
-        while !script.isComplete { await Task.yield() }
+        try await waitUntil { script.isComplete }
         #expect(script.failures == [])
         await transport.shutdown()
     }

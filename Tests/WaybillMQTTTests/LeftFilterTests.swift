@@ -31,14 +31,8 @@ import WireTestSupport
         return [0xA2, UInt8(2 + names.count), 0, identifier] + names
     }
 
-    private func isStored(_ filters: [String], _ store: InMemorySessionStore) async {
-        while store.pendingUnsubscribes() != filters {
-            guard !Task.isCancelled else {
-                Issue.record("\(store.pendingUnsubscribes())")
-                return
-            }
-            await Task.yield()
-        }
+    private func isStored(_ filters: [String], _ store: InMemorySessionStore) async throws {
+        try await waitUntil { store.pendingUnsubscribes() == filters }
     }
 
     @Test("It is stored until the server has confirmed it, and not a moment longer")
@@ -63,7 +57,7 @@ import WireTestSupport
         messages = nil
         #expect(store.pendingUnsubscribes() == ["t"])
         try await provider.request(.send("y", to: "x"))
-        await isStored([], store)
+        try await isStored([], store)
         #expect(script.failures == [])
         await transport.shutdown()
         #expect(store.pendingUnsubscribes() == [])
@@ -97,8 +91,8 @@ import WireTestSupport
         )
         withExtendedLifetime(messages) {}
         messages = nil
-        while !second.isComplete, !Task.isCancelled { await Task.yield() }
-        await isStored([], store)
+        try await waitUntil { second.isComplete }
+        try await isStored([], store)
         #expect(first.failures == [] && second.failures == [])
         await transport.shutdown()
     }
@@ -174,11 +168,9 @@ import WireTestSupport
         )
         withExtendedLifetime(messages) {}
         try await provider.request(.send("y", to: "x"))
-        while "\(transport.states.current)" == "connected", !Task.isCancelled {
-            await Task.yield()
-        }
+        try await waitUntil { "\(transport.states.current)" != "connected" }
         messages = nil
-        await isStored(["t"], store)
+        try await isStored(["t"], store)
         await transport.shutdown()
         #expect(store.pendingUnsubscribes() == ["t"])
         store.removeAll()
@@ -206,7 +198,7 @@ import WireTestSupport
         let transport = try MQTTTransport(scripts: script, configuration: configuration)
         let provider = Provider<MQTTEntry>(transport: transport)
         let connect = Task { try await provider.request(.connect) }
-        while !script.isComplete, script.failures == [], !Task.isCancelled { await Task.yield() }
+        try await waitUntil { script.isComplete || script.failures != [] }
         #expect(script.failures == [])
         if script.failures == [] { _ = try await connect.value }
         #expect(store.pendingUnsubscribes() == [])
@@ -240,7 +232,7 @@ import WireTestSupport
         #expect(try await all.next()?.topic == "x")
         #expect(store.pendingUnsubscribes() == ["t"])
         try await provider.request(.send("y", to: "x"))
-        await isStored([], store)
+        try await isStored([], store)
         #expect(script.failures == [])
         await transport.shutdown()
     }
@@ -271,12 +263,9 @@ import WireTestSupport
         await expectError(.connectionLost) {
             try await provider.messages(.subscribe(qos: .atLeastOnce))
         }
-        await isStored(["t"], store)
-        while !second.isComplete, !Task.isCancelled {
-            clock.advance(by: .milliseconds(100))
-            await Task.yield()
-        }
-        await isStored([], store)
+        try await isStored(["t"], store)
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(100)) }) { second.isComplete }
+        try await isStored([], store)
         #expect(first.failures == [] && second.failures == [])
         await transport.shutdown()
     }

@@ -167,12 +167,12 @@ import WireTestSupport
         )
         let provider = Provider<MQTTEntry>(transport: transport)
         let connecting = Task { try await provider.request(.connect) }
-        while !silent.isComplete { await Task.yield() }
+        try await waitUntil { silent.isComplete }
         clock.advance(by: .seconds(10))
         await expectError(.timedOut) { try await connecting.value }
 
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
-        while !mute.isComplete { await Task.yield() }
+        try await waitUntil { mute.isComplete }
         clock.advance(by: .seconds(30))
         let error = await expectError(.timedOut) { try await sending.value }
         #expect(error?.topic == "t" && error?.command == "send")
@@ -185,7 +185,7 @@ import WireTestSupport
         let transport = try MQTTTransport(scripts: silent, configuration: configuration())
         let provider = Provider<MQTTEntry>(transport: transport)
         let connecting = Task { try await provider.request(.connect) }
-        while !silent.isComplete { await Task.yield() }
+        try await waitUntil { silent.isComplete }
         await expectError(.rejected) { try await provider.request(.connect) }
         try await provider.request(.disconnect)
         await expectError(.notConnected) { try await connecting.value }
@@ -204,17 +204,11 @@ import WireTestSupport
         let transport = try MQTTTransport(scripts: silent, configuration: configuration())
         let provider = Provider<MQTTEntry>(transport: transport)
         let sending = Task { try await provider.request(.send("x")) }
-        while true {
-            if case .connecting = transport.states.current { break }
-            await Task.yield()
-        }
-        for _ in 0..<50 { await Task.yield() }
+        try await waitUntil { "\(transport.states.current)".hasPrefix("connecting") }
+        await letOthersRun()
         sending.cancel()
         await #expect(throws: CancellationError.self) { try await sending.value }
-        while true {
-            if case .disconnected = transport.states.current { break }
-            await Task.yield()
-        }
+        try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected") }
     }
 
     @Test("Without connecting on demand, a request fails until somebody connects")
@@ -256,10 +250,7 @@ import WireTestSupport
         let transport = try MQTTTransport(scripts: brief, fine, configuration: configuration())
         let provider = Provider<MQTTEntry>(transport: transport)
         try await provider.request(.connect)
-        while true {
-            if case .disconnected = transport.states.current { break }
-            await Task.yield()
-        }
+        try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected") }
         try await provider.request(.send("x"))
         #expect(fine.isComplete)
         await transport.shutdown()
@@ -275,7 +266,7 @@ import WireTestSupport
         let tasks = (0..<50).map { _ in
             Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
         }
-        for _ in 0..<20 { await Task.yield() }
+        await letOthersRun()
         for task in tasks { task.cancel() }
         for task in tasks {
             switch await task.result {

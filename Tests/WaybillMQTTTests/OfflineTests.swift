@@ -42,12 +42,8 @@ struct OfflineTests {
         )
         let provider = Provider<MQTTEntry>(transport: transport)
         try await provider.request(.send("x"))
-        while true {
-            if case .waiting(_, let cause) = transport.states.current, refused.isComplete {
-                _ = cause
-                break
-            }
-            await Task.yield()
+        try await waitUntil {
+            "\(transport.states.current)".hasPrefix("waiting") && refused.isComplete
         }
         return (transport, provider)
     }
@@ -62,7 +58,7 @@ struct OfflineTests {
             tasks.append(
                 Task { try await provider.request(.send(text, qos: .atLeastOnce)) }
             )
-            for _ in 0..<100 { await Task.yield() }
+            await letOthersRun()
         }
         return tasks
     }
@@ -90,7 +86,7 @@ struct OfflineTests {
         let next = ScriptedByteStream(.expect(Self.connect))
         let (transport, provider) = try await offline(next, clock)
         let sending = Task { try await provider.request(.send("a")) }
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun()
         clock.advance(by: .seconds(10))
         await expectError(.notConnected) { try await sending.value }
         await transport.shutdown()
@@ -108,10 +104,10 @@ struct OfflineTests {
             $0.offlineQueue.includesUnacknowledged = true
         }
         let sending = Task { try await provider.request(.send("a")) }
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun()
         clock.advance(by: .milliseconds(10))
         _ = try await sending.value
-        while !next.isComplete { await Task.yield() }
+        try await waitUntil { next.isComplete }
         #expect(next.failures == [])
         await transport.shutdown()
     }
@@ -213,7 +209,7 @@ struct OfflineTests {
         )
         try await Provider<MQTTEntry>(transport: transport)
             .request(.send("c", qos: .atLeastOnce))
-        while !store.messages().isEmpty { await Task.yield() }
+        try await waitUntil { store.messages().isEmpty }
         #expect(script.failures == [])
         await transport.shutdown()
     }
@@ -230,7 +226,7 @@ struct OfflineTests {
         )
         let provider = Provider<MQTTEntry>(transport: transport)
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
-        while !script.isComplete { await Task.yield() }
+        try await waitUntil { script.isComplete }
         #expect(store.messages().map(\.body) == [[0x78]])
         await transport.shutdown()
         await expectError(.shutDown) { try await sending.value }
@@ -273,9 +269,9 @@ struct OfflineTests {
         )
         let provider = Provider<MQTTEntry>(transport: transport)
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
-        while store.messages().isEmpty { await Task.yield() }
-        while !"\(transport.states.current)".hasPrefix("connected") { await Task.yield() }
-        for _ in 0..<100 { await Task.yield() }
+        try await waitUntil { !store.messages().isEmpty }
+        try await waitUntil { "\(transport.states.current)".hasPrefix("connected") }
+        await letOthersRun()
         await transport.destroy()
         await expectError(.shutDown) { try await sending.value }
         #expect(store.messages().isEmpty)
@@ -301,9 +297,9 @@ struct OfflineTests {
             let provider = Provider<MQTTEntry>(transport: transport)
             try await provider.request(.connect)
             let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
-            for _ in 0..<100 { await Task.yield() }
+            await letOthersRun()
             let disconnecting = Task { try await provider.request(.disconnect) }
-            for _ in 0..<100 { await Task.yield() }
+            await letOthersRun()
             // The server says nothing before this.
             try await provider.request(.send("y"))
             if !isAnswered { clock.advance(by: .seconds(5)) }

@@ -126,8 +126,8 @@ struct ReconnectionTests {
         let transport = try transport(first, clock: clock)
         let provider = Provider<MQTTEntry>(transport: transport)
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
-        while !"\(transport.states.current)".hasPrefix("waiting (connectionRefused") {
-            await Task.yield()
+        try await waitUntil {
+            "\(transport.states.current)".hasPrefix("waiting (connectionRefused")
         }
         clock.advance(by: .seconds(30))
         await expectError(.timedOut) { try await sending.value }
@@ -176,9 +176,7 @@ struct ReconnectionTests {
         }
         let provider = Provider<MQTTEntry>(transport: transport)
         _ = try? await provider.request(.connect)
-        while !"\(transport.states.current)".hasPrefix("disconnected (rejected") {
-            await Task.yield()
-        }
+        try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected (rejected") }
         await transport.shutdown()
     }
 }

@@ -104,7 +104,7 @@ import WireTestSupport
                     as: String.self
                 )
             }
-            while !script.isComplete { await Task.yield() }
+            try await waitUntil { script.isComplete }
             clock.advance(by: (timeout ?? .seconds(30)) - .seconds(1))
             #expect(transport.replyDesk.count == 1)
             clock.advance(by: .seconds(1))
@@ -159,7 +159,7 @@ import WireTestSupport
             Self.start + [.expect(Self.request("1-00"))]
         )
         let asking = Task { try await other.request(.send("x"), as: String.self) }
-        while !script.isComplete { await Task.yield() }
+        try await waitUntil { script.isComplete }
         await transport.shutdown()
         await expectError(.shutDown) { try await asking.value }
         #expect(transport.replyDesk.count == 0)
@@ -284,7 +284,7 @@ import WireTestSupport
         await #expect(throws: CancellationError.self) { try await asking.value }
         #expect(transport.replyDesk.count == 0)
         try await answers.request(.command(.reply(to: message), topic: message.replyTopic))
-        while transport.replyDesk.strayCount == 0 { await Task.yield() }
+        try await waitUntil { transport.replyDesk.strayCount != 0 }
         await transport.shutdown()
         await responder.shutdown()
         await fixture.broker.stop()

@@ -27,8 +27,8 @@ import WireTestSupport
         }
 
         /// Waits until so many lines are there.
-        func wait(for count: Int) async {
-            while text.count < count { await Task.yield() }
+        func wait(for count: Int) async throws {
+            try await waitUntil { text.count >= count }
         }
 
         /// Notes all that happens to a source.
@@ -66,10 +66,9 @@ import WireTestSupport
         )
     }
 
-    private func reach(_ count: Int, _ server: HTTPServer) async {
-        while server.requests.count < count {
-            server.clock.advance(by: .milliseconds(10))
-            await Task.yield()
+    private func reach(_ count: Int, _ server: HTTPServer) async throws {
+        try await waitUntil(moving: { server.clock.advance(by: .milliseconds(10)) }) {
+            server.requests.count >= count
         }
     }
 
@@ -97,10 +96,10 @@ import WireTestSupport
         }
         #expect(source.readyState == .closed)
         source.connect()
-        await reach(1, server)
+        try await reach(1, server)
         #expect(source.readyState == .connecting)
         server.send(String(decoding: Say.stream(try body("states-and-close")), as: UTF8.self))
-        await journal.wait(for: 1)
+        try await journal.wait(for: 1)
         await source.shutdown()
         server.clock.advance(by: .seconds(10))
         #expect(journal.text == ["open closed"])
@@ -114,7 +113,7 @@ import WireTestSupport
         let journal = Journal()
         journal.follow(source)
         source.connect()
-        await journal.wait(for: 3)
+        try await journal.wait(for: 3)
         #expect(journal.text == ["open open", "message data ", "200 over fine closed"])
         await source.shutdown()
     }
@@ -126,7 +125,7 @@ import WireTestSupport
         let journal = Journal()
         journal.follow(source)
         source.connect()
-        await reach(1, server)
+        try await reach(1, server)
         source.disconnect()
         #expect(source.readyState == .closed)
         server.send(String(decoding: Say.stream(try body("cancel-before-response")), as: UTF8.self))
@@ -159,12 +158,12 @@ import WireTestSupport
         journal.follow(source)
         source.addEventListener("empty") { journal.note("empty \($0.data)") }
         source.connect()
-        await reach(1, server)
+        try await reach(1, server)
         let stream =
             "\u{FEFF}: comment first\nid: 1\ndata: a\r\ndata: b\rdata: c\n\n\n\r\n\r\r"
             + "event: empty\n\ndata: x\u{2028}y\u{85}z\n\n: only a comment\n\nid\ndata: end\n\n"
         for scalar in stream.unicodeScalars { server.send(String(scalar)) }
-        await journal.wait(for: 4)
+        try await journal.wait(for: 4)
         #expect(
             journal.text == [
                 "open open", "message a\nb\nc 1", "message x\u{2028}y\u{85}z 1", "message end ",
@@ -187,8 +186,8 @@ import WireTestSupport
         let journal = Journal()
         journal.follow(source)
         source.connect()
-        await reach(3, server)
-        await journal.wait(for: 8)
+        try await reach(3, server)
+        try await journal.wait(for: 8)
         #expect(
             journal.text == [
                 "open open", "message a 1", "200 again fine connecting",
@@ -226,7 +225,7 @@ import WireTestSupport
         let journal = Journal()
         journal.follow(source)
         source.connect()
-        await journal.wait(for: 1)
+        try await journal.wait(for: 1)
         #expect(journal.text == [line])
         await source.shutdown()
     }
@@ -267,7 +266,7 @@ import WireTestSupport
             journal.note("\(event.type) \(event.data) \(event.lastEventID)")
         }
         source.connect()
-        await journal.wait(for: 5)
+        try await journal.wait(for: 5)
         #expect(
             journal.text == [
                 "open open", "event-name event-data event-id", "message event-data event-id",
@@ -301,13 +300,13 @@ import WireTestSupport
         third.withLock { $0 = last }
         source.addEventListener("note") { journal.note("note \($0.data)") }
         source.connect()
-        await reach(1, server)
+        try await reach(1, server)
         server.send("data: 1\n\nevent: note\ndata: 2\n\n")
-        await journal.wait(for: 4)
+        try await journal.wait(for: 4)
         source.removeEventListener(first)
         source.removeEventListener(first)
         server.send("data: 3\n\nevent: other\ndata: 4\n\nevent: note\ndata: 5\n\n")
-        await journal.wait(for: 6)
+        try await journal.wait(for: 6)
         #expect(journal.text == ["on 1", "first 1", "second 1", "note 2", "on 3", "note 5"])
         await source.shutdown()
     }
@@ -323,11 +322,11 @@ import WireTestSupport
         journal.follow(source)
         source.connect(lastEventID: "7")
         source.connect(lastEventID: "x")
-        await journal.wait(for: 2)
+        try await journal.wait(for: 2)
         source.disconnect()
         source.disconnect()
         source.connect()
-        await journal.wait(for: 4)
+        try await journal.wait(for: 4)
         // From within a handler, too.
         source.onComplete { [weak source] completion in
             journal.note("\(completion.status ?? 0)")
@@ -335,7 +334,7 @@ import WireTestSupport
         }
         source.disconnect()
         source.connect()
-        await journal.wait(for: 7)
+        try await journal.wait(for: 7)
         #expect(
             journal.text == [
                 "open open", "message a 8", "open open", "message b 8", "204", "open open",
@@ -363,12 +362,12 @@ import WireTestSupport
             journal.note("\(count)")
         }
         source.connect()
-        await reach(1, server)
+        try await reach(1, server)
         for _ in 0..<20 { server.send("data: x\n\n") }
-        await journal.wait(for: 5)
+        try await journal.wait(for: 5)
         source.disconnect()
         source.connect()
-        await reach(2, server)
+        try await reach(2, server)
         await source.shutdown()
         #expect(Set(journal.text) == ["1"])
     }
@@ -392,7 +391,7 @@ import WireTestSupport
                 journal.note(event.data)
             }
             source.connect()
-            await journal.wait(for: 1)
+            try await journal.wait(for: 1)
             await source.shutdown()
         }
         #expect(weakSource == nil && weakProbe == nil && server.ends == 1)
@@ -406,9 +405,9 @@ import WireTestSupport
             let source = try source(server)
             source.onMessage { journal.note($0.data) }
             source.connect()
-            await journal.wait(for: 1)
+            try await journal.wait(for: 1)
             #expect(source.readyState == .open)
         }
-        while server.ends == 0 { await Task.yield() }
+        try await waitUntil { server.ends != 0 }
     }
 }

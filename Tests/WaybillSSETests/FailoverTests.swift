@@ -4,6 +4,7 @@ import Waybill
 import WaybillLink
 import WaybillSSE
 import WaybillTesting
+import WireTestSupport
 
 /// Several hosts, and a proxy on the way to them, with time at a standstill.
 @Suite("Event stream transport: hosts and proxies", .timeLimit(.minutes(5)))
@@ -49,9 +50,8 @@ struct FailoverTests {
         #expect(try await iterator.next()?.text == "x")
         server.endOfStream()
         // The pause before the next attempt.
-        while server.endpoints.count < 3 {
-            server.clock.advance(by: .seconds(1))
-            await Task.yield()
+        try await waitUntil(moving: { server.clock.advance(by: .seconds(1)) }) {
+            server.endpoints.count >= 3
         }
         #expect(try await iterator.next()?.text == "y")
         #expect(server.endpoints.map(\.host) == ["example.com", "b", "example.com"])
@@ -97,7 +97,7 @@ struct FailoverTests {
         let server = HTTPServer([.stall])
         let (transport, provider) = try transport(server)
         let send = Task { try await provider.request(.post(.text("x"))) }
-        while server.endpoints.isEmpty { await Task.yield() }
+        try await waitUntil { !server.endpoints.isEmpty }
         await transport.shutdown()
         let error = await #expect(throws: WaybillError.self) { try await send.value }
         #expect(error?.code == .shutDown)
@@ -109,7 +109,7 @@ struct FailoverTests {
         let server = HTTPServer([.stall])
         let (transport, provider) = try transport(server)
         let send = Task { try await provider.request(.post(.text("x"))) }
-        while server.endpoints.isEmpty { await Task.yield() }
+        try await waitUntil { !server.endpoints.isEmpty }
         send.cancel()
         await #expect(throws: CancellationError.self) { try await send.value }
         #expect(server.endpoints.count == 1)

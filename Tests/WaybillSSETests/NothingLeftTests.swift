@@ -35,7 +35,7 @@
                 #expect(broker.connectionCount == 2)
                 withExtendedLifetime(messages) {}
             }
-            while broker.connectionCount > 0 { await Task.yield() }
+            try await waitUntil { broker.connectionCount == 0 }
             await broker.stop()
         }
     }

@@ -3,6 +3,7 @@ import Testing
 import Waybill
 import WaybillSSE
 import WaybillTesting
+import WireTestSupport
 
 @Suite("Event stream transport: patience", .timeLimit(.minutes(5)))
 struct PatienceTests {
@@ -17,11 +18,11 @@ struct PatienceTests {
             let server = HTTPServer([.open(Array(answer.utf8))])
             let transport = try server.transport()
             async let opening = Provider<StreamEntry>(transport: transport).messages(.listen())
-            while server.requests.isEmpty { await Task.yield() }
+            try await waitUntil { !server.requests.isEmpty }
             // More than the ten seconds for the answer, a second at a time.
             for _ in 0..<12 {
                 server.clock.advance(by: .seconds(1))
-                for _ in 0..<20 { await Task.yield() }
+                await letOthersRun()
             }
             let isOver = server.ends == 1
             #expect(isOver)
@@ -43,11 +44,11 @@ struct PatienceTests {
         let server = HTTPServer([.open(Array(head.utf8))])
         let transport = try server.transport()
         async let sending = Provider<StreamEntry>(transport: transport).request(.post(.text("x")))
-        while server.requests.isEmpty { await Task.yield() }
+        try await waitUntil { !server.requests.isEmpty }
         for _ in 0..<32 {
             server.clock.advance(by: .seconds(1))
             server.send("a")
-            for _ in 0..<20 { await Task.yield() }
+            await letOthersRun()
         }
         let isOver = server.ends == 1
         #expect(isOver)

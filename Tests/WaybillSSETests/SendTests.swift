@@ -3,6 +3,7 @@ import Testing
 import Waybill
 import WaybillSSE
 import WaybillTesting
+import WireTestSupport
 
 @Suite("Event stream transport: sends", .timeLimit(.minutes(5)))
 struct SendTests {
@@ -119,7 +120,7 @@ struct SendTests {
         }
         #expect(error?.code == .limitExceeded)
         let task = Task { try await provider.request(.post(.text("x"))) }
-        while server.requests.count < 2 { await Task.yield() }
+        try await waitUntil { server.requests.count >= 2 }
         server.clock.advance(by: .seconds(30))
         let late = await #expect(throws: WaybillError.self) { try await task.value }
         #expect(late?.code == .timedOut)

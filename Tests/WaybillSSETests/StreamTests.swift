@@ -6,6 +6,7 @@ import WaybillLink
 import WaybillSSE
 import WaybillTesting
 import WireCore
+import WireTestSupport
 
 @Suite("Event stream transport: streams", .timeLimit(.minutes(5)))
 struct StreamTests {
@@ -52,14 +53,12 @@ struct StreamTests {
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "a")
-        while server.requests.count < 2 {
-            server.clock.advance(by: .milliseconds(100))
-            await Task.yield()
+        try await waitUntil(moving: { server.clock.advance(by: .milliseconds(100)) }) {
+            server.requests.count >= 2
         }
         #expect(try await iterator.next()?.text == "b")
-        while server.requests.count < 3 {
-            server.clock.advance(by: .milliseconds(100))
-            await Task.yield()
+        try await waitUntil(moving: { server.clock.advance(by: .milliseconds(100)) }) {
+            server.requests.count >= 3
         }
         #expect(try await iterator.next()?.text == "c")
         let ids = server.requests.map { $0.head.headers.first("last-event-id") }
@@ -92,7 +91,7 @@ struct StreamTests {
             // No further than to the next attempt, which has time limits of its own.
             let dialed = server.endpoints.count
             server.clock.advance(by: .seconds(100) * wait)
-            while server.endpoints.count == dialed, !Task.isCancelled { await Task.yield() }
+            try await waitUntil { server.endpoints.count != dialed }
         }
         #expect(hundreds == [1, 1, 1, 30, 50])
         #expect(try await collect(2, messages).map(\.text) == ["a", "b"])
@@ -267,9 +266,8 @@ struct StreamTests {
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "a")
-        while server.requests.count < 2 {
-            server.clock.advance(by: .seconds(5))
-            await Task.yield()
+        try await waitUntil(moving: { server.clock.advance(by: .milliseconds(500)) }) {
+            server.requests.count >= 2
         }
         #expect(try await iterator.next()?.text == "b")
         server.send("data: " + String(repeating: "x", count: 100))
@@ -326,7 +324,7 @@ struct StreamTests {
             case 2: try await provider.request(.command(.disconnect))
             default: await transport.shutdown()
             }
-            while server.ends < 1 { await Task.yield() }
+            try await waitUntil { server.ends >= 1 }
             if let messages {
                 var heard: [String?] = []
                 for try await message in messages { heard.append(message.text) }
@@ -343,10 +341,10 @@ struct StreamTests {
         let task = Task {
             try await Provider<StreamEntry>(transport: transport).messages(.listen())
         }
-        while server.requests.isEmpty { await Task.yield() }
+        try await waitUntil { !server.requests.isEmpty }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        while server.ends < 1 { await Task.yield() }
+        try await waitUntil { server.ends >= 1 }
         await transport.shutdown()
     }
 

@@ -3,6 +3,7 @@ import Testing
 import Waybill
 import WaybillSSE
 import WaybillTesting
+import WireTestSupport
 
 @Suite("Event stream transport: targets and replies", .timeLimit(.minutes(5)))
 struct TargetTests {
@@ -72,7 +73,7 @@ struct TargetTests {
         let server = HTTPServer([.open(Say.stream("", fields) + body)])
         let transport = try server.transport()
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun()
         await transport.shutdown()
         var texts: [String?] = []
         for try await message in messages { texts.append(message.text) }

@@ -3,6 +3,7 @@ import Testing
 import Waybill
 import WaybillSSE
 import WaybillTesting
+import WireTestSupport
 
 @Suite("Event stream transport: waits and ends", .timeLimit(.minutes(5)))
 struct WaitTests {
@@ -28,11 +29,10 @@ struct WaitTests {
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         await state(&states, where: isWaiting)
         await state(&states, where: isWaiting)
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun()
         #expect(server.endpoints.count == 2)
-        while server.endpoints.count < 3 {
-            server.clock.advance(by: .milliseconds(10))
-            await Task.yield()
+        try await waitUntil(moving: { server.clock.advance(by: .milliseconds(10)) }) {
+            server.endpoints.count >= 3
         }
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "a")
@@ -50,7 +50,7 @@ struct WaitTests {
         var states = transport.states.makeAsyncIterator()
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         await state(&states, where: isWaiting)
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun()
         #expect(server.endpoints.count == 1)
         withExtendedLifetime(messages) {}
         await transport.shutdown()
@@ -70,9 +70,8 @@ struct WaitTests {
             var states = transport.states.makeAsyncIterator()
             let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
             await state(&states, where: isWaiting)
-            while server.endpoints.count < 9 {
-                server.clock.advance(by: .seconds(1 << 30))
-                await Task.yield()
+            try await waitUntil(moving: { server.clock.advance(by: .seconds(1 << 30)) }) {
+                server.endpoints.count >= 9
             }
             withExtendedLifetime(messages) {}
             await transport.shutdown()
@@ -90,7 +89,7 @@ struct WaitTests {
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         await state(&states, where: isWaiting)
         await state(&states, where: isWaiting)
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun()
         #expect(server.requests.count == 2)
         withExtendedLifetime(messages) {}
         await transport.shutdown()
@@ -144,7 +143,7 @@ struct WaitTests {
         #expect("\(transport.states.current)" == "connected")
         var ended = try await provider.messages(.listen("y")).makeAsyncIterator()
         #expect(try await ended.next()?.text == "b")
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun()
         #expect("\(transport.states.current)" == "connected")
         withExtendedLifetime((open, ended)) {}
         await transport.shutdown()

@@ -2,6 +2,7 @@ import Testing
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
 @Suite("STOMP transport: failures", .timeLimit(.minutes(5))) struct FailureTests {
     @Test("A refused subscription is an error with the server's words", arguments: services)
@@ -96,7 +97,7 @@ import WaybillTesting
         let calls = (0..<10).map { number in
             Task { try await provider.request(.send("\(number)")) }
         }
-        while fixture.lines.count("← SEND") < 10 { await Task.yield() }
+        try await waitUntil { fixture.lines.count("← SEND") >= 10 }
         await transport.shutdown()
         for call in calls { await expectError(.shutDown) { try await call.value } }
         await fixture.broker.stop()
@@ -140,7 +141,7 @@ import WaybillTesting
         try await provider.request(.connect)
         var states = transport.states.makeAsyncIterator()
         let calls = (0..<20).map { _ in Task { try await provider.request(.send("x")) } }
-        while fixture.lines.count("← SEND") < 20 { await Task.yield() }
+        try await waitUntil { fixture.lines.count("← SEND") >= 20 }
         fixture.broker.dropConnections()
         for call in calls { await expectError(.connectionLost) { try await call.value } }
         #expect("\(await states.next()!)" == "connected")
@@ -226,21 +227,21 @@ import WaybillTesting
         let second = provider.request(of: String.self, entry: entry) { result in
             if case .success(let text) = result { heard.append("second \(text)") }
         }
-        while fixture.lines.count("→ RECEIPT") < 2 { await Task.yield() }
+        try await waitUntil { fixture.lines.count("→ RECEIPT") >= 2 }
         try await provider.request(.send("1", to: "t"))
-        while heard.all.count < 2 { await Task.yield() }
+        try await waitUntil { heard.all.count >= 2 }
         #expect(heard.all.sorted() == ["first 1", "second 1"])
         first.cancel()
-        while fixture.lines.count("← UNSUBSCRIBE") < 1 { await Task.yield() }
+        try await waitUntil { fixture.lines.count("← UNSUBSCRIBE") >= 1 }
         try await provider.request(.disconnect)
         second.cancel()
         try await provider.request(.connect)
         let again = provider.request(of: String.self, entry: entry) { result in
             if case .success(let text) = result { heard.append("again \(text)") }
         }
-        while fixture.lines.count("← SUBSCRIBE") < 3 { await Task.yield() }
+        try await waitUntil { fixture.lines.count("← SUBSCRIBE") >= 3 }
         try await provider.request(.send("2", to: "t"))
-        while heard.all.count < 3 { await Task.yield() }
+        try await waitUntil { heard.all.count >= 3 }
         try await provider.request(.disconnect)
         #expect(heard.all.dropFirst(2) == ["again 2"])
         again.cancel()

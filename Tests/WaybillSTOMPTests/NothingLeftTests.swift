@@ -39,7 +39,7 @@
                 await expectError(.timedOut) { try await ask(provider) }
                 #expect(fixture.broker.connectionCount == 1)
             }
-            while fixture.broker.connectionCount > 0 { await Task.yield() }
+            try await waitUntil { fixture.broker.connectionCount == 0 }
             await fixture.broker.stop()
         }
     }

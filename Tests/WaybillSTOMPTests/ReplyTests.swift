@@ -3,6 +3,7 @@ import Waybill
 import WaybillSTOMP
 import WaybillSession
 import WaybillTesting
+import WireTestSupport
 
 /// Requests and answers by `reply-to` and `correlation-id`.
 @Suite("STOMP transport: request and reply", .timeLimit(.minutes(5))) struct ReplyTests {
@@ -63,16 +64,13 @@ import WaybillTesting
     }
 
     /// Shuts a transport down whose peer says no more.
-    private func close(_ transport: STOMPTransport, _ clock: ManualClock) async {
+    private func close(_ transport: STOMPTransport, _ clock: ManualClock) async throws {
         let isClosed = Promise<Void>()
         let closing = Task {
             await transport.shutdown()
             isClosed.resolve(.success(()))
         }
-        while isClosed.result == nil {
-            clock.advance(by: .seconds(5))
-            await Task.yield()
-        }
+        try await waitUntil(moving: { clock.advance(by: .seconds(5)) }) { isClosed.result != nil }
         await closing.value
     }
 
@@ -97,7 +95,7 @@ import WaybillTesting
         #expect(try await provider.request(.send("x"), as: String.self) == "z")
         #expect(transport.replyDesk.strayCount == 1 && transport.replyDesk.count == 0)
         #expect(script.failures == [] && script.isComplete)
-        await close(transport, clock)
+        try await close(transport, clock)
     }
 
     @Test("RabbitMQ subscribes to a temporary queue by itself; to another one it is asked")
@@ -114,7 +112,7 @@ import WaybillTesting
         )
         #expect(try await provider.request(.send("x"), as: String.self) == "y")
         #expect(script.failures == [])
-        await close(transport, clock)
+        try await close(transport, clock)
 
         let own = "/queue/mine"
         let (other, asking, second) = try self.transport(
@@ -128,7 +126,7 @@ import WaybillTesting
         ) { $0.replyDestination = own }
         #expect(try await asking.request(.send("x"), as: String.self) == "y")
         #expect(second.failures == [])
-        await close(other, clock)
+        try await close(other, clock)
     }
 
     @Test("No answer: timedOut after the configured time")
@@ -142,11 +140,11 @@ import WaybillTesting
             clock: clock
         ) { $0.replyTimeout = .seconds(9) }
         let asking = Task { try await provider.request(.send("x"), as: String.self) }
-        while !script.isComplete { await Task.yield() }
+        try await waitUntil { script.isComplete }
         clock.advance(by: .seconds(9))
         await expectError(.timedOut) { try await asking.value }
         #expect(transport.replyDesk.count == 0)
-        await close(transport, clock)
+        try await close(transport, clock)
     }
 
     @Test("A temporary queue goes with its connection: who waits fails at once; the next one works")
@@ -174,7 +172,7 @@ import WaybillTesting
         #expect(transport.replyDesk.count == 0)
         #expect(try await provider.request(.send("x"), as: String.self) == "y")
         #expect(second.failures == [])
-        await close(transport, clock)
+        try await close(transport, clock)
     }
 
     @Test(
@@ -204,7 +202,7 @@ import WaybillTesting
         let entry = STOMPEntry.send("x", asksForReceipt: false)
         #expect(try await provider.request(entry, as: String.self) == "y")
         #expect(second.failures == [] && transport.replyDesk.count == 0)
-        await close(transport, clock)
+        try await close(transport, clock)
     }
 
     @Test("A connection that does not come back fails who waits; a shutdown does, too")
@@ -229,8 +227,8 @@ import WaybillTesting
             $0.replyDestination = queue
         }
         let asking = Task { try await other.request(.send("x"), as: String.self) }
-        while !script.isComplete { await Task.yield() }
-        await close(transport, clock)
+        try await waitUntil { script.isComplete }
+        try await close(transport, clock)
         await expectError(.shutDown) { try await asking.value }
         #expect(transport.replyDesk.count == 0)
     }
@@ -313,7 +311,7 @@ import WaybillTesting
         await #expect(throws: CancellationError.self) { try await asking.value }
         #expect(transport.replyDesk.count == 0)
         try await answers.request(.command(.reply(to: message), topic: message.replyTopic))
-        while transport.replyDesk.strayCount == 0 { await Task.yield() }
+        try await waitUntil { transport.replyDesk.strayCount != 0 }
         await transport.shutdown()
         await responder.shutdown()
         await fixture.broker.stop()

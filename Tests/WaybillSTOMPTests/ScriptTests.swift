@@ -2,6 +2,7 @@ import Testing
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
 /// Connections that follow a script, with time at a standstill.
 @Suite("STOMP transport: frames and time", .timeLimit(.minutes(5))) struct ScriptTests {
@@ -267,7 +268,7 @@ import WaybillTesting
         }
         try await provider.request(.connect)
         let call = Task { try await provider.request(.send("x")) }
-        while !script.hasReached(4) { await Task.yield() }
+        try await waitUntil { script.hasReached(4) }
         clock.advance(by: .seconds(14))
         clock.advance(by: .seconds(1))
         let error = await expectError(.timedOut) { try await call.value }
@@ -284,7 +285,7 @@ import WaybillTesting
         let silent = ScriptedByteStream(.expect(Self.connect), .expect("\n"))
         let (slow, provider) = try transport(silent, clock: clock)
         let call = Task { try await provider.request(.connect) }
-        while !silent.hasReached(2) { await Task.yield() }
+        try await waitUntil { silent.hasReached(2) }
         clock.advance(by: .seconds(10))
         await expectError(.timedOut) { try await call.value }
         #expect("\(slow.states.current)".hasPrefix("disconnected (timedOut"))
@@ -292,7 +293,7 @@ import WaybillTesting
         let other = ScriptedByteStream(.expect(Self.connect), .expect("\n"))
         let (left, second) = try transport(other, clock: clock)
         let waiting = Task { try await second.request(.connect) }
-        while !other.hasReached(2) { await Task.yield() }
+        try await waitUntil { other.hasReached(2) }
         try await second.request(.disconnect)
         await expectError(.notConnected) { try await waiting.value }
         #expect("\(left.states.current)".hasPrefix("disconnected"))
@@ -309,7 +310,7 @@ import WaybillTesting
         let (transport, provider) = try transport(script, clock: clock)
         try await provider.request(.connect)
         let call = Task { try await provider.request(.disconnect) }
-        while !script.isComplete { await Task.yield() }
+        try await waitUntil { script.isComplete }
         clock.advance(by: .seconds(5))
         _ = try await call.value
         #expect("\(transport.states.current)" == "disconnected")

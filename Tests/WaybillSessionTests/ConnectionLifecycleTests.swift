@@ -1,6 +1,7 @@
 import Testing
 import Waybill
 import WaybillSession
+import WireTestSupport
 
 @Suite("The life cycle of connections", .timeLimit(.minutes(5))) struct ConnectionLifecycleTests {
     private static let request = Request(topic: "t", command: .send)
@@ -234,7 +235,7 @@ import WaybillSession
         try await begun.value()
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
-        while !session.log.contains("disconnect") { await Task.yield() }
+        try await waitUntil { session.log.contains("disconnect") }
     }
 
     @Test("Abandoned, it closes without waiting")

@@ -1,6 +1,7 @@
 import Testing
 import WaybillSession
 import WireCore
+import WireTestSupport
 
 @Suite("Promises", .timeLimit(.minutes(5))) struct PromiseTests {
     private final class Counter: Sendable {
@@ -43,7 +44,7 @@ import WireCore
         let counter = Counter()
         let promise = Promise<Int>(onAbandoned: { counter.increase() })
         let tasks = (0..<2).map { _ in Task { try await promise.value() } }
-        for _ in 0..<50 { await Task.yield() }
+        await letOthersRun()
         for task in tasks { task.cancel() }
         for task in tasks {
             await #expect(throws: CancellationError.self) { try await task.value }
@@ -83,7 +84,7 @@ import WireCore
             await promise.settled()
             return promise.result != nil
         }
-        for _ in 0..<50 { await Task.yield() }
+        await letOthersRun()
         promise.resolve(.success(1))
         #expect(await task.value)
     }

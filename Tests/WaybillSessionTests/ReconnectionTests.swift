@@ -3,6 +3,7 @@ import Waybill
 import WaybillSession
 import WaybillTesting
 import WireCore
+import WireTestSupport
 
 /// What follows when a connection is lost, by a clock that stands still.
 @Suite("Reconnection (design 5.2)", .timeLimit(.minutes(5))) struct ReconnectionTests {
@@ -15,8 +16,8 @@ import WireCore
     private func wait(
         _ lifecycle: ConnectionLifecycle<FakeSession>,
         for word: String
-    ) async {
-        while !"\(lifecycle.states.states.current)".hasPrefix(word) { await Task.yield() }
+    ) async throws {
+        try await waitUntil { "\(lifecycle.states.states.current)".hasPrefix(word) }
     }
 
     @Test("Lost, waited, connected again: each change once, resumed before requests")
@@ -36,7 +37,7 @@ import WireCore
         #expect(lifecycle.connected == nil)
         let waiting = Task { try await lifecycle.session(for: Self.request) { "b" } }
         clock.advance(by: .milliseconds(399))
-        for _ in 0..<50 { await Task.yield() }
+        await letOthersRun()
         #expect("\(lifecycle.states.states.current)" == "waiting (connectionLost: lost)")
         clock.advance(by: .milliseconds(1))
         #expect(try await waiting.value === second)
@@ -68,12 +69,12 @@ import WireCore
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         clock.advance(by: .milliseconds(500))
-        await wait(lifecycle, for: "waiting (connectionRefused")
+        try await wait(lifecycle, for: "waiting (connectionRefused")
         clock.advance(by: .milliseconds(1_499))
-        for _ in 0..<50 { await Task.yield() }
+        await letOthersRun()
         #expect(third.log == [])
         clock.advance(by: .milliseconds(1))
-        await wait(lifecycle, for: "connected")
+        try await wait(lifecycle, for: "connected")
         #expect(
             await fixture.reported().dropFirst(2) == [
                 "waiting (connectionLost: lost)", "connecting (attempt 1)",
@@ -100,7 +101,7 @@ import WireCore
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
-        await wait(lifecycle, for: "disconnected")
+        try await wait(lifecycle, for: "disconnected")
         #expect(
             await fixture.reported().dropFirst(2) == [
                 "waiting (connectionLost: lost)", "connecting (attempt 1)",
@@ -125,9 +126,9 @@ import WireCore
         ).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
-        await wait(lifecycle, for: "waiting (connectionRefused")
+        try await wait(lifecycle, for: "waiting (connectionRefused")
         clock.advance(by: .milliseconds(10))
-        await wait(lifecycle, for: "disconnected (connectionRefused")
+        try await wait(lifecycle, for: "disconnected (connectionRefused")
         await lifecycle.shutdown()
     }
 
@@ -144,10 +145,8 @@ import WireCore
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         let waiting = Task { try await lifecycle.session(for: Self.request) { "b" } }
-        while !waiting.isCancelled {
-            clock.advance(by: .seconds(1))
-            await Task.yield()
-            if clock.now.offset > .seconds(40) { break }
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(500)) }) {
+            clock.now.offset > .seconds(40)
         }
         do {
             _ = try await waiting.value
@@ -174,7 +173,7 @@ import WireCore
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         let waiting = Task { try await lifecycle.session(for: Self.request) { "b" } }
-        for _ in 0..<50 { await Task.yield() }
+        await letOthersRun()
         if isShutdown { await lifecycle.shutdown() } else { try await lifecycle.disconnect() }
         await #expect(throws: WaybillError.self) { try await waiting.value }
         #expect(
@@ -214,10 +213,7 @@ import WireCore
         ).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
-        while lifecycle.connected == nil {
-            lifecycle.hurry()
-            await Task.yield()
-        }
+        try await waitUntil(moving: { lifecycle.hurry() }) { lifecycle.connected != nil }
         #expect(lifecycle.connected === second)
         await lifecycle.shutdown()
     }
@@ -240,11 +236,11 @@ import WireCore
         #expect(first.log.contains("disconnect"))
         clock.advance(by: .seconds(3_600))
         lifecycle.hurry()
-        for _ in 0..<50 { await Task.yield() }
+        await letOthersRun()
         #expect(second.log == [])
         #expect(ends.withLock { $0 } == 0)
         lifecycle.resume()
-        await wait(lifecycle, for: "connected")
+        try await wait(lifecycle, for: "connected")
         #expect(second.log == ["begin a", "resume"])
         #expect(
             await fixture.reported().suffix(3) == [

@@ -1,6 +1,7 @@
 import Testing
 import Waybill
 import WaybillTesting
+import WireTestSupport
 
 @Suite("Mock transport") struct MockTransportTests {
     private func send(_ topic: String = "t") -> Request { Request(topic: topic, command: .send) }
@@ -70,13 +71,22 @@ import WaybillTesting
         clock.advance(by: .seconds(5))
         #expect(try await late.value == "late")
         let silent = Task { try await mock.perform(send()) }
-        while mock.requests.count < 2 { await Task.yield() }
-        await Task.yield()
-        mock.dropConnection(WaybillError(.connectionLost, "now"))
+        try await waitUntil { mock.requests.count >= 2 }
         // Whether it was waiting yet or not: dropped again, it ends.
         while true {
             mock.dropConnection(WaybillError(.connectionLost, "now"))
             if await finished(silent) { break }
+        }
+    }
+
+    @Test("Whoever waits for sleepers that never come can be cancelled, before or meanwhile")
+    func noSleepers() async throws {
+        let clock = ManualClock()
+        for isLate in [false, true] {
+            let waiting = Task { await clock.waitForSleepers() }
+            if isLate { await letOthersRun() }
+            waiting.cancel()
+            await waiting.value
         }
     }
 
@@ -87,7 +97,7 @@ import WaybillTesting
                 return true
             }
             group.addTask {
-                for _ in 0..<100 { await Task.yield() }
+                await letOthersRun()
                 return false
             }
             let first = await group.next() ?? false

@@ -88,7 +88,7 @@ private struct MainActorWitness: Interceptor {
         let mock = MockTransport().expect(.send, .silence)
         let provider = Provider<TestEntry>(transport: mock)
         let tasks = (0..<100).map { _ in Task { try await provider.request(.send(.none)) } }
-        while mock.requests.count < 100 { await Task.yield() }
+        try await waitUntil { mock.requests.count >= 100 }
         for task in tasks { task.cancel() }
         for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
         await mock.shutdown()

@@ -1,6 +1,7 @@
 import Testing
 import Waybill
 import WaybillTesting
+import WireTestSupport
 
 /// Whoever disconnects does not want a call that began before to bring the connection back.
 @Suite("Disconnecting while requests wait", .timeLimit(.minutes(5))) struct DisconnectTests {
@@ -20,7 +21,7 @@ import WaybillTesting
             TokenInterceptor(.password(), source: source, configuration: untimed())
         )
         let connecting = Task { try await provider.request(.connect) }
-        while source.calls.isEmpty { await Task.yield() }
+        try await waitUntil { !source.calls.isEmpty }
         try await provider.request(Self.disconnect)
         // The gate stays shut.
         let error = await expectError(.notConnected) { try await connecting.value }
@@ -42,7 +43,7 @@ import WaybillTesting
             TokenInterceptor(source: source, configuration: untimed())
         )
         let tasks = (0..<100).map { _ in Task { try await provider.request(.send) } }
-        while source.calls.count < 2 || began.value % 1_000 < 100 { await Task.yield() }
+        try await waitUntil { source.calls.count >= 2 && began.value % 1_000 >= 100 }
         try await provider.request(Self.disconnect)
         for task in tasks {
             let result = await task.result
@@ -78,7 +79,7 @@ import WaybillTesting
             .intercepted(RetryPolicy(delay: .none))
         let options = SendOptions(isIdempotent: true)
         let sending = Task { try await provider.request(PlainEntry(command: .send(options))) }
-        while mock.requests.isEmpty { await Task.yield() }
+        try await waitUntil { !mock.requests.isEmpty }
         try await provider.request(Self.disconnect)
         mock.dropConnection()
         let error = await expectError(.connectionLost) { try await sending.value }
@@ -104,7 +105,7 @@ import WaybillTesting
         let provider = Provider<PlainEntry>(transport: mock)
             .intercepted(Holding(gate: gate, hasBegun: hasBegun))
         let connecting = Task { try await provider.request(.connect) }
-        while !hasBegun.value { await Task.yield() }
+        try await waitUntil { hasBegun.value }
         try await provider.request(Self.disconnect)
         gate.open()
         _ = await expectError(.notConnected) { try await connecting.value }
@@ -137,7 +138,7 @@ import WaybillTesting
         let other = Provider<PlainEntry>(transport: mock).intercepted(tokens)
         let ended = Task { try await one.request(.send) }
         let kept = Task { try await other.request(.send) }
-        while source.calls.isEmpty { await Task.yield() }
+        try await waitUntil { !source.calls.isEmpty }
         try await one.request(Self.disconnect)
         _ = await ended.result
         gate.open()

@@ -1,6 +1,7 @@
 import Testing
 import Waybill
 import WaybillTesting
+import WireTestSupport
 
 @Suite("Streams of messages") struct MessagesTests {
     private func text(_ number: Int) -> Message {
@@ -154,7 +155,7 @@ import WaybillTesting
                 started.change { $0 = true }
                 _ = try await iterator.next()
             }
-            while !started.value { await Task.yield() }
+            try await waitUntil { started.value }
             #expect(terminated.value == 0)
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
@@ -210,7 +211,7 @@ import WaybillTesting
         let token = provider.request(of: String.self, entry: .subscribe()) { result in
             feed.yield((try? result.get()) ?? "failed")
         }
-        while mock.subscriptionCount == 0 { await Task.yield() }
+        try await waitUntil { mock.subscriptionCount != 0 }
         mock.push("1", to: "t")
         mock.push(Payload([0xFF]), to: "t")
         mock.push("2", to: "t")
@@ -220,7 +221,7 @@ import WaybillTesting
         #expect(await heard.next() == "2")
         token.cancel()
         token.cancel()
-        while mock.subscriptionCount > 0 { await Task.yield() }
+        try await waitUntil { mock.subscriptionCount == 0 }
     }
 
     @Test("A failure reaches the handler, a cancelled request does not")
@@ -236,10 +237,10 @@ import WaybillTesting
         #expect(throws: WaybillError.self) { try result.get() }
         let calls = LockedBox(0)
         let token = provider.request(entry: .connect) { _ in calls.change { $0 += 1 } }
-        while mock.requests.count < 2 { await Task.yield() }
+        try await waitUntil { mock.requests.count >= 2 }
         token.cancel()
         mock.dropConnection()
-        await Task.yield()
+        await letOthersRun()
         #expect(calls.value == 0)
     }
 }

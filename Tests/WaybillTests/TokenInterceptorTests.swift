@@ -1,6 +1,7 @@
 import Testing
 import Waybill
 import WaybillTesting
+import WireTestSupport
 
 /// Design 5.5, sentence by sentence.
 @Suite("Tokens (design 5.5)", .timeLimit(.minutes(5))) struct TokenInterceptorTests {
@@ -67,7 +68,7 @@ import WaybillTesting
         let source = NumberedTokens { _ in try await gate.pass() }
         let provider = provider(mock, source)
         let tasks = (0..<1_000).map { _ in Task { try await provider.request(.send) } }
-        while source.calls.isEmpty { await Task.yield() }
+        try await waitUntil { !source.calls.isEmpty }
         gate.open()
         for task in tasks { _ = try await task.value }
         #expect(source.calls == ["token"])

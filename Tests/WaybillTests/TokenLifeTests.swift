@@ -23,9 +23,9 @@ struct TokenLifeTests {
         let source = NumberedTokens { if $0 > 1 { try await gate.pass() } }
         let interceptor = TokenInterceptor(source: source, configuration: untimed())
         let provider = Provider<PlainEntry>(transport: mock)
-            .intercepted(Counting(count: count), interceptor)
+            .intercepted(Counting(count: count), interceptor, Meeting(size: 2))
         let tasks = (0..<2).map { _ in Task { try await provider.request(.send) } }
-        while count.value < 2_000 { await Task.yield() }
+        try await waitUntil { count.value >= 2_000 }
         tasks[0].cancel()
         await #expect(throws: CancellationError.self) { try await tasks[0].value }
         gate.open()
@@ -44,7 +44,7 @@ struct TokenLifeTests {
         let provider = Provider<PlainEntry>(transport: mock)
             .intercepted(Counting(count: count), interceptor)
         let tasks = (0..<2).map { _ in Task { try await provider.request(.send) } }
-        while count.value < 2 { await Task.yield() }
+        try await waitUntil { count.value >= 2 }
         tasks[0].cancel()
         await #expect(throws: CancellationError.self) { try await tasks[0].value }
         gate.open()
@@ -67,7 +67,7 @@ struct TokenLifeTests {
         let provider = Provider<PlainEntry>(transport: mock)
             .intercepted(Counting(count: count), interceptor)
         let tasks = (0..<100).map { _ in Task { try await provider.request(.send) } }
-        while count.value < 100 || source.calls.isEmpty { await Task.yield() }
+        try await waitUntil { count.value >= 100 && !source.calls.isEmpty }
         for task in tasks { task.cancel() }
         for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
         // The gate stays shut: only being cancelled ends the source's call.
@@ -84,7 +84,7 @@ struct TokenLifeTests {
         let source = NumberedTokens { if $0 == 2 { try await gate.pass() } }
         let provider = provider(mock, source)
         let first = Task { try await provider.request(.send) }
-        while source.calls.count < 2 { await Task.yield() }
+        try await waitUntil { source.calls.count >= 2 }
         first.cancel()
         await #expect(throws: CancellationError.self) { try await first.value }
         try await provider.request(.send)
@@ -106,7 +106,7 @@ struct TokenLifeTests {
         let provider = Provider<PlainEntry>(transport: mock)
             .intercepted(Counting(count: count), interceptor)
         let tasks = (0..<10).map { _ in Task { try await provider.request(.send) } }
-        while count.value < 10 || source.calls.isEmpty { await Task.yield() }
+        try await waitUntil { count.value >= 10 && !source.calls.isEmpty }
         await clock.waitForSleepers()
         clock.advance(by: .milliseconds(29_999))
         #expect(clock.sleeperCount == 1)
@@ -189,7 +189,7 @@ struct TokenLifeTests {
         let source = NumberedTokens { _ in try await gate.pass() }
         let provider = provider(mock, source)
         let waiting = Task { try await provider.request(.send) }
-        while source.calls.isEmpty { await Task.yield() }
+        try await waitUntil { !source.calls.isEmpty }
         var entry = PlainEntry.send
         entry.needsToken = false
         let error = await expectError(.unauthorized) { try await provider.request(entry) }
@@ -210,7 +210,7 @@ struct TokenLifeTests {
         try await provider.request(.send)
         interceptor.forget()
         let waiting = Task { try await provider.request(.send) }
-        while source.calls.count < 2 { await Task.yield() }
+        try await waitUntil { source.calls.count >= 2 }
         interceptor.forget()
         let error = await expectError(.unauthorized) { try await waiting.value }
         #expect(error?.underlying as? TokenFailure == .discarded)

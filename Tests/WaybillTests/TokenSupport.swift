@@ -1,6 +1,7 @@
 import Testing
 import Waybill
 import WaybillTesting
+import WireTestSupport
 
 /// An entry of any kind, in a few words.
 struct PlainEntry: EntryType {
@@ -77,6 +78,20 @@ struct Counting: Interceptor {
     ) async -> RetryDecision {
         count.change { $0 += 1_000 }
         return .noOpinion
+    }
+}
+
+/// Lets nobody go on before so many are there: nobody's token is refused before all have theirs.
+struct Meeting: Interceptor {
+    let size: Int
+    private let count = LockedBox(0)
+
+    init(size: Int) { self.size = size }
+
+    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        count.change { $0 += 1 }
+        try await waitUntil { count.value >= size }
+        return request
     }
 }
 

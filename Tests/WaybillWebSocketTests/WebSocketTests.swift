@@ -148,7 +148,7 @@ struct WebSocketTests {
         let socket = try await peer.connect()
         let message = Task { try await socket.messages.first { _ in true } }
         let pong = Task { try await socket.ping() }
-        while peer.events.last != .ping([0, 0, 0, 0, 0, 0, 0, 1]) { await Task.yield() }
+        try await waitUntil { peer.events.last == .ping([0, 0, 0, 0, 0, 0, 0, 1]) }
         peer.pair.reset()
         let error = await #expect(throws: WaybillError.self) { try await message.value }
         #expect(error?.code == .connectionLost)
@@ -214,7 +214,7 @@ struct WebSocketTests {
         let socket = try await peer.connect(through: hook) { $0.maximumWaitingSize = 1_000 }
         let reader = Task {
             var iterator = socket.messages.makeAsyncIterator()
-            while !mayRead.withLock({ $0 }) { await Task.yield() }
+            try await waitUntil { mayRead.withLock({ $0 }) }
             let first = try await iterator.next()
             hasRead.withLock { $0 = true }
             return [first, try await iterator.next(), try await iterator.next()]
@@ -244,7 +244,7 @@ struct WebSocketTests {
                 sent.withLock { $0 += 1 }
             }
         }
-        while sent.withLock({ $0 }) < 10 { await Task.yield() }
+        try await waitUntil { sent.withLock({ $0 }) >= 10 }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         // A little more than the high-water mark of 1 MiB.
@@ -288,9 +288,8 @@ struct WebSocketTests {
             defer { isDone.withLock { $0 = true } }
             try await socket.ping()
         }
-        while !isDone.withLock({ $0 }) {
-            peer.clock.advance(by: .seconds(20))
-            await Task.yield()
+        try await waitUntil(moving: { peer.clock.advance(by: .seconds(20)) }) {
+            isDone.withLock({ $0 })
         }
         let error = await #expect(throws: WaybillError.self) { try await task.value }
         #expect(error?.code == .timedOut)
@@ -324,9 +323,8 @@ struct WebSocketTests {
             try await socket.close()
             isDone.withLock { $0 = true }
         }
-        while !isDone.withLock({ $0 }) {
-            peer.clock.advance(by: .seconds(5))
-            await Task.yield()
+        try await waitUntil(moving: { peer.clock.advance(by: .seconds(5)) }) {
+            isDone.withLock({ $0 })
         }
         try await closing.value
         #expect(socket.closure?.code == .abnormalClosure)
@@ -380,14 +378,14 @@ struct WebSocketTests {
     func attempts() async throws {
         let silent = Peer { _, _ in }
         let task = Task { try await silent.connect() }
-        while silent.events.isEmpty { await Task.yield() }
+        try await waitUntil { !silent.events.isEmpty }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(silent.ends == 1)
 
         let slow = Peer { _, _ in }
         let attempt = Task { try await slow.connect() }
-        while slow.events.isEmpty { await Task.yield() }
+        try await waitUntil { !slow.events.isEmpty }
         slow.clock.advance(by: .seconds(10))
         let error = await #expect(throws: WaybillError.self) { try await attempt.value }
         #expect(error?.code == .timedOut)

@@ -2,17 +2,41 @@ import WireCore
 
 /// Runs jobs one after another, and counts them: a call that hops away comes back as a further job.
 package final class CountingExecutor: SerialExecutor {
-    private let jobs = Locked(0)
+    private struct State: Sendable {
+        var count = 0
+        var waiting: [UnownedJob] = []
+        var isRunning = false
+    }
+
+    private let state = Locked(State())
 
     package init() {}
 
-    package var count: Int { jobs.withLock { $0 } }
+    package var count: Int { state.withLock { $0.count } }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        jobs.withLock { $0 += 1 }
-        let unowned = UnownedJob(job)
-        let executor = asUnownedSerialExecutor()
-        Task.detached { unowned.runSynchronously(on: executor) }
+        let job = UnownedJob(job)
+        let isFirst = state.withLock { state in
+            state.count += 1
+            state.waiting.append(job)
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        if isFirst { Task.detached { self.run() } }
+    }
+
+    private func run() {
+        while let job = nextJob() { job.runSynchronously(on: asUnownedSerialExecutor()) }
+    }
+
+    private func nextJob() -> UnownedJob? {
+        state.withLock { state in
+            guard !state.waiting.isEmpty else {
+                state.isRunning = false
+                return nil
+            }
+            return state.waiting.removeFirst()
+        }
     }
 
     package func asUnownedSerialExecutor() -> UnownedSerialExecutor {

@@ -2,6 +2,7 @@ import Testing
 import Waybill
 import WaybillLink
 import WaybillTesting
+import WireTestSupport
 
 // What happens meanwhile.
 extension Bench {

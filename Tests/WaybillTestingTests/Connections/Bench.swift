@@ -7,6 +7,7 @@ import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 import WireCore
+import WireTestSupport
 
 /// A broker of one's own, a transport to it by one of the ways, and a clock that stands still.
 final class Bench: Sendable {
@@ -204,6 +205,8 @@ final class Bench: Sendable {
         while !isDone() {
             for _ in 0..<200 where !isDone() { await Task.yield() }
             if isDone() { break }
+            // Those of other threads, too, have their turns.
+            try? await Task.sleep(for: .milliseconds(1))
             if isTooLate(sourceLocation) { break }
             clock.advance(by: step)
         }
@@ -335,9 +338,8 @@ final class Call<Value: Sendable>: Sendable {
 
 /// Waits until something is so.
 func until(sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
-    while !isSo() {
-        if isTooLate(sourceLocation) { return }
-        await Task.yield()
+    do { try await waitUntil(isSo) } catch {
+        Issue.record("not so in time", sourceLocation: sourceLocation)
     }
 }
 
@@ -345,11 +347,6 @@ func until(sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool
 func isTooLate(_ sourceLocation: SourceLocation) -> Bool {
     if Task.isCancelled { Issue.record("not so in time", sourceLocation: sourceLocation) }
     return Task.isCancelled
-}
-
-/// Gives other tasks time to do what they must not do.
-func letOthersRun() async {
-    for _ in 0..<100 { await Task.yield() }
 }
 
 /// The error as the package's own; any other is an issue.

@@ -3,6 +3,7 @@ import Waybill
 import WaybillMQTT
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
 /// Whoever looks on at all that comes.
 @Suite(

@@ -6,6 +6,7 @@ import WaybillMQTT
 import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
 /// Design 5.4 to 5.6: interceptors, tokens and limits of time, where the other suites leave something open.
 @Suite(

@@ -3,6 +3,7 @@ import Waybill
 import WaybillMQTT
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
 /// Design 5.7: who gives signs of life, and when; the bytes are counted, and the clock is a manual one.
 @Suite("Every transport: signs of life (design 5.7)", .serialized, .timeLimit(.minutes(5)))

@@ -3,6 +3,7 @@ import Waybill
 import WaybillMQTT
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
 /// Subscriptions that begin while there is no link, as their entries say.
 @Suite(

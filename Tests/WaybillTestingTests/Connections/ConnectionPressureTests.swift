@@ -4,6 +4,7 @@ import WaybillMQTT
 import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
 /// Design 5.3: an app that is slow, and what becomes of what it does not take.
 @Suite("Every transport: back-pressure (design 5.3)", .serialized, .timeLimit(.minutes(5)))

@@ -3,6 +3,7 @@ import Waybill
 import WaybillMQTT
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
 /// Links over which nothing comes for longer than the app likes.
 @Suite(

@@ -3,6 +3,7 @@ import Waybill
 import WaybillMQTT
 import WaybillSTOMP
 import WaybillTesting
+import WireTestSupport
 
 /// Design 5.2: what the server has kept, what it refuses, and what it does wrong.
 @Suite(
