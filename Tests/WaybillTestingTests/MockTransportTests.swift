@@ -79,17 +79,6 @@ import WireTestSupport
         }
     }
 
-    @Test("Whoever waits for sleepers that never come can be cancelled, before or meanwhile")
-    func noSleepers() async throws {
-        let clock = ManualClock()
-        for isLate in [false, true] {
-            let waiting = Task { await clock.waitForSleepers() }
-            if isLate { await letOthersRun() }
-            waiting.cancel()
-            await waiting.value
-        }
-    }
-
     private func finished(_ task: Task<Receipt, any Error>) async -> Bool {
         await withTaskGroup { group in
             group.addTask {
@@ -129,6 +118,17 @@ import WireTestSupport
 }
 
 @Suite("Manual clock") struct ManualClockTests {
+    @Test("Whoever waits for sleepers that never come can be cancelled, before or meanwhile")
+    func noSleepers() async throws {
+        let clock = ManualClock()
+        for isLate in [false, true] {
+            let waiting = Task { await clock.waitForSleepers() }
+            if isLate { await letOthersRun() }
+            waiting.cancel()
+            await waiting.value
+        }
+    }
+
     @Test("Sleepers wake in the order of their times, and not before")
     func order() async throws {
         let clock = ManualClock()
