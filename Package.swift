@@ -190,7 +190,11 @@ let package = Package(
         ),
         tests(
             "WaybillSessionTests",
-            ["Waybill", "WaybillSession", "WaybillLink", "WaybillTesting", "HTTPWire", "WireCore"]
+            [
+                "Waybill", "WaybillSession", "WaybillLink", "WaybillTesting", "HTTPWire",
+                "WireCore",
+                "WireTestSupport",
+            ]
         ),
         tests(
             "WaybillMQTTTests",
@@ -225,7 +229,7 @@ let package = Package(
             "WaybillTestingTests",
             [
                 "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
-                "WaybillWebSocket", "WaybillTesting", "STOMPWire", "WireCore",
+                "WaybillWebSocket", "WaybillTesting", "STOMPWire", "WireCore", "WireTestSupport",
             ]
         ),
         tests("ArchitectureTests", []),
