@@ -310,16 +310,27 @@ struct SessionStateTests {
         #expect(harness.told().last == "closed receiveMaximumExceeded")
     }
 
-    @Test("A repetition beyond the Receive Maximum is a violation as well")
+    @Test("What comes again takes no place in the Receive Maximum")
     func repeatedTooMuch() throws {
         var harness = try ClientHarness(.v5) {
             $0.keepsSession = true
             $0.receiveMaximum = 2
         }
-        harness.receive(.message("1", .exactlyOnce, id: 1))
+        harness.receive(.message("1", .exactlyOnce, id: 1), .message("2", .exactlyOnce, id: 2))
         try harness.reconnect(sessionPresent: true)
-        harness.receive(.message("2", .exactlyOnce, id: 2), .message("3", .exactlyOnce, id: 3))
-        harness.receive(.message("1", .exactlyOnce, id: 1, dup: true))
+        harness.receive(
+            .message("1", .exactlyOnce, id: 1, dup: true),
+            .message("2", .exactlyOnce, id: 2, dup: true),
+            .message("3", .exactlyOnce, id: 3),
+            .message("4", .exactlyOnce, id: 4)
+        )
+        #expect(!harness.client.isFinished)
+        for index in 0..<4 { harness.take(index) }
+        #expect(harness.sent == (UInt16(1)...4).map { .pubrec(.ack($0)) })
+        harness.receive(.pubrel(.ack(1)), .pubrel(.ack(2)))
+        #expect(!harness.client.isFinished)
+        // Those that were new still count.
+        harness.receive(.message("5", .exactlyOnce, id: 5))
         #expect(harness.told().last == "closed receiveMaximumExceeded")
     }
 }

@@ -22,7 +22,7 @@
                     processExitsWith: .success,
                     observing: [\.standardOutputContent]
                 ) {
-                    try await run("MQTT 5, QoS 1", .v5, .atLeastOnce)
+                    try await run("MQTT 5, QoS 1", .v5, .atLeastOnce, messages: 100_000)
                 }
             )
         }
@@ -34,7 +34,7 @@
                     processExitsWith: .success,
                     observing: [\.standardOutputContent]
                 ) {
-                    try await run("MQTT 5, QoS 2", .v5, .exactlyOnce)
+                    try await run("MQTT 5, QoS 2", .v5, .exactlyOnce, messages: 100_000)
                 }
             )
         }
@@ -46,7 +46,7 @@
                     processExitsWith: .success,
                     observing: [\.standardOutputContent]
                 ) {
-                    try await run("MQTT 3.1.1, QoS 1", .v3_1_1, .atLeastOnce)
+                    try await run("MQTT 3.1.1, QoS 1", .v3_1_1, .atLeastOnce, messages: 100_000)
                 }
             )
         }
@@ -58,7 +58,7 @@
                     processExitsWith: .success,
                     observing: [\.standardOutputContent]
                 ) {
-                    try await run("MQTT 3.1.1, QoS 2", .v3_1_1, .exactlyOnce)
+                    try await run("MQTT 3.1.1, QoS 2", .v3_1_1, .exactlyOnce, messages: 100_000)
                 }
             )
         }

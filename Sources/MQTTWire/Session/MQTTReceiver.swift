@@ -31,7 +31,7 @@ package struct MQTTReceiver: Sendable {
 
     private struct Exchange {
         var progress: Progress
-        /// Whether its PUBLISH came on this connection: only then does it count (MQTT 5, 4.9).
+        /// Whether it was new on this connection: only then does it count (MQTT 5, 4.9).
         var isCounted: Bool
     }
 
@@ -77,7 +77,7 @@ package struct MQTTReceiver: Sendable {
             return .deliver(MQTTDeliveryReceipt(qualityOfService: .atLeastOnce, serial: serial))
         case .exactlyOnce:
             if let exchange = exactlyOnce[identifier] {
-                try receiveAgain(identifier, exchange, to: &writer)
+                receiveAgain(identifier, exchange, to: &writer)
                 return .repetition
             }
             try checkMaximum()
@@ -89,17 +89,15 @@ package struct MQTTReceiver: Sendable {
     }
 
     /// A QoS 2 message is acknowledged again, not delivered again (MQTT 5, 4.3.3-10).
+    ///
+    /// It counts no further, since it takes no room: a server that has once lost count and repeats more than it may at each
+    /// connection (Mosquitto 2.0.11 does, after some broken ones) would be refused for ever.
     private mutating func receiveAgain(
         _ identifier: UInt16,
         _ exchange: Exchange,
         to writer: inout MQTTPacketWriter
-    ) throws(MQTTViolation) {
+    ) {
         var exchange = exchange
-        if !exchange.isCounted {
-            try checkMaximum()
-            exchange.isCounted = true
-            countedExactlyOnce += 1
-        }
         switch exchange.progress {
         case .delivered: break
         case .acknowledged: answer(.pubrec, identifier, .success, to: &writer)
