@@ -311,7 +311,7 @@ struct SessionStateTests {
     }
 
     @Test("What comes again takes no place in the Receive Maximum")
-    func repeatedTooMuch() throws {
+    func repetitions() throws {
         var harness = try ClientHarness(.v5) {
             $0.keepsSession = true
             $0.receiveMaximum = 2
@@ -331,6 +331,39 @@ struct SessionStateTests {
         #expect(!harness.client.isFinished)
         // Those that were new still count.
         harness.receive(.message("5", .exactlyOnce, id: 5))
+        #expect(harness.told().last == "closed receiveMaximumExceeded")
+    }
+
+    @Test("What is marked as sent before takes no place in the Receive Maximum either (QoS 1)")
+    func marked() throws {
+        var harness = try ClientHarness(.v5) {
+            $0.keepsSession = true
+            $0.receiveMaximum = 2
+        }
+        for id in UInt16(1)...10 {
+            harness.receive(.message("\(id)", .atLeastOnce, id: id, dup: true))
+        }
+        harness.receive(.message("11", .atLeastOnce, id: 11), .message("12", .atLeastOnce, id: 12))
+        #expect(!harness.client.isFinished)
+        for index in 0..<11 { harness.take(index) }
+        #expect(harness.sent == (UInt16(1)...11).map { .puback(.ack($0)) })
+        harness.receive(.message("13", .atLeastOnce, id: 13))
+        #expect(!harness.client.isFinished)
+        harness.receive(.message("14", .atLeastOnce, id: 14))
+        #expect(harness.told().last == "closed receiveMaximumExceeded")
+    }
+
+    @Test("However they are marked, no more are under way than there are identifiers")
+    func markedForEver() throws {
+        var harness = try ClientHarness(.v5) { $0.receiveMaximum = 2 }
+        var writer = ByteWriter()
+        for _ in 0..<65_535 {
+            try MQTTPacket.message("x", .atLeastOnce, id: 1, dup: true)
+                .encode(into: &writer, version: .v5)
+        }
+        harness.receive(writer.bytes)
+        #expect(!harness.client.isFinished)
+        harness.receive(.message("x", .atLeastOnce, id: 1, dup: true))
         #expect(harness.told().last == "closed receiveMaximumExceeded")
     }
 }

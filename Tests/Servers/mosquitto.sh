@@ -18,7 +18,7 @@ mosquitto_secure() {
 # One process with the listeners of standard input: mosquitto_run FOLDER NAME.
 mosquitto_run() {
     {
-        printf '%s\n' 'per_listener_settings true' 'user root' 'log_dest stdout' 'set_tcp_nodelay true' \
+        printf '%s\n' 'per_listener_settings true' 'user root' 'log_dest stderr' 'set_tcp_nodelay true' \
             'max_queued_messages 0' 'max_inflight_messages 1000'
         cat
     } > "$1/$2.conf"

@@ -144,7 +144,7 @@
                     let stalled = Self.failure(stalling, timers)
                     let isOver = Locked(false)
                     let clock = Task {
-                        try await waitUntil(moving: { timers.advance(by: .seconds(1)) }) {
+                        try await waitUntil(moving: { timers.advance(by: .milliseconds(50)) }) {
                             isOver.withLock({ $0 })
                         }
                     }

@@ -144,10 +144,15 @@ import WireTestSupport
         ).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
-        let waiting = Task { try await lifecycle.session(for: Self.request) { "b" } }
-        try await waitUntil(moving: { clock.advance(by: .milliseconds(500)) }) {
-            clock.now.offset > .seconds(40)
+        let isDone = Locked(false)
+        let waiting = Task {
+            defer { isDone.withLock { $0 = true } }
+            return try await lifecycle.session(for: Self.request) { "b" }
         }
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(500)) }) {
+            isDone.withLock { $0 }
+        }
+        #expect(clock.now.offset >= .seconds(10))
         do {
             _ = try await waiting.value
             Issue.record("no error")

@@ -213,6 +213,7 @@ struct WebSocketTests {
         }
         let socket = try await peer.connect(through: hook) { $0.maximumWaitingSize = 1_000 }
         let reader = Task {
+            defer { hasRead.withLock { $0 = true } }
             var iterator = socket.messages.makeAsyncIterator()
             try await waitUntil { mayRead.withLock({ $0 }) }
             let first = try await iterator.next()
@@ -320,8 +321,8 @@ struct WebSocketTests {
         try await socket.send([UInt8](repeating: 1, count: 100_000))
         let isDone = Locked(false)
         let closing = Task {
+            defer { isDone.withLock { $0 = true } }
             try await socket.close()
-            isDone.withLock { $0 = true }
         }
         try await waitUntil(moving: { peer.clock.advance(by: .seconds(5)) }) {
             isDone.withLock({ $0 })

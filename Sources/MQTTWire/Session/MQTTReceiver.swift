@@ -31,7 +31,7 @@ package struct MQTTReceiver: Sendable {
 
     private struct Exchange {
         var progress: Progress
-        /// Whether it was new on this connection: only then does it count (MQTT 5, 4.9).
+        /// Whether it counts towards the Receive Maximum.
         var isCounted: Bool
     }
 
@@ -43,7 +43,11 @@ package struct MQTTReceiver: Sendable {
         case turn(UInt64)
     }
 
-    /// How many messages may wait to be acknowledged.
+    /// How many messages may wait to be acknowledged, not counting those that come again.
+    ///
+    /// Counting begins anew with each connection (MQTT 5, 4.9). What the server marks as sent before, and what is known, does
+    /// not count: a server that has once sent too many (Mosquitto 2.0.11 does, to an app that lags and after broken
+    /// connections) sends them again at each connection, and would be refused for ever.
     ///
     /// A peer that was told nothing may have as many under way as there are packet identifiers, and
     /// no more, however it repeats them.
@@ -72,26 +76,24 @@ package struct MQTTReceiver: Sendable {
         case .atMostOnce:
             return .deliver(nil)
         case .atLeastOnce:
-            try checkMaximum()
-            let serial = publishAcknowledgements.append(identifier)
+            try checkRoom(for: publish)
+            let serial = publishAcknowledgements.append(identifier, isCounted: !publish.isDuplicate)
             return .deliver(MQTTDeliveryReceipt(qualityOfService: .atLeastOnce, serial: serial))
         case .exactlyOnce:
             if let exchange = exactlyOnce[identifier] {
                 receiveAgain(identifier, exchange, to: &writer)
                 return .repetition
             }
-            try checkMaximum()
-            exactlyOnce[identifier] = Exchange(progress: .delivered, isCounted: true)
-            countedExactlyOnce += 1
+            try checkRoom(for: publish)
+            let isCounted = !publish.isDuplicate
+            exactlyOnce[identifier] = Exchange(progress: .delivered, isCounted: isCounted)
+            if isCounted { countedExactlyOnce += 1 }
             let serial = receivedAcknowledgements.append(identifier)
             return .deliver(MQTTDeliveryReceipt(qualityOfService: .exactlyOnce, serial: serial))
         }
     }
 
     /// A QoS 2 message is acknowledged again, not delivered again (MQTT 5, 4.3.3-10).
-    ///
-    /// It counts no further, since it takes no room: a server that has once lost count and repeats more than it may at each
-    /// connection (Mosquitto 2.0.11 does, after some broken ones) would be refused for ever.
     private mutating func receiveAgain(
         _ identifier: UInt16,
         _ exchange: Exchange,
@@ -114,10 +116,11 @@ package struct MQTTReceiver: Sendable {
         sendReceived(to: &writer)
     }
 
-    private func checkMaximum() throws(MQTTViolation) {
-        guard publishAcknowledgements.count + countedExactlyOnce < maximum else {
-            throw .receiveMaximumExceeded
-        }
+    private func checkRoom(for publish: MQTTPublish) throws(MQTTViolation) {
+        let counted = publishAcknowledgements.countedCount + countedExactlyOnce
+        guard publish.isDuplicate || counted < maximum,
+            publishAcknowledgements.count < Int(UInt16.max)
+        else { throw .receiveMaximumExceeded }
     }
 
     /// Acknowledges a message that has been taken, or refused with a reason, in its turn.

@@ -137,7 +137,7 @@ struct ConnectionStateTests {
             var attempts = 0
             while !"\(bench.transport.states.current)".hasPrefix("disconnected") {
                 bench.clock.advance(by: Bench.wait)
-                await watch.until("connecting")
+                guard await watch.until("connecting") != nil else { break }
                 attempts += 1
                 _ = await watch.next()
             }
