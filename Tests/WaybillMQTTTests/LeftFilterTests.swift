@@ -264,7 +264,7 @@ import WireTestSupport
             try await provider.messages(.subscribe(qos: .atLeastOnce))
         }
         try await isStored(["t"], store)
-        try await waitUntil(moving: { clock.advance(by: .milliseconds(100)) }) { second.isComplete }
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(10)) }) { second.isComplete }
         try await isStored([], store)
         #expect(first.failures == [] && second.failures == [])
         await transport.shutdown()

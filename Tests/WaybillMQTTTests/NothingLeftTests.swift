@@ -9,7 +9,8 @@
     /// What stays behind after everything was shut down: nothing.
     ///
     /// In a process of its own, where no other test has connections open; see `ExitTest`.
-    @Suite("MQTT transport: nothing is left behind") struct NothingLeftTests {
+    @Suite("MQTT transport: nothing is left behind", .timeLimit(.minutes(5)))
+    struct NothingLeftTests {
         @Test("After shutdown there is no thread and no descriptor of ours")
         func counts() async throws {
             await #expect(processExitsWith: .success) {

@@ -50,7 +50,7 @@ struct FailoverTests {
         #expect(try await iterator.next()?.text == "x")
         server.endOfStream()
         // The pause before the next attempt.
-        try await waitUntil(moving: { server.clock.advance(by: .seconds(1)) }) {
+        try await waitUntil(moving: { server.clock.advance(by: .milliseconds(100)) }) {
             server.endpoints.count >= 3
         }
         #expect(try await iterator.next()?.text == "y")

@@ -266,7 +266,7 @@ struct StreamTests {
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "a")
-        try await waitUntil(moving: { server.clock.advance(by: .milliseconds(500)) }) {
+        try await waitUntil(moving: { server.clock.advance(by: .milliseconds(100)) }) {
             server.requests.count >= 2
         }
         #expect(try await iterator.next()?.text == "b")

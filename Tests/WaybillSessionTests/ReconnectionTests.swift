@@ -149,7 +149,7 @@ import WireTestSupport
             defer { isDone.withLock { $0 = true } }
             return try await lifecycle.session(for: Self.request) { "b" }
         }
-        try await waitUntil(moving: { clock.advance(by: .milliseconds(500)) }) {
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(100)) }) {
             isDone.withLock { $0 }
         }
         #expect(clock.now.offset >= .seconds(10))

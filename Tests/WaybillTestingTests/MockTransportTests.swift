@@ -1,9 +1,10 @@
 import Testing
 import Waybill
 import WaybillTesting
+import WireCore
 import WireTestSupport
 
-@Suite("Mock transport") struct MockTransportTests {
+@Suite("Mock transport", .timeLimit(.minutes(5))) struct MockTransportTests {
     private func send(_ topic: String = "t") -> Request { Request(topic: topic, command: .send) }
 
     @Test("Outcomes come one after another, the last one stays; later rules win")
@@ -70,29 +71,17 @@ import WireTestSupport
         await clock.waitForSleepers()
         clock.advance(by: .seconds(5))
         #expect(try await late.value == "late")
-        let silent = Task { try await mock.perform(send()) }
-        try await waitUntil { mock.requests.count >= 2 }
+        let isDone = Locked(false)
+        let silent = Task {
+            defer { isDone.withLock { $0 = true } }
+            return try await mock.perform(send())
+        }
         // Whether it was waiting yet or not: dropped again, it ends.
-        while true {
+        try await waitUntil(moving: {
             mock.dropConnection(WaybillError(.connectionLost, "now"))
-            if await finished(silent) { break }
-        }
-    }
-
-    private func finished(_ task: Task<Receipt, any Error>) async -> Bool {
-        await withTaskGroup { group in
-            group.addTask {
-                _ = await task.result
-                return true
-            }
-            group.addTask {
-                await letOthersRun()
-                return false
-            }
-            let first = await group.next() ?? false
-            if !first { task.cancel() }
-            return first
-        }
+        }) { isDone.withLock { $0 } }
+        let error = await #expect(throws: WaybillError.self) { try await silent.value }
+        #expect(error?.code == .connectionLost)
     }
 
     @Test("Messages reach the subscriptions that match; unsubscribing ends them")
@@ -117,7 +106,7 @@ import WireTestSupport
     }
 }
 
-@Suite("Manual clock") struct ManualClockTests {
+@Suite("Manual clock", .timeLimit(.minutes(5))) struct ManualClockTests {
     @Test("Whoever waits for sleepers that never come can be cancelled, before or meanwhile")
     func noSleepers() async throws {
         let clock = ManualClock()

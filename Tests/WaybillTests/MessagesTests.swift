@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Streams of messages") struct MessagesTests {
+@Suite("Streams of messages", .timeLimit(.minutes(5))) struct MessagesTests {
     private func text(_ number: Int) -> Message {
         Message(topic: "t", body: Payload("\(number)"))
     }
@@ -191,7 +191,7 @@ import WireTestSupport
     }
 }
 
-@Suite("The completion-handler form") struct CompletionTests {
+@Suite("The completion-handler form", .timeLimit(.minutes(5))) struct CompletionTests {
     @Test("A request's handler runs once, a subscription's once per message")
     func handlers() async throws {
         let mock = MockTransport().expect(.send, .reply("r")).expect(.subscribe).expect(.connect)

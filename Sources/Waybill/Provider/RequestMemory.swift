@@ -28,6 +28,13 @@ final class RequestMemory: Sendable {
     /// Whether somebody has disconnected since the request was made.
     var isDisconnected: Bool { disconnects.count != disconnectCount }
 
+    /// - Throws: `notConnected` if somebody has disconnected since the request was made: it waits for no token.
+    func checkDisconnected() throws(WaybillError) {
+        guard !isDisconnected else {
+            throw WaybillError(.notConnected, "disconnected while waiting for a token")
+        }
+    }
+
     /// Has a wait ended when somebody disconnects.
     ///
     /// - Parameters:

@@ -110,8 +110,8 @@ final class TokenFlight: Sendable {
             }
         }
         guard let result = leave() else {
-            guard memory.isDisconnected else { throw CancellationError() }
-            throw WaybillError(.notConnected, "disconnected while waiting for a token")
+            try memory.checkDisconnected()
+            throw CancellationError()
         }
         return try result.get()
     }

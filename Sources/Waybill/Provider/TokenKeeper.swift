@@ -68,6 +68,7 @@ final class TokenKeeper: Sendable {
             return Self.present(state).map { ($0, failures: state.failures) }
         }
         if let present { return present }
+        try memory.checkDisconnected()
         let now = elapsed()
         let (step, failures) = state.withLock { state in
             (Self.present(state).map(Step.take) ?? next(&state, now), state.failures)
@@ -89,6 +90,8 @@ final class TokenKeeper: Sendable {
     ///   - memory: The request's.
     /// - Throws: `unauthorized`, `notConnected` when somebody disconnects, or `CancellationError`.
     func replace(_ use: TokenUse, for memory: RequestMemory) async throws {
+        // Who was refused as somebody disconnected asks for no token that nobody would use.
+        try memory.checkDisconnected()
         let now = elapsed()
         let step = state.withLock { state in
             guard let credential = Self.present(state) else { return next(&state, now) }
