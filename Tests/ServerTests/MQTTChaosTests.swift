@@ -155,6 +155,7 @@
         }
         let lanes = 50
         let ledger = NumberedLedger(count: round.messages, lanes: lanes)
+        round.isWatched(by: ledger, proxy, atItsEnd: broker.kill)
         let (subscriber, publisher) = (try transport("subscriber"), try transport("publisher"))
         let provider = Provider<WireEntry>(transport: publisher)
         let begin = ContinuousClock.now

@@ -2,6 +2,7 @@
     import ChaosSupport
     import Foundation
     import Glibc
+    import WireCore
 
     /// A Mosquitto of one's own that keeps its sessions in a file, and can be killed and started again.
     actor PersistentBroker {
@@ -11,7 +12,7 @@
 
         nonisolated let port: UInt16
         private let folder: URL
-        private var process: pid_t?
+        private let process = Locked<pid_t?>(nil)
 
         private var store: String { folder.appendingPathComponent("mosquitto.db").path }
 
@@ -47,7 +48,16 @@
             posix_spawnattr_setsigmask(&attributes, &signals)
             posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
             let log = folder.appendingPathComponent("log").path
-            posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+            // Both: whoever waits for the end of this process's output must not wait for the broker's.
+            for descriptor: Int32 in [1, 2] {
+                posix_spawn_file_actions_addopen(
+                    &actions,
+                    descriptor,
+                    log,
+                    O_WRONLY | O_CREAT | O_APPEND,
+                    0o600
+                )
+            }
             let configuration = folder.appendingPathComponent("conf").path
             let arguments: [String] = ["mosquitto", "-c", configuration]
             let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
@@ -55,10 +65,10 @@
             var process = pid_t()
             let result = posix_spawnp(&process, "mosquitto", &actions, &attributes, words, environ)
             guard result == 0 else { throw Failure(said: String(cString: strerror(result))) }
-            self.process = process
+            self.process.withLock { $0 = process }
             while !isListening() {
                 guard waitpid(process, nil, WNOHANG) == 0 else {
-                    self.process = nil
+                    self.process.withLock { $0 = nil }
                     throw Failure(said: (try? String(contentsOfFile: log, encoding: .utf8)) ?? "")
                 }
                 try await Task.sleep(for: .milliseconds(2))
@@ -86,7 +96,7 @@
         }
 
         private func save() async throws {
-            guard let process else { return }
+            guard let process = process.withLock({ $0 }) else { return }
             let before = inode()
             Glibc.kill(process, SIGUSR1)
             // The file is written beside the old one and put in its place.
@@ -101,8 +111,8 @@
             return stat(store, &status) == 0 ? UInt64(status.st_ino) : 0
         }
 
-        private func kill() {
-            guard let process = process.take() else { return }
+        nonisolated func kill() {
+            guard let process = process.withLock({ $0.take() }) else { return }
             Glibc.kill(process, SIGKILL)
             waitpid(process, nil, 0)
         }
@@ -113,11 +123,7 @@
             try? FileManager.default.removeItem(at: folder)
         }
 
-        deinit {
-            guard let process else { return }
-            Glibc.kill(process, SIGKILL)
-            waitpid(process, nil, 0)
-        }
+        deinit { kill() }
 
         /// A port that nobody listens on, below those of outgoing connections, which could take it meanwhile.
         static func freePort() throws -> UInt16 {

@@ -108,6 +108,7 @@
         // `id: 1795224577:3`, `data: 12345` and an empty line.
         let nchan = try Nchan(round, messagesOfBytes: 34)
         let ledger = NumberedLedger(count: round.messages)
+        round.isWatched(by: ledger, nchan.proxy)
         let begin = ContinuousClock.now
         let messages = try await nchan.broken.provider.messages(nchan.listen)
         async let counted: Void = count(messages, in: ledger)
@@ -138,6 +139,7 @@
         let nchan = try Nchan(round, messagesOfBytes: 350)
         let lanes = 8
         let ledger = NumberedLedger(count: round.messages, lanes: lanes)
+        round.isWatched(by: ledger, nchan.proxy)
         let begin = ContinuousClock.now
         let messages = try await nchan.direct.provider.messages(nchan.listen)
         async let counted: Void = count(messages, in: ledger)

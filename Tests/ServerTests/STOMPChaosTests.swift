@@ -49,6 +49,7 @@
         }
         let lanes = 50
         let ledger = NumberedLedger(count: round.messages, lanes: lanes)
+        round.isWatched(by: ledger, proxy)
         let (subscriber, publisher) = (try transport(), try transport())
         let provider = Provider<FrameEntry>(transport: publisher)
         let begin = ContinuousClock.now

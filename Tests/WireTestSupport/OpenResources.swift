@@ -9,18 +9,17 @@
         package let loops: Int
         /// Threads of any kind.
         package let threads: Int
-        /// The memory that is in use; a multiple of the size of a page.
-        package let residentBytes: Int
+        /// What was allocated and not freed, and what the allocator keeps for each thread, some 200 KiB.
+        ///
+        /// Not the memory of the process, in which much may be free and in between.
+        package let allocatedBytes: Int
 
         /// - Parameter loopThreadName: The name of the event loop's thread.
         package init(loop loopThreadName: String) {
-            // What the allocator keeps for later is not in use, and differs from one moment to the next.
-            Self.trimAllocator()
             descriptors = Self.entries(of: "/proc/self/fd").count
             let tasks = Self.entries(of: "/proc/self/task")
             threads = tasks.count
-            let pages = Self.contents(of: "/proc/self/statm").split(separator: " ")
-            residentBytes = (pages.count > 1 ? Int(pages[1]) ?? 0 : 0) * Int(getpagesize())
+            allocatedBytes = Self.countAllocatedBytes()
             loops = tasks.count { task in
                 Self.contents(of: "/proc/self/task/\(task)/comm").contains(loopThreadName)
             }
@@ -50,12 +49,26 @@
             }
         }
 
-        /// `malloc_trim(0)`, where the C library has it; its module map leaves it out.
-        private static func trimAllocator() {
-            guard let symbol = dlsym(nil, "malloc_trim") else { return }
-            // The signature is glibc's: int malloc_trim(size_t).
-            typealias Trim = @convention(c) (Int) -> Int32
-            _ = unsafeBitCast(symbol, to: Trim.self)(0)
+        /// Asks the C library's allocator: its module map leaves `malloc_info` out.
+        private static func countAllocatedBytes() -> Int {
+            // The signature is glibc's: int malloc_info(int, FILE *).
+            typealias Inform = @convention(c) (Int32, UnsafeMutablePointer<FILE>) -> Int32
+            var text: UnsafeMutablePointer<CChar>?
+            var size = 0
+            guard let symbol = dlsym(nil, "malloc_info"), let stream = open_memstream(&text, &size)
+            else { return 0 }
+            _ = unsafeBitCast(symbol, to: Inform.self)(0, stream)
+            fclose(stream)
+            defer { free(text) }
+            guard let text else { return 0 }
+            // The sums of all heaps come last.
+            let sums = String(cString: text).split(separator: "\n").suffix(8)
+            func bytes(_ name: String) -> Int {
+                // `<total type="rest" count="1" size="50288"/>`
+                let parts = sums.first { $0.contains("\"\(name)\"") }?.split(separator: "\"")
+                return parts?.dropLast().last.flatMap { Int($0) } ?? 0
+            }
+            return bytes("current") + bytes("mmap") - bytes("rest") - bytes("fast")
         }
 
         /// The first bytes of a small file; empty when there is none.
