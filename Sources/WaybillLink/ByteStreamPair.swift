@@ -51,6 +51,13 @@ package final class ByteStreamPair: Sendable {
     /// The other end.
     package var second: any ByteStream { End(pair: self, index: 1) }
 
+    /// Whether all that was written has been read, and nobody is at work on it.
+    package var isQuiet: Bool {
+        state.withLock { state in
+            !state.isDraining && state.signals.isEmpty && state.sides.allSatisfy(\.inbox.isEmpty)
+        }
+    }
+
     /// Breaks the connection, as a reset does: both ends hear of it.
     package func reset() {
         state.withLock { state in

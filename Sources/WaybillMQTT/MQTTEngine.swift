@@ -83,8 +83,9 @@ final class MQTTEngine: Sendable {
                 },
                 conclude: { cause, isForGood in
                     let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
-                    subscriptions.conclude(cause)
+                    // First: the end of the stream of answers would say less of why.
                     replies.conclude(unanswered)
+                    subscriptions.conclude(cause)
                     if isForGood { catchAll.end() }
                     keeper.conclude(
                         unanswered,

@@ -65,8 +65,9 @@ final class STOMPEngine: Sendable {
                     )
                 },
                 conclude: { cause, isForGood in
-                    subscriptions.conclude(cause)
+                    // First: the end of the stream of answers would say less of why.
                     replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
+                    subscriptions.conclude(cause)
                     if isForGood { catchAll.end() }
                 }
             )

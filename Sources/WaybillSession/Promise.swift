@@ -6,6 +6,8 @@ package final class Promise<Value: Sendable>: Sendable {
         var result: Result<Value, any Error>?
         var waiters: [UInt64: Suspension.Continuation] = [:]
         var lastWaiter: UInt64 = 0
+        /// Those who were cancelled before the result came, until they have thrown.
+        var cancelled: Set<UInt64> = []
     }
 
     private let state = Locked(State())
@@ -38,21 +40,32 @@ package final class Promise<Value: Sendable>: Sendable {
         }
         await Suspension.wait { continuation in
             let mustWait = state.withLock { state in
-                guard state.result == nil, !Task.isCancelled else { return false }
+                guard state.result == nil else { return false }
+                guard !Task.isCancelled else {
+                    state.cancelled.insert(identifier)
+                    return false
+                }
                 state.waiters[identifier] = continuation
                 return true
             }
             if !mustWait { continuation.resume() }
             if Task.isCancelled { abandonIfIdle() }
         } onCancel: {
-            guard let waiter = state.withLock({ $0.waiters.removeValue(forKey: identifier) }) else {
-                return
+            let waiter = state.withLock { state in
+                let waiter = state.waiters.removeValue(forKey: identifier)
+                if waiter != nil { state.cancelled.insert(identifier) }
+                return waiter
             }
+            guard let waiter else { return }
             waiter.resume()
             abandonIfIdle()
         }
-        // Read with the lock, so that whoever is resumed sees all that was written before.
-        guard let result = state.withLock({ $0.result }) else { throw CancellationError() }
+        // Read with the lock, so that whoever is resumed sees all that was written before. What comes of giving up is
+        // no answer to who was cancelled.
+        let result = state.withLock { state in
+            state.cancelled.remove(identifier) == nil ? state.result : nil
+        }
+        guard let result else { throw CancellationError() }
         return try result.get()
     }
 

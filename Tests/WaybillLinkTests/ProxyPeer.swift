@@ -19,6 +19,7 @@ final class ProxyPeer: Dialer {
         var firstBytes: [UInt8] = []
         var ends = 0
         var client: End?
+        var pair: ByteStreamPair?
     }
 
     private let answer: Answer
@@ -46,6 +47,9 @@ final class ProxyPeer: Dialer {
     /// How many connections the client has closed.
     var ends: Int { state.withLock { $0.ends } }
 
+    /// Whether the connection that came last has read all that it was told.
+    var isQuiet: Bool { state.withLock { $0.pair }?.isQuiet ?? false }
+
     /// Says more to the client.
     func say(_ text: String) { state.withLock { $0.client }?.push(Array(text.utf8)) }
 
@@ -59,6 +63,7 @@ final class ProxyPeer: Dialer {
         state.withLock { state in
             state.endpoints.append(endpoint)
             state.client = client
+            state.pair = pair
         }
         if let far {
             let stream = try await far.dial(endpoint, timeout: timeout, timers: timers)

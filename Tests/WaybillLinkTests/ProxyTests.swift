@@ -233,7 +233,9 @@ import WireTestSupport
                     return nil
                 } catch { return error }
             }
-            try await waitUntil { timers.count != 0 && !proxy.requests.isEmpty }
+            try await waitUntil {
+                timers.count != 0 && !proxy.requests.isEmpty && proxy.isQuiet
+            }
             timers.advance(by: .seconds(10))
             #expect(await attempt.value == expected)
             #expect(proxy.ends == 1)

@@ -46,6 +46,9 @@ final class HTTPServer: Dialer {
     /// How many connections the client has closed.
     var ends: Int { state.withLock { $0.ends } }
 
+    /// Whether all that was said on the last connection has been read, and what follows from it done.
+    var isQuiet: Bool { state.withLock { $0.pairs.last }?.isQuiet ?? false }
+
     /// Sends more on the last connection.
     func send(_ text: String) {
         guard let pair = state.withLock({ $0.pairs.last }) else { return }

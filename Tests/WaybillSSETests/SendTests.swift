@@ -3,6 +3,7 @@ import Testing
 import Waybill
 import WaybillSSE
 import WaybillTesting
+import WireCore
 import WireTestSupport
 
 @Suite("Event stream transport: sends", .timeLimit(.minutes(5)))
@@ -119,9 +120,15 @@ struct SendTests {
             try await provider.request(.post(.text("x")))
         }
         #expect(error?.code == .limitExceeded)
-        let task = Task { try await provider.request(.post(.text("x"))) }
+        let isOver = Locked(false)
+        let task = Task {
+            defer { isOver.withLock { $0 = true } }
+            try await provider.request(.post(.text("x")))
+        }
         try await waitUntil { server.requests.count >= 2 }
-        server.clock.advance(by: .seconds(30))
+        try await waitUntil(moving: { server.clock.advance(by: .seconds(1)) }) {
+            isOver.withLock { $0 }
+        }
         let late = await #expect(throws: WaybillError.self) { try await task.value }
         #expect(late?.code == .timedOut)
         await transport.shutdown()

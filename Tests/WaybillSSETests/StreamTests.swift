@@ -285,6 +285,7 @@ struct StreamTests {
             $0.idleTimeout = .seconds(30)
         }
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        try await waitUntil { server.isQuiet }
         server.clock.advance(by: .seconds(500))
         server.send("data: b\n\n")
         #expect(try await collect(6, messages).map(\.text) == ["a", "a", "a", "a", "a", "b"])

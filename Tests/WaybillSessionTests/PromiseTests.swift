@@ -52,6 +52,29 @@ import WireTestSupport
         #expect(counter.value > 0)
     }
 
+    @Test(
+        "Who is cancelled hears of that, and not of what comes of giving up",
+        arguments: [true, false]
+    )
+    func cancelledFirst(isWaiting: Bool) async {
+        let itself = Locked<Promise<Int>?>(nil)
+        let promise = Promise<Int>(onAbandoned: {
+            itself.withLock { $0 }?.resolve(.failure(Fault(number: 1)))
+        })
+        itself.withLock { $0 = promise }
+        let task = Task {
+            if !isWaiting { withUnsafeCurrentTask { $0?.cancel() } }
+            return try await promise.value()
+        }
+        if isWaiting {
+            await letOthersRun()
+            task.cancel()
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        await #expect(throws: Fault(number: 1)) { try await promise.value() }
+        itself.withLock { $0 = nil }
+    }
+
     @Test("One who is cancelled leaves the others waiting")
     func oneCancelled() async throws {
         let promise = Promise<Int>()
