@@ -83,9 +83,10 @@ final class MQTTEngine: Sendable {
                 },
                 conclude: { cause, isForGood in
                     let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
-                    // First: the end of the stream of answers would say less of why.
-                    replies.conclude(unanswered)
+                    // The end of the stream of answers, which follows, would say less of why.
+                    replies.leaveTopic()
                     subscriptions.conclude(cause)
+                    replies.conclude(unanswered)
                     if isForGood { catchAll.end() }
                     keeper.conclude(
                         unanswered,

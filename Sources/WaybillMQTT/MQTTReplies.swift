@@ -109,9 +109,14 @@ final class MQTTReplies: Sendable {
         if isPresent { desk.fail(error) }
     }
 
+    /// No longer listens: the end of the stream ends no request.
+    func leaveTopic() {
+        state.withLock { $0.topic = nil }
+    }
+
     /// Ends it when no connection follows.
     func conclude(_ error: WaybillError) {
-        state.withLock { $0.topic = nil }
+        leaveTopic()
         desk.fail(error)
     }
 }

@@ -65,9 +65,8 @@ final class STOMPEngine: Sendable {
                     )
                 },
                 conclude: { cause, isForGood in
-                    // First: the end of the stream of answers would say less of why.
-                    replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
                     subscriptions.conclude(cause)
+                    replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
                     if isForGood { catchAll.end() }
                 }
             )

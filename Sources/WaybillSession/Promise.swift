@@ -32,7 +32,8 @@ package final class Promise<Value: Sendable>: Sendable {
     }
 
     /// Waits for the result.
-    /// - Throws: Its error, or `CancellationError`.
+    ///
+    /// - Throws: Its error; `CancellationError` to whoever was cancelled before it came, whatever has come of that.
     package func value() async throws -> Value {
         let identifier = state.withLock { state in
             state.lastWaiter += 1

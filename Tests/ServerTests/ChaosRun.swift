@@ -18,14 +18,14 @@
             fileprivate let watch = Watch()
 
             /// Says what is to be told, and done, should the round not end.
-            func isWatched(
-                by ledger: NumberedLedger,
+            func whenStuck(
+                tell ledger: NumberedLedger,
                 _ proxy: ChaosProxy,
-                atItsEnd cleanUp: @escaping @Sendable () -> Void = {}
+                then cleanUp: @escaping @Sendable () -> Void = {}
             ) {
                 watch.state.withLock { state in
                     state.ends = {
-                        cleanUp()
+                        defer { cleanUp() }
                         return "\(proxy.counts.description); \(ledger.verdict.description)"
                     }
                 }
@@ -88,7 +88,11 @@
                     faults: faults / Self.roundCount,
                     seed: seed &+ UInt64(number)
                 )
-                let report = try await watched(part, round)
+                let report: ChaosReport
+                do { report = try await watched(part, round) } catch {
+                    Issue.record(error, "\(name), seed \(part.seed)")
+                    throw error
+                }
                 if sum == nil { sum = report } else { sum? += report }
                 SharedEventLoop.reap()
                 if first == nil {
@@ -103,12 +107,14 @@
             let after = await OpenResources.settled(loop: EventLoop.threadName) { after in
                 after.descriptors == before.descriptors && after.loops == 0
                     && after.threads <= before.threads + 4
+                    && after.allocatedBytes < before.allocatedBytes + Self.memoryTolerance
             }
             print("\(before) became \(after)")
             #expect(after.descriptors == before.descriptors, "\(before) became \(after)")
             #expect(after.loops == 0, "\(before) became \(after)")
             // The runtime's own come and go.
             #expect(after.threads <= before.threads + 4, "\(before) became \(after)")
+            #expect(before.allocatedBytes > 0)
             #expect(
                 after.allocatedBytes < before.allocatedBytes + Self.memoryTolerance,
                 "\(before) became \(after)"
@@ -124,7 +130,14 @@
             _ round: (Round) async throws -> ChaosReport
         ) async throws -> ChaosReport {
             let watch = part.watch
-            defer { watch.state.withLock { $0.isOver = true } }
+            defer {
+                let ends = watch.state.withLock { state in
+                    defer { state = Watch.State(isOver: true) }
+                    return state.ends
+                }
+                // Let go of with no lock held.
+                withExtendedLifetime(ends) {}
+            }
             // They take 20 s with 25,000 messages.
             let end = ContinuousClock.now + .seconds(300 + part.messages / 100)
             Thread.detachNewThread {
@@ -132,7 +145,8 @@
                     if watch.state.withLock({ $0.isOver }) { return }
                     Thread.sleep(forTimeInterval: 0.1)
                 }
-                let ends = watch.state.withLock { $0.ends }
+                let (isOver, ends) = watch.state.withLock { ($0.isOver, $0.ends) }
+                if isOver { return }
                 Issue.record("\(name), seed \(part.seed), does not end: \(ends())")
                 raise(SIGKILL)
             }

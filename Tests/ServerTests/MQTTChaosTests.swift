@@ -8,7 +8,7 @@
         "Mosquitto through a network that breaks",
         .enabled(
             if: MosquittoServer.isRunning && ChaosSettings.areWanted,
-            "WAYBILL_CHAOS=1 Tests/Servers/with --install mosquitto -- swift test --filter 'ServerTests.*ChaosTests'"
+            "WAYBILL_CHAOS=1 Tests/Servers/with --install mosquitto -- swift test --no-parallel --filter 'ServerTests.*ChaosTests'"
         ),
         // Each of them fills the machine.
         .serialized,
@@ -132,6 +132,7 @@
         kills: Int
     ) async throws -> ChaosReport {
         let broker = try await PersistentBroker()
+        defer { broker.kill() }
         // About 32 bytes a message each way.
         let plan = round.plan(messagesOfBytes: 40)
         let relapses = BrokerRelapses()
@@ -155,7 +156,7 @@
         }
         let lanes = 50
         let ledger = NumberedLedger(count: round.messages, lanes: lanes)
-        round.isWatched(by: ledger, proxy, atItsEnd: broker.kill)
+        round.whenStuck(tell: ledger, proxy, then: broker.kill)
         let (subscriber, publisher) = (try transport("subscriber"), try transport("publisher"))
         let provider = Provider<WireEntry>(transport: publisher)
         let begin = ContinuousClock.now

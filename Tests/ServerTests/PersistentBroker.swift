@@ -48,7 +48,9 @@
             posix_spawnattr_setsigmask(&attributes, &signals)
             posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
             let log = folder.appendingPathComponent("log").path
-            // Both: whoever waits for the end of this process's output must not wait for the broker's.
+            // Whoever waits for the end of what this process writes must not wait for the broker: it gets neither the
+            // output nor any other pipe.
+            for descriptor in 3..<Int32(256) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
             for descriptor: Int32 in [1, 2] {
                 posix_spawn_file_actions_addopen(
                     &actions,

@@ -8,7 +8,7 @@
         "Event streams by nginx with nchan, through a network that breaks",
         .enabled(
             if: TestServers.port("NGINX") != nil && ChaosSettings.areWanted,
-            "WAYBILL_CHAOS=1 Tests/Servers/with --install nginx -- swift test --filter 'ServerTests.*ChaosTests'"
+            "WAYBILL_CHAOS=1 Tests/Servers/with --install nginx -- swift test --no-parallel --filter 'ServerTests.*ChaosTests'"
         ),
         .timeLimit(.minutes(15))
     )
@@ -108,7 +108,7 @@
         // `id: 1795224577:3`, `data: 12345` and an empty line.
         let nchan = try Nchan(round, messagesOfBytes: 34)
         let ledger = NumberedLedger(count: round.messages)
-        round.isWatched(by: ledger, nchan.proxy)
+        round.whenStuck(tell: ledger, nchan.proxy)
         let begin = ContinuousClock.now
         let messages = try await nchan.broken.provider.messages(nchan.listen)
         async let counted: Void = count(messages, in: ledger)
@@ -139,7 +139,7 @@
         let nchan = try Nchan(round, messagesOfBytes: 350)
         let lanes = 8
         let ledger = NumberedLedger(count: round.messages, lanes: lanes)
-        round.isWatched(by: ledger, nchan.proxy)
+        round.whenStuck(tell: ledger, nchan.proxy)
         let begin = ContinuousClock.now
         let messages = try await nchan.direct.provider.messages(nchan.listen)
         async let counted: Void = count(messages, in: ledger)

@@ -8,7 +8,7 @@
         "RabbitMQ through a network that breaks",
         .enabled(
             if: TestServers.port("RABBITMQ_STOMP") != nil && ChaosSettings.areWanted,
-            "WAYBILL_CHAOS=1 Tests/Servers/with --install rabbitmq -- swift test --filter 'ServerTests.*ChaosTests'"
+            "WAYBILL_CHAOS=1 Tests/Servers/with --install rabbitmq -- swift test --no-parallel --filter 'ServerTests.*ChaosTests'"
         ),
         .timeLimit(.minutes(15))
     )
@@ -49,7 +49,7 @@
         }
         let lanes = 50
         let ledger = NumberedLedger(count: round.messages, lanes: lanes)
-        round.isWatched(by: ledger, proxy)
+        round.whenStuck(tell: ledger, proxy)
         let (subscriber, publisher) = (try transport(), try transport())
         let provider = Provider<FrameEntry>(transport: publisher)
         let begin = ContinuousClock.now

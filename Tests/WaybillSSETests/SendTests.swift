@@ -126,9 +126,11 @@ struct SendTests {
             try await provider.request(.post(.text("x")))
         }
         try await waitUntil { server.requests.count >= 2 }
+        let begin = server.clock.now
         try await waitUntil(moving: { server.clock.advance(by: .seconds(1)) }) {
             isOver.withLock { $0 }
         }
+        #expect(begin.duration(to: server.clock.now) >= .seconds(30))
         let late = await #expect(throws: WaybillError.self) { try await task.value }
         #expect(late?.code == .timedOut)
         await transport.shutdown()
