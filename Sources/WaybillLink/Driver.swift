@@ -55,6 +55,8 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     private struct Received: Sendable {
         var buffer = ReceiveBuffer()
         var isFirst = true
+        /// Whether the core has more to decode, so that nothing is read before.
+        var isUndecoded = false
     }
 
     @usableFromInline package let state: Locked<DriverState<Core>>
@@ -62,12 +64,27 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     private let received = Locked(Received())
     private let stream: any ByteStream
     @usableFromInline package let timers: any TimerSource
+    /// What waits for the connection; nothing is read while it is full.
+    private let account: MemoryAccount?
 
     /// Joins the three; ``start(_:)`` sets them going.
-    package init(core: Core, stream: any ByteStream, timers: any TimerSource) {
+    ///
+    /// - Parameters:
+    ///   - core: The protocol.
+    ///   - stream: What carries its bytes; not started yet.
+    ///   - timers: The clock.
+    ///   - account: Counts what the events make wait. While it is full nothing is read; to stop the stream and to set it
+    ///     going again, by ``setReading(_:)``, is left to the owner of the account.
+    package init(
+        core: Core,
+        stream: any ByteStream,
+        timers: any TimerSource,
+        account: MemoryAccount? = nil
+    ) {
         state = Locked(DriverState(core: core))
         self.stream = stream
         self.timers = timers
+        self.account = account
     }
 
     /// Begins to read, and sends what the core has to say from the start.
@@ -168,24 +185,39 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         }
     }
 
-    /// Stops or resumes reading from the peer.
+    /// Stops or resumes reading from the peer, and tells the core.
     ///
-    /// Whoever calls it from several threads keeps the calls in order, as ``ReadingHold`` does.
+    /// Calls from several threads must be in order, as ``ReadingHold`` keeps them.
     package func setReading(_ isReading: Bool) {
         let unwritable = state.withLock { state in
-            state.isReading = isReading
+            state.setHold(.consumer, !isReading)
             return isReading ? nil : state.unwritable
         }
-        stream.setReading(isReading)
-        // Nobody hears the peer out any more.
+        tellReading()
+        // With reading stopped, the peer's last words cannot be heard.
         if let unwritable { return end(unwritable) }
         // A write that failed meanwhile has called for reading when the stream did not read yet.
         if isReading, state.withLock({ $0.unwritable }) != nil { stream.readAgain() }
     }
 
+    /// Tells the stream whether to read, as was decided last; one caller at a time.
+    private func tellReading() {
+        while let isHeld = state.withLock({ $0.beginTelling(at: timers.now) }) {
+            stream.setReading(!isHeld)
+            let (readsAgain, isStreamOver) = state.withLock { $0.endTelling() }
+            // The core's deadlines depend on it.
+            rearm()
+            guard readsAgain else { continue }
+            if isStreamOver { streamIsReadable() } else { stream.readAgain() }
+        }
+    }
+
     /// Closes the stream at once, whatever the core still wanted to send.
     package func close() {
         stream.close()
+        if case .some(let error) = state.withLock({ $0.takeDelayedEnd(evenIfUndecoded: true) }) {
+            end(error)
+        }
     }
 
     // MARK: ByteStreamReceiver
@@ -193,22 +225,32 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     package func streamIsReadable() {
         // A flood on one stream must not keep the others waiting.
         for _ in 0..<Self.roundsInTurn {
-            let (outcome, next, wasFilled) = received.withLock { received in read(&received) }
+            // Also where the stream calls although it was told to stop, as for a connection that has broken.
+            if account?.isFull == true { return }
+            let (outcome, next, hasMore) = received.withLock { received in read(&received) }
             carryOut(next)
+            let (isReading, delayedEnd, unwritable) = state.withLock { state in
+                (state.isReading, state.takeDelayedEnd(), state.unwritable)
+            }
             switch outcome {
             case .success(.bytes):
-                // What the events have led to may be that the peer is held back.
-                if wasFilled, state.withLock({ $0.isReading }) { continue }
+                if case .some(let error) = delayedEnd { return end(error) }
+                // The events may have led to the peer being held back.
+                if hasMore, isReading { continue }
             case .success(.nothing): break
             case .success(.endOfStream): return end(lastWord(.endOfStream))
             case .failure(let error): return end(lastWord(error))
             }
             received.withLock { $0.buffer.release() }
-            // Heard out.
-            if let error = state.withLock({ $0.unwritable }) { end(error) }
+            // The peer has been heard to its last word.
+            if let unwritable { end(unwritable) }
             return
         }
-        if state.withLock({ $0.unwritable }) != nil { stream.readAgain() }
+        let (isUnwritable, isUndecoded, isOver) = state.withLock { state in
+            (state.unwritable != nil, state.isUndecoded, state.isStreamOver)
+        }
+        if isOver { return streamIsReadable() }
+        if isUnwritable || isUndecoded { stream.readAgain() }
     }
 
     /// What a read that fails says of the end: an alert of TLS more than the write that failed before it, all else
@@ -218,9 +260,37 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         return state.withLock { $0.unwritable } ?? error
     }
 
+    /// Reads and decodes, or goes on decoding what was read before.
     private func read(
         _ received: inout Received
-    ) -> (Result<ReadOutcome, LinkError>, DriverSteps, wasFilled: Bool) {
+    ) -> (Result<ReadOutcome, LinkError>, DriverSteps, hasMore: Bool) {
+        let (outcome, wasFilled) =
+            received.isUndecoded ? (.success(.bytes(0)), true) : fill(&received)
+        let now = timers.now
+        switch outcome {
+        case .success(.bytes):
+            received.isFirst = false
+            let next = state.withLock { state in
+                state.pacer.noteReceived()
+                defer { received.isUndecoded = state.isUndecoded }
+                return state.decode(&received.buffer, at: now, account)
+            }
+            return (outcome, next, wasFilled || received.isUndecoded)
+        case .success(.endOfStream):
+            let next = state.withLock { state in
+                state.noteEndOfStream()
+                state.core.receiveEndOfStream(at: now)
+                return state.settle(.immediate, grewFrom: 0)
+            }
+            return (outcome, next, false)
+        default: return (outcome, [], false)
+        }
+    }
+
+    /// Reads what the stream has.
+    private func fill(
+        _ received: inout Received
+    ) -> (Result<ReadOutcome, LinkError>, wasFilled: Bool) {
         var outcome = Result<ReadOutcome, LinkError>.success(.nothing)
         var wasFilled = false
         let isFirst = received.isFirst
@@ -239,25 +309,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
                 return nil
             }
         }
-        let now = timers.now
-        let next: DriverSteps
-        switch outcome {
-        case .success(.bytes):
-            received.isFirst = false
-            next = state.withLock { state in
-                state.pacer.noteReceived()
-                state.core.receive(&received.buffer, at: now)
-                return state.settle(.immediate, grewFrom: 0)
-            }
-        case .success(.endOfStream):
-            next = state.withLock { state in
-                state.noteEndOfStream()
-                state.core.receiveEndOfStream(at: now)
-                return state.settle(.immediate, grewFrom: 0)
-            }
-        default: next = []
-        }
-        return (outcome, next, wasFilled)
+        return (outcome, wasFilled)
     }
 
     /// Whether bytes begin as an alert of TLS does (RFC 8446, 5.1), with which no protocol here begins: what a
@@ -276,7 +328,8 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     package func streamDidEnd(_ error: LinkError?) {
-        end(error)
+        guard state.withLock({ $0.delayEnd(error) }) else { return end(error) }
+        if state.withLock({ $0.isReading }) { streamIsReadable() }
     }
 
     // MARK: Carrying out
@@ -285,6 +338,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     package func carryOut(_ next: DriverSteps) {
         if next.isEmpty { return }
         if next.contains(.rearm) { rearm() }
+        if next.contains(.tellReading) { tellReading() }
         if next.contains(.gather), !stream.scheduleFlush() {
             flush()
         } else if next.contains(.flush) {
@@ -303,11 +357,15 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             rounds += 1
             switch written {
             case .success(let count):
-                let (waiters, drained, hasMore) = state.withLock { state in
-                    (state.noteWritten(count, of: total), state.takeDrainNotice(), state.hasMore)
+                let (waiters, drained, hasMore, mayRead) = state.withLock { state in
+                    (
+                        state.noteWritten(count, of: total), state.takeDrainNotice(), state.hasMore,
+                        state.endUnsentHold(account)
+                    )
                 }
                 for waiter in waiters { waiter.resume() }
                 drained?()
+                if mayRead { tellReading() }
                 if rounds >= Self.roundsInTurn, hasMore, stream.scheduleFlush() { return }
             case .failure(let error):
                 return endUnwritable(error)
@@ -347,6 +405,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             switch consume delivery {
             case .events(let events, let handler): handler.receive(events)
             case .end(let error, let handler): handler.end(error)
+            case .goOnReading: tellReading()
             }
             guard let next = state.withLock({ $0.nextDelivery() }) else { return }
             delivery = next
@@ -371,7 +430,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             state.noteFired(deadline)
             guard !state.isOver else { return DriverSteps() }
             state.core.advance(to: now)
-            mustCut = state.isTimeToCut(at: now)
+            mustCut = state.takeCut(at: now)
             return state.settle(.immediate, grewFrom: 0)
         }
         carryOut(next)

@@ -14,6 +14,7 @@ package struct DriverSteps: OptionSet, Sendable {
     @inlinable package static var gather: Self { Self(rawValue: 2) }
     @inlinable package static var deliver: Self { Self(rawValue: 4) }
     @inlinable package static var rearm: Self { Self(rawValue: 8) }
+    @inlinable package static var tellReading: Self { Self(rawValue: 16) }
 }
 
 /// What a sender that waits for no answer should wait for.
@@ -34,6 +35,20 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     enum Delivery: Sendable {
         case events([Core.Event], Driver<Core>.Handler)
         case end(LinkError?, Driver<Core>.Handler)
+        /// Nothing waits any more for which reading was stopped.
+        case goOnReading
+    }
+
+    /// Why the peer is not read from.
+    struct Holds: OptionSet, Sendable {
+        let rawValue: UInt8
+
+        /// The consumer wants no more.
+        static var consumer: Self { Self(rawValue: 1) }
+        /// Another thread still hands out the events before.
+        static var delivery: Self { Self(rawValue: 2) }
+        /// The peer does not read, and what it is owed fills the account.
+        static var unsent: Self { Self(rawValue: 4) }
     }
 
     @usableFromInline package var core: Core
@@ -58,14 +73,20 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     @usableFromInline package var isDelivering = false
     @usableFromInline package var isOver = false
-    /// Whether the peer is not held back.
-    var isReading = true
+    private var holds: Holds = []
+    private var hold = ReadingHold()
+    /// Whether bytes were read that the core has not decoded yet.
+    var isUndecoded = false
+    /// How the stream ended while such bytes were left.
+    private var delayedEnd: LinkError??
     private var pendingEnd: LinkError??
     /// Why nothing can be written any more, while the peer is heard out.
     private(set) var unwritable: LinkError?
 
     /// When the stream is closed even though bytes are left, once the core is done.
     private var cutDeadline: WireInstant?
+    /// Whether that time has come: no timer follows, only the end of the stream.
+    private var isCut = false
     @usableFromInline package var armedDeadline: WireInstant?
     private var armedToken: UInt64?
 
@@ -78,6 +99,88 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     /// Whether there is something to write that the socket may take.
     var hasMore: Bool { byteCount > 0 && !isBlocked }
+
+    // MARK: Holding the peer back
+
+    /// Whether the peer is not held back.
+    var isReading: Bool { holds.isEmpty }
+
+    mutating func setHold(_ reason: Holds, _ isHeld: Bool) {
+        if isHeld { holds.insert(reason) } else { holds.remove(reason) }
+        hold.isHeld = !holds.isEmpty
+    }
+
+    /// Makes the caller the one to tell the stream whether to read; the core is told here.
+    mutating func beginTelling(at now: WireInstant) -> Bool? {
+        guard let isHeld = hold.beginTelling() else { return nil }
+        core.holdReading(isHeld, at: now)
+        return isHeld
+    }
+
+    /// Notes that the stream has been told.
+    /// - Returns: How the driver goes on with what it has read before: not at all, with another call of the stream, or,
+    ///   where the stream is over, by itself.
+    mutating func endTelling() -> (readsAgain: Bool, isStreamOver: Bool) {
+        hold.endTelling()
+        return (isReading && isUndecoded, isStreamOver)
+    }
+
+    /// Decodes what has been read, unless another thread has not handed out the events before: then reading stops until
+    /// it has.
+    /// - Returns: What is to be done.
+    mutating func decode(
+        _ buffer: inout ReceiveBuffer,
+        at now: WireInstant,
+        _ account: MemoryAccount?
+    ) -> DriverSteps {
+        if core.hasEvents, isDelivering {
+            isUndecoded = true
+            setHold(.delivery, true)
+            return .tellReading
+        }
+        core.receive(&buffer, at: now)
+        isUndecoded = core.hasMoreInput
+        var next = settle(.immediate, grewFrom: 0)
+        // Both sides of a fast conversation have bytes on the way; only far more than that is a peer that does not read.
+        if byteCount > Driver<Core>.highWaterMark, isUnsentFull(account, of: 1) {
+            setHold(.unsent, true)
+            next.insert(.tellReading)
+        }
+        return next
+    }
+
+    /// Whether the bytes that wait to leave fill a part of the account, together with what it counts.
+    ///
+    /// They count twice, since they lie in memory twice while their buffer grows.
+    private func isUnsentFull(_ account: MemoryAccount?, of part: Double) -> Bool {
+        let limit = account?.limit ?? MemoryAccount.defaultLimit
+        return Double((account?.byteCount ?? 0) + 2 * byteCount) >= Double(limit) * part
+    }
+
+    /// Ends the hold for unsent bytes once a quarter of the account is free.
+    /// - Returns: Whether it has ended.
+    mutating func endUnsentHold(_ account: MemoryAccount?) -> Bool {
+        guard holds.contains(.unsent), !isUnsentFull(account, of: 0.75) else { return false }
+        setHold(.unsent, false)
+        return true
+    }
+
+    /// Keeps how the stream ended while bytes are left to decode.
+    /// - Returns: Whether there are such bytes.
+    mutating func delayEnd(_ error: LinkError?) -> Bool {
+        guard isUndecoded, !isOver, delayedEnd == nil else { return false }
+        delayedEnd = .some(error)
+        return true
+    }
+
+    /// Whether the stream has ended and bytes are left to decode.
+    var isStreamOver: Bool { delayedEnd != nil }
+
+    /// How the stream ended, if that waited only for what was left to decode.
+    mutating func takeDelayedEnd(evenIfUndecoded: Bool = false) -> LinkError?? {
+        guard evenIfUndecoded || !isUndecoded else { return nil }
+        return delayedEnd.take()
+    }
 
     // MARK: After a call into the core
 
@@ -152,7 +255,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// Notes that nothing can be written any more.
     /// - Returns: Whether the peer is to be heard out, which needs one who reads.
     mutating func noteUnwritable(_ error: LinkError) -> Bool {
-        guard isReading, !isOver else { return false }
+        guard isReading, !isOver, !isStreamOver else { return false }
         unwritable = unwritable ?? error
         // No other flusher has a try.
         isBlocked = true
@@ -222,7 +325,12 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
             isDelivering = true
             return .events(core.takeEvents(), handler)
         }
-        guard case .some(let error) = pendingEnd else { return nil }
+        guard case .some(let error) = pendingEnd else {
+            guard holds.contains(.delivery) else { return nil }
+            setHold(.delivery, false)
+            isDelivering = true
+            return .goOnReading
+        }
         isDelivering = true
         pendingEnd = nil
         self.handler = nil
@@ -233,7 +341,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     /// The deadline to arm now, if the armed one does not come first.
     mutating func deadlineToArm(at now: WireInstant) -> WireInstant? {
-        guard !isOver else { return nil }
+        guard !isOver, !isCut else { return nil }
         if core.isFinished, cutDeadline == nil {
             cutDeadline = now.advanced(by: Driver<Core>.closingPatience)
         }
@@ -251,9 +359,11 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         return armedToken
     }
 
-    /// Whether a peer that does not read has had its time: nobody waits for it any longer.
-    func isTimeToCut(at now: WireInstant) -> Bool {
-        core.isFinished && (cutDeadline.map { $0 <= now } ?? false)
+    /// Whether a peer that does not read has had its time; true once.
+    mutating func takeCut(at now: WireInstant) -> Bool {
+        guard !isCut, core.isFinished, let cutDeadline, cutDeadline <= now else { return false }
+        isCut = true
+        return true
     }
 
     mutating func noteFired(_ deadline: WireInstant) {

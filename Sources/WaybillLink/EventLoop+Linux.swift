@@ -252,8 +252,11 @@
                 return jobs
             }
             for job in jobs { job() }
+            // Each due timer runs once in a turn. One that an action adds waits for the next turn, also when its
+            // deadline has passed: otherwise it could keep descriptors and jobs waiting for good.
             let now = SystemTime.now
-            while let action = state.withLock({ $0.timers.takeDue(at: now) }) { action() }
+            let due = state.withLock { $0.timers.takeDueTokens(at: now) }
+            for token in due { state.withLock { $0.timers.take(token) }?() }
         }
 
         private func runFlushes() -> Bool {

@@ -20,6 +20,9 @@
             var receiver: (any ByteStreamReceiver)?
             var isReading = true
             var wantsToWrite = false
+            /// Whether the connection has broken while nothing is read, and is watched no longer: the kernel would
+            /// report it without end.
+            var isUnwatched = false
             var hasScheduledFlush = false
             var isClosing = false
 
@@ -97,11 +100,13 @@
         }
 
         func setReading(_ isReading: Bool) {
-            state.withLock { state in
-                guard state.isReading != isReading else { return }
+            let isUnwatched = state.withLock { state in
+                guard state.isReading != isReading else { return false }
                 state.isReading = isReading
                 update(state)
+                return state.isUnwatched
             }
+            if isUnwatched { readAgain() }
         }
 
         func readAgain() {
@@ -141,6 +146,18 @@
             if isWritable { receiver?.streamIsWritable() }
             // Errors and hang-ups show themselves to the next read.
             if events & ~EPOLLOUT.rawValue != 0 { receiver?.streamIsReadable() }
+            if events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { stopWatching() }
+        }
+
+        /// Ends the watch over a broken connection whose receiver does not read: it reads on by itself, or is told
+        /// by its next write.
+        private func stopWatching() {
+            state.withLock { state in
+                guard !state.isReading, !state.isClosing, state.registration != 0 else { return }
+                loop.remove(state.registration, descriptor: state.descriptor)
+                state.registration = 0
+                state.isUnwatched = true
+            }
         }
 
         private func update(_ state: State) {

@@ -51,11 +51,30 @@ package struct TimerQueue {
 
     /// Takes the next action that is due.
     package mutating func takeDue(at now: WireInstant) -> (@Sendable () -> Void)? {
+        takeDueToken(at: now).flatMap { take($0) }
+    }
+
+    /// Takes every timer that is due out of the order, the earliest first.
+    ///
+    /// The actions stay until ``take(_:)``, so that one of them can still cancel another. A timer that is added
+    /// meanwhile is not among them, however early its deadline is.
+    package mutating func takeDueTokens(at now: WireInstant) -> [UInt64] {
+        var tokens: [UInt64] = []
+        while let token = takeDueToken(at: now) { tokens.append(token) }
+        return tokens
+    }
+
+    /// Takes the action of a timer; nil when the timer was cancelled.
+    package mutating func take(_ token: UInt64) -> (@Sendable () -> Void)? {
+        actions.removeValue(forKey: token)
+    }
+
+    private mutating func takeDueToken(at now: WireInstant) -> UInt64? {
         guard let deadline = nextDeadline, deadline <= now, let first = heap.first else {
             return nil
         }
         removeFirst()
-        return actions.removeValue(forKey: first.token)
+        return first.token
     }
 
     private mutating func removeFirst() {

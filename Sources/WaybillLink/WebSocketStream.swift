@@ -286,7 +286,6 @@ package final class WebSocketStream: ByteStream {
     private func tellReading() {
         while let isHeld = state.withLock({ $0.hold.beginTelling() }) {
             driver.setReading(!isHeld)
-            driver.withCore { core, now in core.holdReading(isHeld, at: now) }
             state.withLock { $0.hold.endTelling() }
         }
     }

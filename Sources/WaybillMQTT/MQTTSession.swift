@@ -85,10 +85,7 @@ final class MQTTSession: ConnectionSession {
 
     /// What stops or resumes reading; does not keep the session beyond its end.
     var reading: @Sendable (Bool) -> Void {
-        { [driver] isReading in
-            driver.withCore { core, now in core.holdReading(!isReading, at: now) }
-            driver.setReading(isReading)
-        }
+        { [driver] isReading in driver.setReading(isReading) }
     }
 
     /// Sends CONNECT and waits for CONNACK.

@@ -162,7 +162,6 @@ final class SSEStream: Sendable {
             state.driver === driver ? state.hold.beginTelling() : nil
         }
         while let isHeld = next {
-            driver.withCore { core, now in core.holdReading(isHeld, at: now) }
             driver.setReading(!isHeld)
             next = state.withLock { state in
                 guard state.driver === driver else { return nil }

@@ -1,6 +1,6 @@
 /// The contract of every protocol core: bytes in, events out; commands in, bytes out.
 ///
-/// A core is a value without socket, clock or dice. Whoever drives it feeds it, takes the outbound
+/// A core is a value without socket, clock or dice. Its driver feeds it, takes the outbound
 /// bytes, takes the events and re-arms one timer, in that order, after each call.
 ///
 /// Receiving never throws: when the peer breaks the protocol, the core queues what the peer must be
@@ -29,8 +29,18 @@ package protocol ProtocolCore: Sendable {
     /// How many calls wait for the peer's answer: with many, what is written is worth gathering.
     var openCallCount: Int { get }
 
-    /// Decodes all that is complete at the front of the buffer and consumes it.
+    /// Decodes what is complete at the front of the buffer and consumes it.
+    ///
+    /// Stops when the events of this call reach a limit of ``ReceiveTurn``, and then ``hasMoreInput`` is true. So what
+    /// waits for the driver is bounded, however many messages a few compressed bytes hold.
     mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant)
+
+    /// Whether the last ``receive(_:at:)`` has stopped at a limit: the driver takes the events and calls it again before
+    /// it reads more.
+    var hasMoreInput: Bool { get }
+
+    /// Tells the core that its driver has stopped reading, or goes on: silence meanwhile is not the peer's.
+    mutating func holdReading(_ isHeld: Bool, at now: WireInstant)
 
     /// Tells the core that the peer will send nothing more.
     mutating func receiveEndOfStream(at now: WireInstant)
@@ -52,7 +62,19 @@ extension ProtocolCore {
 
     package var openCallCount: Int { 0 }
 
+    package var hasMoreInput: Bool { false }
+
+    package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {}
+
     package mutating func receiveLoss(at now: WireInstant) {
         receiveEndOfStream(at: now)
     }
+}
+
+/// How many events one call of ``ProtocolCore/receive(_:at:)`` may bring.
+package enum ReceiveTurn {
+    /// The number of events: 4,096. More than a read of 64 KiB holds of all but the smallest messages.
+    package static let maximumEventCount = 4_096
+    /// Their bytes, where a core decompresses: 1 MiB, and one message more.
+    package static let maximumByteCount = 1 << 20
 }

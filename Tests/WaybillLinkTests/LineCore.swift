@@ -15,16 +15,27 @@ struct LineCore: ProtocolCore {
     var isFinished = false
     var events: [Event] = []
     var echoes = false
+    /// How many lines one call may bring.
+    var lineLimit = Int.max
+    private(set) var hasMoreInput = false
     private var scanned = 0
 
-    init(echoes: Bool = false) {
+    init(echoes: Bool = false, lineLimit: Int = .max) {
         self.echoes = echoes
+        self.lineLimit = lineLimit
     }
 
     var hasEvents: Bool { !events.isEmpty }
 
     mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
+        var count = 0
+        hasMoreInput = false
         while true {
+            guard count < lineLimit else {
+                hasMoreInput = true
+                return
+            }
+            count += 1
             let length = buffer.withUnsafeBytes { bytes -> Int? in
                 guard let start = bytes.baseAddress, scanned < bytes.count else { return nil }
                 let found = memchr(start + scanned, 10, bytes.count - scanned)
@@ -87,6 +98,12 @@ final class Recorder: Sendable {
             end: { error in self.note { $0.ends.append(error) } }
         )
     }
+
+    /// Notes an event that something other than a driver has heard.
+    func hear(_ events: [LineCore.Event]) { note { $0.events += events } }
+
+    /// Notes an end, likewise.
+    func hearEnd(_ error: LinkError? = nil) { note { $0.ends.append(error) } }
 
     private func note(_ body: (inout State) -> Void) {
         let ready = state.withLock { state in

@@ -10,9 +10,9 @@
             var wakeUp: WireInstant?
             var isValid = true
 
-            mutating func takeDue(at now: WireInstant) -> (@Sendable () -> Void)? {
+            mutating func takeDueTokens(at now: WireInstant) -> [UInt64] {
                 if let moment = wakeUp, moment <= now { wakeUp = nil }
-                return isValid ? timers.takeDue(at: now) : nil
+                return isValid ? timers.takeDueTokens(at: now) : []
             }
         }
 
@@ -59,7 +59,9 @@
         }
 
         private func fire() {
-            while let action = state.withLock({ $0.takeDue(at: SystemTime.now) }) { action() }
+            // Each due timer once: one that an action adds waits for the next call, whatever its deadline.
+            let due = state.withLock { $0.takeDueTokens(at: SystemTime.now) }
+            for token in due { state.withLock { $0.timers.take(token) }?() }
             arm()
         }
     }

@@ -1,0 +1,227 @@
+import Testing
+import WaybillLink
+import WireCore
+
+@Suite("What holds a driver back", .timeLimit(.minutes(5))) struct DriverHoldTests {
+    /// A stream whose socket is full and whose close is still queued, as on an event loop.
+    private final class StuckStream: ByteStream {
+        let closeCount = Locked(0)
+
+        func start(_ receiver: any ByteStreamReceiver) {}
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int { 0 }
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            .nothing
+        }
+        func scheduleFlush() -> Bool { false }
+        func setReading(_ isReading: Bool) {}
+        func readAgain() {}
+        func finishWriting() {}
+        func close() { closeCount.withLock { $0 += 1 } }
+    }
+
+    /// A clock that notes timers and runs none of them by itself.
+    private final class NotedTimers: TimerSource {
+        private let state = Locked((now: WireInstant.zero, timers: TimerQueue()))
+
+        var now: WireInstant { state.withLock { $0.now } }
+        var count: Int { state.withLock { $0.timers.count } }
+
+        func scheduleTimer(
+            at deadline: WireInstant,
+            _ action: @escaping @Sendable () -> Void
+        ) -> UInt64 {
+            state.withLock { $0.timers.add(at: deadline, action) }
+        }
+
+        func cancelTimer(_ token: UInt64) { state.withLock { $0.timers.cancel(token) } }
+
+        /// Lets time pass and runs the timers that are due at its end, each once.
+        func advance(by duration: Duration) {
+            let due = state.withLock { state in
+                state.now = state.now.advanced(by: duration)
+                return state.timers.takeDueTokens(at: state.now)
+            }
+            for token in due { state.withLock { $0.timers.take(token) }?() }
+        }
+    }
+
+    @Test(
+        "A peer that does not read is cut off once, and no timer is set for a time that has passed"
+    )
+    func cutOnce() {
+        let stream = StuckStream()
+        let timers = NotedTimers()
+        let driver = Driver(core: LineCore(), stream: stream, timers: timers)
+        driver.start(Recorder().handler)
+        driver.withCore(.immediate) { core, _ in
+            core.send("unread")
+            core.isFinished = true
+        }
+        timers.advance(by: .seconds(5))
+        #expect(stream.closeCount.withLock { $0 } == 1)
+        // The end of the stream is on its way, and nothing else is to be done.
+        #expect(timers.count == 0)
+    }
+
+    // MARK: A core that stops half-way
+
+    @Test("What a core leaves undecoded follows, in order, and before the end of the stream")
+    func halfWay() {
+        let pair = ByteStreamPair()
+        let timers = ManualTimers()
+        let heard = Recorder()
+        let writer = Driver(core: LineCore(), stream: pair.first, timers: timers)
+        let reader = Driver(core: LineCore(lineLimit: 3), stream: pair.second, timers: timers)
+        let lines = (0..<100).map { "line \($0)" }
+        writer.start(Recorder().handler)
+        writer.withCore { core, _ in
+            for line in lines { core.send(line) }
+            core.isFinished = true
+        }
+        reader.start(heard.handler)
+        #expect(heard.events == lines.map { .line($0) } + [.ended])
+        #expect(heard.ends.count == 1)
+    }
+
+    @Test("A reader that stops in the middle of a read gets the rest when it goes on")
+    func stopsHalfWay() {
+        let pair = ByteStreamPair()
+        let timers = ManualTimers()
+        let counts = Locked([Int]())
+        let writer = Driver(core: LineCore(), stream: pair.first, timers: timers)
+        let reader = Driver(core: LineCore(lineLimit: 10), stream: pair.second, timers: timers)
+        writer.start(Recorder().handler)
+        writer.withCore { core, _ in for _ in 0..<35 { core.send("x") } }
+        reader.start(
+            .init(
+                receive: { [weak reader] events in
+                    counts.withLock { $0.append(events.count) }
+                    reader?.setReading(false)
+                },
+                end: { _ in }
+            )
+        )
+        #expect(counts.withLock { $0 } == [10])
+        for _ in 0..<3 { reader.setReading(true) }
+        #expect(counts.withLock { $0 } == [10, 10, 10, 5])
+    }
+
+    /// A stream that has ended behind bytes that its receiver had no time for.
+    private final class EndedStream: ByteStream {
+        let bytes: Locked<[UInt8]>
+
+        init(_ text: String) { bytes = Locked(Array(text.utf8)) }
+
+        func start(_ receiver: any ByteStreamReceiver) {}
+        func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int { throw .closed }
+        func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+            let found = bytes.withLock { bytes in
+                defer { bytes = [] }
+                return bytes
+            }
+            space.copyBytes(from: found)
+            return found.isEmpty ? .nothing : .bytes(found.count)
+        }
+        func scheduleFlush() -> Bool { false }
+        func setReading(_ isReading: Bool) {}
+        func readAgain() {}
+        func finishWriting() {}
+        func close() {}
+    }
+
+    @Test("An end waits until the reader has taken what came before, or closes")
+    func delayedEnd() {
+        for closes in [false, true] {
+            let stream = EndedStream("1\n2\n3\n4\n5\n")
+            let heard = Recorder()
+            let driver = Driver(
+                core: LineCore(lineLimit: 2),
+                stream: stream,
+                timers: ManualTimers()
+            )
+            driver.start(
+                .init(
+                    receive: { [weak driver] events in
+                        heard.hear(events)
+                        driver?.setReading(false)
+                    },
+                    end: { heard.hearEnd($0) }
+                )
+            )
+            driver.streamIsReadable()
+            driver.streamDidEnd(.endOfStream)
+            #expect(heard.events == [.line("1"), .line("2")])
+            #expect(heard.ends.isEmpty)
+            if closes {
+                driver.close()
+                #expect(heard.ends == [.endOfStream])
+                continue
+            }
+            driver.setReading(true)
+            #expect(heard.events.prefix(4) == (1...4).map { .line("\($0)") }[...])
+            #expect(heard.ends.isEmpty)
+            driver.setReading(true)
+            #expect(heard.events == (1...5).map { .line("\($0)") } + [.ended])
+            #expect(heard.ends == [.endOfStream])
+        }
+    }
+
+    // MARK: The account
+
+    @Test("While the account is full nothing is read, whatever the stream says")
+    func fullAccount() {
+        let pair = ByteStreamPair()
+        let timers = ManualTimers()
+        let heard = Recorder()
+        let account = MemoryAccount(limit: 100)
+        let writer = Driver(core: LineCore(), stream: pair.first, timers: timers)
+        let reader = Driver(
+            core: LineCore(),
+            stream: pair.second,
+            timers: timers,
+            account: account
+        )
+        writer.start(Recorder().handler)
+        reader.start(heard.handler)
+        writer.withCore { core, _ in core.send("before") }
+        account.charge(100)
+        writer.withCore { core, _ in core.send("while full") }
+        reader.streamIsReadable()
+        #expect(heard.events == [.line("before")])
+        account.release(25)
+        reader.streamIsReadable()
+        #expect(heard.events == [.line("before")])
+        account.release(1)
+        reader.streamIsReadable()
+        #expect(heard.events == [.line("before"), .line("while full")])
+    }
+
+    @Test("A peer that floods and reads no answer is not read from beyond the account")
+    func unreadAnswers() {
+        let pair = ByteStreamPair(capacity: 1 << 18)
+        let timers = ManualTimers()
+        let account = MemoryAccount(limit: 8 << 20)
+        let flood = Driver(core: LineCore(), stream: pair.first, timers: timers)
+        let echo = Driver(
+            core: LineCore(echoes: true),
+            stream: pair.second,
+            timers: timers,
+            account: account
+        )
+        let answers = Recorder()
+        flood.start(answers.handler)
+        echo.start(Recorder().handler)
+        flood.setReading(false)
+        let line = String(repeating: "x", count: 65_535)
+        var most = 0
+        for _ in 0..<320 {
+            flood.withCore { core, _ in core.send(line) }
+            most = max(most, echo.unsentByteCount)
+        }
+        #expect(most >= 3 << 20)
+        #expect(most <= 5 << 20)
+        flood.setReading(true)
+        #expect(answers.events.count == 320)
+        #expect(echo.unsentByteCount == 0)
+    }
+}

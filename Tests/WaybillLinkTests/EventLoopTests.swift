@@ -1,0 +1,125 @@
+#if os(Linux)
+    import Testing
+    import WaybillLink
+    import WireCore
+    import WireTestSupport
+
+    @Suite("Connections that share the event loop", .timeLimit(.minutes(5))) struct EventLoopTests {
+        /// The loop's timers, on a clock that leaps to the deadline of each timer a moment after it was set.
+        private final class LeapingTimers: TimerSource {
+            private let base: SharedTimers
+            private let leapt = Locked(WireInstant.zero)
+
+            init() throws { base = try SharedTimers() }
+
+            var now: WireInstant { max(base.now, leapt.withLock { $0 }) }
+
+            func scheduleTimer(
+                at deadline: WireInstant,
+                _ action: @escaping @Sendable () -> Void
+            ) -> UInt64 {
+                let soon = base.now.advanced(by: .milliseconds(20))
+                return base.scheduleTimer(at: min(deadline, soon)) { [self] in
+                    leapt.withLock { $0 = max($0, deadline) }
+                    action()
+                }
+            }
+
+            func cancelTimer(_ token: UInt64) { base.cancelTimer(token) }
+            func invalidate() { base.invalidate() }
+        }
+
+        private func connect(
+            to port: UInt16,
+            timers: any TimerSource,
+            _ handler: Driver<LineCore>.Handler
+        ) async throws -> Driver<LineCore> {
+            let endpoint = Endpoint(host: "127.0.0.1", port: port)
+            let stream = try await TCPDialer().dial(
+                endpoint,
+                timeout: .seconds(60),
+                timers: try SharedTimers()
+            )
+            let driver = Driver(core: LineCore(), stream: stream, timers: timers)
+            driver.start(handler)
+            return driver
+        }
+
+        /// A server that echoes lines.
+        private func echo() throws -> TCPListener {
+            try TCPListener { stream in
+                // The stream keeps the driver until its end.
+                Driver(core: LineCore(echoes: true), stream: stream, timers: ManualTimers())
+                    .start(Recorder().handler)
+            }
+        }
+
+        @Test(
+            "A peer that reads nothing is cut off, and another connection goes on before and after"
+        )
+        func deafPeer() async throws {
+            let deaf = try SilentListener(backlog: 8)
+            let timers = try LeapingTimers()
+            let cut = Recorder()
+            let hostile = try await connect(to: deaf.port, timers: timers, cut.handler)
+
+            let listener = try echo()
+            let heard = Recorder()
+            let healthy = try await connect(
+                to: listener.port,
+                timers: ManualTimers(),
+                heard.handler
+            )
+            healthy.withCore(.immediate) { core, _ in core.send("before") }
+            await heard.wait(events: 1)
+
+            // More than the sockets of both sides hold.
+            let megabyte = String(repeating: "x", count: 1 << 20)
+            hostile.withCore(.immediate) { core, _ in
+                for _ in 0..<32 { core.send(megabyte) }
+                core.isFinished = true
+            }
+            await cut.wait(ends: 1)
+            healthy.withCore(.immediate) { core, _ in core.send("after") }
+            await heard.wait(events: 2)
+            #expect(heard.events == [.line("before"), .line("after")])
+            #expect(hostile.unsentByteCount > 0)
+
+            healthy.close()
+            await heard.wait(ends: 1)
+            timers.invalidate()
+            listener.close()
+            deaf.close()
+        }
+
+        @Test(
+            "A timer that sets itself anew for a time that has passed leaves descriptors and jobs their turns"
+        )
+        func timerThatNeverWaits() async throws {
+            let timers = try SharedTimers()
+            let goesOn = Locked(true)
+            @Sendable func again() {
+                guard goesOn.withLock({ $0 }) else { return }
+                _ = timers.scheduleTimer(at: .zero) { again() }
+            }
+            again()
+            let listener = try echo()
+            let heard = Recorder()
+            let healthy = try await connect(
+                to: listener.port,
+                timers: ManualTimers(),
+                heard.handler
+            )
+            let ran = Recorder()
+            _ = timers.scheduleTimer(at: timers.now) { ran.hearEnd() }
+            await ran.wait(ends: 1)
+            healthy.withCore(.immediate) { core, _ in core.send("heard") }
+            await heard.wait(events: 1)
+            goesOn.withLock { $0 = false }
+            healthy.close()
+            await heard.wait(ends: 1)
+            listener.close()
+            timers.invalidate()
+        }
+    }
+#endif
