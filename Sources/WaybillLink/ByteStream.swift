@@ -44,6 +44,10 @@ package protocol ByteStream: AnyObject, Sendable {
     /// already. Closing twice does nothing.
     func close()
 
+    /// Closes both directions with a reset where the stream has such a thing: the system sends nothing again that the
+    /// peer has not acknowledged. ``ByteStreamReceiver/streamDidEnd(_:)`` follows as with ``close()``.
+    func abandon()
+
     /// Asks the stream to find out by itself whether the peer is still there, since nothing above does.
     ///
     /// Does nothing where the stream has no means to.
@@ -54,6 +58,8 @@ package protocol ByteStream: AnyObject, Sendable {
 }
 
 extension ByteStream {
+    package func abandon() { close() }
+
     package func keepAlive() {}
 
     package var tls: TLSAgreement? { nil }

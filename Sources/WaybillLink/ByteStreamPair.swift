@@ -182,6 +182,14 @@ package final class ByteStreamPair: Sendable {
             pair.drain()
         }
 
+        func abandon() {
+            pair.state.withLock { state in
+                guard !state.sides[index].isClosed, !state.sides[peer].isClosed else { return }
+                state.sides[peer].failure = .reset
+            }
+            close()
+        }
+
         func close() {
             pair.state.withLock { state in
                 guard !state.sides[index].isClosed else { return }

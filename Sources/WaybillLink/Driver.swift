@@ -212,9 +212,20 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         }
     }
 
-    /// Closes the stream at once, whatever the core still wanted to send.
+    /// Closes the stream at once, whatever the core still wanted to send; abandons it when the peer has not answered.
     package func close() {
-        stream.close()
+        if state.withLock({ $0.core.isUnanswered }) { stream.abandon() } else { stream.close() }
+        endDelayed()
+    }
+
+    /// Abandons the stream at once.
+    package func abandon() {
+        stream.abandon()
+        endDelayed()
+    }
+
+    /// Tells an end that has waited for what came before it to be decoded.
+    private func endDelayed() {
         if case .some(let error) = state.withLock({ $0.takeDelayedEnd(evenIfUndecoded: true) }) {
             end(error)
         }
@@ -371,9 +382,12 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
                 return endUnwritable(error)
             }
         }
-        if state.withLock({ $0.takeClosing() }) {
+        switch state.withLock({ ($0.takeClosing(), $0.core.isUnanswered) }) {
+        case (true, true): stream.abandon()
+        case (true, false):
             stream.finishWriting()
             stream.close()
+        case (false, _): break
         }
     }
 
@@ -434,7 +448,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             return state.settle(.immediate, grewFrom: 0)
         }
         carryOut(next)
-        if mustCut { stream.close() }
+        if mustCut { close() }
     }
 
     private func end(_ error: LinkError?) {

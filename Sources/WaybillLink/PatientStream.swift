@@ -69,6 +69,8 @@ final class PatientStream: ByteStream, ByteStreamReceiver {
     func readAgain() { base.readAgain() }
     func finishWriting() { base.finishWriting() }
     func close() { base.close() }
+
+    func abandon() { base.abandon() }
     func keepAlive() { base.keepAlive() }
 
     // MARK: The stream below

@@ -33,6 +33,18 @@
             set(descriptor, level: SOL_SOCKET, option: SO_REUSEADDR)
         }
 
+        /// Has closing reset the connection: the system drops what the peer has not acknowledged, and sends it no more.
+        static func resetWhenClosed(_ descriptor: Int32) {
+            var option = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(
+                descriptor,
+                SOL_SOCKET,
+                SO_LINGER,
+                &option,
+                socklen_t(MemoryLayout<linger>.size)
+            )
+        }
+
         private static func set(_ descriptor: Int32, level: Int32, option: Int32) {
             var one: Int32 = 1
             setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<Int32>.size))

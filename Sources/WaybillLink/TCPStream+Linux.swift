@@ -134,6 +134,14 @@
             if mustEnd { loop.execute { self.end(nil) } }
         }
 
+        func abandon() {
+            state.withLock { state in
+                guard state.descriptor >= 0 else { return }
+                Socket.resetWhenClosed(state.descriptor)
+            }
+            close()
+        }
+
         func descriptorIsReady(_ events: UInt32) {
             let (receiver, isWritable) = state.withLock { state in
                 let isWritable = state.wantsToWrite && events & ~EPOLLIN.rawValue != 0

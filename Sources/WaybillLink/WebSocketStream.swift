@@ -311,6 +311,13 @@ package final class WebSocketStream: ByteStream {
         driver.withCore(.immediate) { core, now in try? core.close(code, at: now) }
     }
 
+    package func abandon() {
+        // What was written leaves before the reset.
+        driver.withCore(.immediate) { _, _ in }
+        driver.abandon()
+        close()
+    }
+
     package func close() {
         let mustCut = state.withLock { state in
             // Nothing more is read, and an end that waited behind it is now this side's own.

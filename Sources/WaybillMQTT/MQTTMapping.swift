@@ -282,6 +282,15 @@ enum MQTTMapping {
         }
     }
 
+    /// That a CONNECT of this client, given up before, has reached the server late and ended its successor.
+    static var takenOverByLateAttempt: WaybillError {
+        WaybillError(
+            .connectionLost,
+            "an earlier attempt of this client to connect arrived late",
+            peerReason: reason(.sessionTakenOver, MQTTProperties())
+        )
+    }
+
     /// Why the server has ended a connection.
     private static func end(_ code: MQTTReasonCode, _ properties: MQTTProperties) -> WaybillError {
         var error = WaybillError(

@@ -99,6 +99,7 @@ final class MQTTSession: ConnectionSession {
                 receive: { self.handle($0) },
                 end: { error in
                     let cause = self.cause(of: error)
+                    self.noteUnanswered()
                     self.handBack()
                     self.subscriptions.detach(self)
                     // First, so that whoever hears of the end from a call or a stream finds no trace of
@@ -382,10 +383,19 @@ final class MQTTSession: ConnectionSession {
     /// Why it is over; nil when this side ended it.
     private func cause(of error: LinkError?) -> WaybillError? {
         switch (state.withLock { $0.closure }, error) {
-        case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
-        case (let closure?, _): MQTTMapping.error(closure)
-        case (nil, nil): nil
+        case (.endOfStream?, let error?), (nil, let error?): return WaybillError(error)
+        case (.disconnectedByServer(.sessionTakenOver, _)?, _) where keeper.takeLateAttempt(at: now):
+            return MQTTMapping.takenOverByLateAttempt
+        case (let closure?, _): return MQTTMapping.error(closure)
+        case (nil, nil): return nil
         }
+    }
+
+    /// Notes a CONNECT that was given up and may still reach the server.
+    private func noteUnanswered() {
+        let isUnanswered = driver.withCore { core, _ in core.isUnanswered }
+        guard isUnanswered else { return }
+        keeper.noteAbandonedAttempt(at: now, lasting: configuration.connectTimeout)
     }
 
     private func handleEnd(_ cause: WaybillError?) {

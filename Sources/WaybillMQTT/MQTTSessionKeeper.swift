@@ -31,6 +31,7 @@ final class MQTTSessionKeeper: Sendable {
         var whereabouts = Whereabouts.parked(MQTTSessionState())
         /// The clock of the callers who wait while it is parked.
         var timers: (any TimerSource)?
+        var lateAttempts = MQTTLateAttempts()
     }
 
     private let state = Locked(State())
@@ -115,6 +116,18 @@ final class MQTTSessionKeeper: Sendable {
         }
         timers?.invalidate()
         for call in calls { (call as? MQTTPendingCall)?.fail(error) }
+    }
+
+    // MARK: Attempts that were given up
+
+    /// Notes a CONNECT that was given up unanswered.
+    func noteAbandonedAttempt(at now: WireInstant, lasting connectTimeout: Duration) {
+        state.withLock { $0.lateAttempts.note(at: now, lasting: connectTimeout) }
+    }
+
+    /// Whether a session that is taken over now may have been by such a CONNECT; each is counted once.
+    func takeLateAttempt(at now: WireInstant) -> Bool {
+        state.withLock { $0.lateAttempts.take(at: now) }
     }
 
     // MARK: Callers

@@ -153,12 +153,9 @@ extension ConnectionLifecycle {
 
     private func closeForPause() async {
         // One that is being made is closed when it is there.
-        guard let session = connected,
-            memory.withLock({ memory in
-                memory.closesForPause = memory.isPaused
-                return memory.isPaused
-            })
-        else { return }
+        guard let session = connected, memory.withLock({ $0.beginClosingForPause() }) else {
+            return
+        }
         await session.disconnect(within: settings.closeTimeout, abandonment: nil)
     }
 

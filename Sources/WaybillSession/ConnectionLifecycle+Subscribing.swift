@@ -51,7 +51,7 @@ extension ConnectionLifecycle {
     private func connectPatiently(_ greeting: Session.Greeting) {
         let attempt = phase.withLock { phase -> ConnectionAttempt<Session>? in
             if case .connecting(let attempt) = phase { attempt.isWanted = true }
-            guard case .idle = phase else { return nil }
+            guard case .idle = phase, !memory.withLock({ $0.isLeft }) else { return nil }
             let cause = WaybillError(.notConnected, "there is no connection yet")
             let attempt = ConnectionAttempt<Session>(after: cause, isFirst: true)
             phase = .connecting(attempt)

@@ -6,7 +6,8 @@ public import WireCore
 ///
 /// | phase | what moves it on |
 /// | --- | --- |
-/// | idle, disconnected | a request, ``connect(_:timeout:)`` → connecting |
+/// | idle | a request, ``connect(_:timeout:)`` → connecting |
+/// | disconnected | ``connect(_:timeout:)`` → connecting; unless the app has disconnected, a request, too |
 /// | connecting | the peer accepts → connected; failure, disconnect, nobody waits → disconnected |
 /// | connected | ``disconnect()`` → disconnected; loss → reconnecting, or disconnected |
 /// | reconnecting | the peer accepts → connected; a fatal failure, the policy, disconnect → disconnected |
@@ -37,6 +38,15 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         var closesForPause = false
         /// Whether the connection that there is came in the place of one that was lost.
         var isSuccessor = false
+        /// True between an explicit disconnect and the next explicit connect: requests make no connection then.
+        var isLeft = false
+
+        /// Notes that the connection is closed for a pause, if there is one.
+        /// - Returns: Whether there is a pause.
+        mutating func beginClosingForPause() -> Bool {
+            closesForPause = isPaused
+            return isPaused
+        }
     }
 
     @usableFromInline let phase = Locked(Phase.idle)
@@ -126,7 +136,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             case .idle, .shutDown: throw notConnected(request)
             }
         }
-        switch try join(greeting(), within: settings.connectTimeout) {
+        switch try join(greeting(), within: settings.connectTimeout, for: request) {
         case .there(let session): return session
         case .new(let attempt), .underWay(let attempt): return try await made(by: attempt).session
         }
@@ -169,6 +179,10 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         return .shutDown
     }
 
+    private static var left: WaybillError {
+        WaybillError(.notConnected, "the app has disconnected, and has not connected again")
+    }
+
     // MARK: Connecting
 
     /// Connects; when the connection was lost, at once instead of after the wait.
@@ -202,9 +216,15 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     }
 
     /// What is there, the attempt that is under way, or a new one.
+    ///
+    /// - Parameters:
+    ///   - greeting: The first words.
+    ///   - timeout: How long connecting may take.
+    ///   - request: The request that needs a connection; nil for an explicit connect.
     private func join(
         _ greeting: Session.Greeting,
-        within timeout: Duration
+        within timeout: Duration,
+        for request: Request? = nil
     ) throws(WaybillError) -> Joined {
         let joined = try phase.withLock { phase throws(WaybillError) -> Joined in
             switch phase {
@@ -212,9 +232,11 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             case .shutDown: throw .shutDown
             case .connected(let session): return .there(session)
             case .idle:
+                if let request, memory.withLock({ $0.isLeft }) { throw Self.left.about(request) }
                 let attempt = ConnectionAttempt<Session>()
                 phase = .connecting(attempt)
                 memory.withLock { memory in
+                    memory.isLeft = false
                     memory.greeting = (greeting, timeout)
                     // Whoever asks for a connection wants one.
                     memory.isPaused = false
@@ -287,7 +309,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             repeat {
                 try queue.flush(to: session)
             } while try !takeOver(session, from: attempt)
-            if memory.withLock({ $0.isPaused }) {
+            if memory.withLock({ $0.beginClosingForPause() }) {
                 await session.disconnect(within: settings.closeTimeout, abandonment: nil)
             }
             return ConnectionAttempt.Made(session: session, receipt: receipt)
@@ -375,6 +397,8 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     /// Ends the connection, or the attempt to make one, and waits until that is done.
     ///
+    /// No request makes another connection until ``connect(_:timeout:)``.
+    ///
     /// - Parameters:
     ///   - options: How long that may take, unless as the settings say.
     ///   - prepare: Tells a session how to say goodbye.
@@ -383,6 +407,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         _ options: DisconnectOptions = DisconnectOptions(),
         preparing prepare: @escaping @Sendable (Session) -> Void = { _ in }
     ) async throws(WaybillError) {
+        memory.withLock { $0.isLeft = true }
         while true {
             let session: Session
             switch phase.withLock({ $0 }) {

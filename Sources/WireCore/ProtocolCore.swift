@@ -23,6 +23,11 @@ package protocol ProtocolCore: Sendable {
     /// Whether the core is done: once the outbound bytes are written, the stream is to be closed.
     var isFinished: Bool { get }
 
+    /// Whether the peer has not answered the first words: the stream is then abandoned instead of closed.
+    ///
+    /// First words that the network still holds must not reach the peer when this side has given up.
+    var isUnanswered: Bool { get }
+
     /// Whether events wait.
     var hasEvents: Bool { get }
 
@@ -59,6 +64,8 @@ package protocol ProtocolCore: Sendable {
 
 extension ProtocolCore {
     package var outboundByteCount: Int { outbound.count }
+
+    package var isUnanswered: Bool { false }
 
     package var openCallCount: Int { 0 }
 

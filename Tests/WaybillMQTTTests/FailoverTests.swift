@@ -45,10 +45,13 @@ import WireTestSupport
     @Test("A server that does not answer in time gives way to the next, which has its own time")
     func silentHost() async throws {
         let clock = ManualClock()
-        let silent = ScriptedByteStream(.expect(Self.connect))
+        let disconnect = ("E0 00" as Hex).bytes
+        let silent = ScriptedByteStream(.expect(Self.connect), .expect(disconnect))
+        let slow = ScriptedByteStream(.expect(Self.connect), .expect(disconnect))
         let open = ScriptedByteStream(.expect(Self.connect), .reply(Self.accepted))
         let transport = try MQTTTransport(
             scripts: silent,
+            slow,
             open,
             clock: clock,
             configuration: configuration()
@@ -56,9 +59,20 @@ import WireTestSupport
         let connecting = Task {
             try await Provider<MQTTEntry>(transport: transport).request(.connect)
         }
-        try await waitUntil { silent.isComplete }
-        clock.advance(by: .seconds(10))
+        try await waitUntil { silent.hasReached(2) }
+        clock.advance(by: .milliseconds(9_999))
+        await letOthersRun()
+        #expect(!silent.isComplete && !slow.hasReached(2))
+        clock.advance(by: .milliseconds(1))
+        try await waitUntil { slow.hasReached(2) }
+        #expect(silent.isComplete)
+        // The time of the first host is not taken from the second's.
+        clock.advance(by: .milliseconds(9_999))
+        await letOthersRun()
+        #expect(!slow.isComplete && !open.hasReached(2))
+        clock.advance(by: .milliseconds(1))
         _ = try await connecting.value
+        #expect(slow.isComplete && open.isComplete)
         await transport.shutdown()
     }
 

@@ -258,26 +258,48 @@ import WireTestSupport
 
     @Test("Cancelling a request that waits frees it, and its identifier later")
     func cancelledRequest() async throws {
-        let fixture = try Fixture()
-        fixture.broker.faults.delay = .milliseconds(5)
-        let transport = try fixture.transport { $0.inflightWindow = 2 }
+        // With a window of two: the first is on its way, the second waits for its place behind a third that stays.
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .expect(("34 06 0001 74 0001 61" as Hex).bytes),
+            .expect(("34 06 0001 74 0002 62" as Hex).bytes),
+            // The first, cancelled by now, is answered after all; the identifier is used again only then.
+            .expect(("30 04 0001 74 21" as Hex).bytes),
+            .reply(("50 02 0001" as Hex).bytes),
+            .expect(("62 02 0001" as Hex).bytes),
+            .reply(("70 02 0001" as Hex).bytes),
+            .expect(("34 06 0001 74 0003 64" as Hex).bytes),
+            .reply(("50 02 0002 50 02 0003" as Hex).bytes),
+            .expect(("62 02 0002 62 02 0003" as Hex).bytes),
+            .reply(("70 02 0002 70 02 0003" as Hex).bytes)
+        )
+        let transport = try MQTTTransport(
+            scripts: script,
+            configuration: configuration { $0.inflightWindow = 2 }
+        )
         let provider = Provider<MQTTEntry>(transport: transport)
         try await provider.request(.connect)
-        let tasks = (0..<50).map { _ in
-            Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
+        func send(_ text: String) -> Task<Receipt, any Error> {
+            Task { try await provider.request(.send(text, qos: .exactlyOnce)) }
         }
+        let first = send("a")
+        try await waitUntil { script.hasReached(4) }
+        let second = send("b")
+        try await waitUntil { script.hasReached(5) }
+        let waiting = send("c")
+        let last = send("d")
         await letOthersRun()
-        for task in tasks { task.cancel() }
-        for task in tasks {
-            switch await task.result {
-            case .success: break  // It was answered before it was cancelled.
-            case .failure(let error): #expect(error is CancellationError)
-            }
+        // One that is under way, and one that waits for a place in the window.
+        for task in [first, waiting] {
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
         }
-        // The window is free again for what comes next.
-        for _ in 0..<5 { try await provider.request(.send("y", qos: .exactlyOnce)) }
+        try await provider.request(.send("!"))
+        _ = try await (second.value, last.value)
+        #expect(script.failures == [])
+        #expect(script.isComplete)
         await transport.shutdown()
-        await fixture.broker.stop()
     }
 
     @Test("Several providers with different entries share one transport and its connection")

@@ -168,13 +168,85 @@ struct ReconnectionTests {
     @Test("Another client took the session over: no fight for it")
     func takenOver() async throws {
         let first = ScriptedByteStream(
-            .skip(20),
-            .reply(("20 03 00 00 00 E0 02 8E 00" as Hex).bytes)
+            .skip(23),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            .skip(9),
+            .reply(("90 04 0001 00 00" as Hex).bytes),
+            .skip(6),
+            .reply(Self.takenOver)
         )
-        let transport = try transport(first) {
-            $0.version = .v5
-        }
+        // A second connection would leave a trace here.
+        let second = ScriptedByteStream(.skip(1), .skip(1 << 20))
+        let clock = ManualClock()
+        let transport = try transport(first, second, clock: clock) { $0.version = .v5 }
         let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        let messages = try await provider.messages(.subscribe(qos: .atMostOnce))
+        try await provider.request(.send("x"))
+        let error = await expectError(.rejected) { for try await _ in messages {} }
+        #expect(error?.peerReason?.contains("0x8E") == true)
+        #expect(error?.isRetryable == false)
+        #expect("\(transport.states.current)".hasPrefix("disconnected (rejected"))
+        clock.advance(by: .seconds(86_400))
+        await letOthersRun()
+        #expect(!second.hasReached(2))
+        #expect("\(transport.states.current)".hasPrefix("disconnected (rejected"))
+        await transport.shutdown()
+    }
+
+    /// DISCONNECT 0x8E.
+    private static let takenOver = ("E0 02 8E 00" as Hex).bytes
+
+    @Test("A late CONNECT of this client's own takes the session over: it connects again, once")
+    func takenOverByLateAttempt() async throws {
+        let accepted = ("20 03 00 00 00" as Hex).bytes
+        let silent = ScriptedByteStream(.skip(23), .skip(1 << 20))
+        let first = ScriptedByteStream(.skip(23), .reply(accepted + Self.takenOver))
+        let second = ScriptedByteStream(
+            .skip(23),
+            .reply(accepted),
+            .skip(6),
+            .reply(Self.takenOver)
+        )
+        let clock = ManualClock()
+        var configuration = MQTTConfiguration(version: .v5)
+        configuration.clientIdentifier = "c"
+        let transport = try MQTTTransport(
+            scripts: silent,
+            first,
+            second,
+            clock: clock,
+            configuration: configuration
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let connecting = Task { try await provider.request(.connect) }
+        try await waitUntil { silent.hasReached(2) }
+        clock.advance(by: .seconds(10))
+        await expectError(.timedOut) { try await connecting.value }
+        _ = try? await provider.request(.connect)
+        try await waitUntil { second.hasReached(3) }
+        try await waitUntil { "\(transport.states.current)" == "connected" }
+        // The attempt has arrived; now it is another client.
+        try await provider.request(.send("x"))
+        try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected (rejected") }
+        await transport.shutdown()
+    }
+
+    @Test("Long after an attempt was given up, a session that is taken over is another client's")
+    func takenOverMuchLater() async throws {
+        let silent = ScriptedByteStream(.skip(23), .skip(1 << 20))
+        let first = ScriptedByteStream(
+            .skip(23),
+            .reply(("20 03 00 00 00" as Hex).bytes + Self.takenOver)
+        )
+        let clock = ManualClock()
+        let transport = try transport(silent, first, clock: clock) { $0.version = .v5 }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let connecting = Task { try await provider.request(.connect) }
+        try await waitUntil { silent.hasReached(2) }
+        clock.advance(by: .seconds(10))
+        await expectError(.timedOut) { try await connecting.value }
+        clock.advance(by: .seconds(41))
         _ = try? await provider.request(.connect)
         try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected (rejected") }
         await transport.shutdown()

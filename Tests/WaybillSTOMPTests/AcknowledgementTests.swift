@@ -138,6 +138,7 @@ struct AcknowledgementTests {
         // One that is open when the client leaves never was.
         try await provider.request(.send("never", to: "t", headers: ["transaction": "x"]))
         try await provider.request(.disconnect)
+        try await provider.request(.connect)
         let later = try await provider.messages(.subscribe("t"))
         try await provider.request(.send("end", to: "t"))
         #expect(try await texts(1, later) == ["end"])

@@ -19,12 +19,16 @@ final class FakeSession: ConnectionSession {
 
     /// Whether resuming is logged.
     private let resumesAloud: Bool
+    /// What an orderly end waits for; nil for nothing.
+    private let closing: Promise<Void>?
 
     init(
         resumesAloud: Bool = false,
+        closing: Promise<Void>? = nil,
         didBegin: @escaping @Sendable (FakeSession) -> Void = { _ in }
     ) {
         self.resumesAloud = resumesAloud
+        self.closing = closing
         self.didBegin = didBegin
     }
 
@@ -55,6 +59,7 @@ final class FakeSession: ConnectionSession {
 
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         note("disconnect" + (abandonment.map { " \($0.code.name)" } ?? ""))
+        await closing?.settled()
         end(nil)
     }
 

@@ -112,23 +112,51 @@ import WireTestSupport
         await lifecycle.shutdown()
     }
 
-    @Test("A limit of attempts ends it with the last cause")
-    func attemptLimit() async throws {
+    @Test(
+        "A limit of attempts ends it with the last cause, after exactly that many",
+        arguments: 0..<4
+    )
+    func attemptLimit(limit: Int) async throws {
         let first = accepting()
         var policy = ReconnectionPolicy()
-        policy.maximumAttempts = 2
+        policy.maximumAttempts = limit
         let clock = ManualClock()
-        let lifecycle = LifecycleFixture(
+        let tries = Locked(0)
+        let ends = Locked<[String?]>([])
+        var fixture = LifecycleFixture(
             first,
             reconnection: policy,
             clock: clock,
-            random: 0
-        ).lifecycle
+            random: 0,
+            onOpen: { _, _ in
+                let number = tries.withLock { count in
+                    count += 1
+                    return count - 1
+                }
+                guard number > 0 else { return }
+                throw WaybillError(.connectionRefused, "refusal \(number)")
+            },
+            conclude: { end, _ in ends.withLock { $0.append(end?.message) } }
+        )
+        let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
-        try await wait(lifecycle, for: "waiting (connectionRefused")
-        clock.advance(by: .milliseconds(10))
-        try await wait(lifecycle, for: "disconnected (connectionRefused")
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(10)) }) {
+            "\(lifecycle.states.states.current)".hasPrefix("disconnected")
+        }
+        // No further attempt follows, however long it takes.
+        clock.advance(by: .seconds(86_400))
+        await letOthersRun()
+        #expect(tries.withLock { $0 } == limit + 1)
+        var expected = ["connecting (attempt 1)", "connected"]
+        var cause = "connectionLost: lost"
+        for number in 0..<limit {
+            expected += ["waiting (\(cause))", "connecting (attempt \(number + 1))"]
+            cause = "connectionRefused: refusal \(number + 1)"
+        }
+        expected.append("disconnected (\(cause))")
+        #expect(await fixture.reported() == expected)
+        #expect(ends.withLock { $0 } == [limit == 0 ? "lost" : "refusal \(limit)"])
         await lifecycle.shutdown()
     }
 
@@ -253,6 +281,81 @@ import WireTestSupport
                 "connected",
             ]
         )
+        await lifecycle.shutdown()
+    }
+
+    @Test("A pause while connecting that is over before that connection is closed connects again")
+    func pauseWhileConnecting() async throws {
+        let (begun, closing) = (Promise<Void>(), Promise<Void>())
+        let first = FakeSession(closing: closing) { _ in begun.resolve(.success(())) }
+        let second = accepting()
+        let ends = Locked(0)
+        var fixture = LifecycleFixture(
+            first,
+            second,
+            reconnection: ReconnectionPolicy(),
+            conclude: { _, _ in ends.withLock { $0 += 1 } }
+        )
+        let lifecycle = fixture.lifecycle
+        let connecting = Task { try await lifecycle.connect("a", timeout: nil) }
+        try await begun.value()
+        await lifecycle.pause()
+        first.accept()
+        try await waitUntil { first.log.contains("disconnect") }
+        lifecycle.resume()
+        closing.resolve(.success(()))
+        _ = try await connecting.value
+        try await waitUntil { lifecycle.connected === second || ends.withLock { $0 } > 0 }
+        #expect(ends.withLock { $0 } == 0)
+        #expect(second.log == ["begin a", "resume"])
+        #expect(
+            await fixture.reported() == [
+                "connecting (attempt 1)", "connected",
+                "waiting (notConnected: the connection is paused)", "connecting (attempt 1)",
+                "connected",
+            ]
+        )
+        await lifecycle.shutdown()
+    }
+
+    @Test(
+        "After an explicit disconnect a request fails, until the app connects",
+        arguments: ["never connected", "connected", "connecting", "waiting", "lost for good"]
+    )
+    func explicitDisconnect(before: String) async throws {
+        let begun = Promise<Void>()
+        let first = FakeSession { session in
+            if before != "connecting" { session.accept() }
+            begun.resolve(.success(()))
+        }
+        let second = accepting()
+        let lifecycle = LifecycleFixture(
+            first,
+            second,
+            reconnection: before == "waiting" ? ReconnectionPolicy() : .never,
+            random: 900_000_000
+        ).lifecycle
+        var connecting: Task<Receipt, any Error>?
+        if before != "never connected" {
+            connecting = Task { try await lifecycle.connect("a", timeout: nil) }
+            try await begun.value()
+            if before != "connecting" { _ = try await connecting?.value }
+            if before == "waiting" || before == "lost for good" { first.end(Self.lost) }
+        }
+        try await lifecycle.disconnect()
+        _ = await connecting?.result
+        let log = first.log
+        do {
+            _ = try await lifecycle.session(for: Self.request) { "stray" }
+            Issue.record("the request made a connection")
+        } catch let error as WaybillError {
+            #expect(error.code == .notConnected)
+            #expect(error.topic == "t" && error.command == "send")
+        }
+        #expect(first.log == log)
+        #expect(second.log == [])
+        _ = try await lifecycle.connect("b", timeout: nil)
+        #expect(lifecycle.connected != nil)
         await lifecycle.shutdown()
     }
 

@@ -49,6 +49,7 @@ extension MQTTClientConnection {
     // MARK: CONNACK
 
     private mutating func handleFirst(_ packet: MQTTPacket) throws(MQTTViolation) {
+        isUnanswered = false
         guard case .connack(let connack) = packet else {
             // Enhanced authentication was not asked for (MQTT 5, 4.12.0-6).
             if case .auth = packet { throw .unexpectedAuthentication }

@@ -22,6 +22,7 @@ extension MQTTClientConnection {
         try writeChecked(.connect(packet), at: now)
         adopt(session)
         asked = Asked(packet)
+        isUnanswered = true
         self.hasSessionState = hasSessionState
         keepAlive = MQTTKeepAlive(interval: .seconds(Int64(packet.keepAlive)), at: now)
         state = .connecting(deadline: now.advanced(by: configuration.connectTimeout))

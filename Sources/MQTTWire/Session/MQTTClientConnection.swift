@@ -64,6 +64,8 @@ package struct MQTTClientConnection: ProtocolCore {
     /// What the request has asked for, to check the server's answer against; nil before it.
     var asked: Asked?
     var hasSessionState = false
+    /// Whether CONNECT was sent and no CONNACK has come, nor ever came.
+    package internal(set) var isUnanswered = false
     /// What the server allows, from its CONNACK.
     package internal(set) var limits = MQTTServerLimits()
 

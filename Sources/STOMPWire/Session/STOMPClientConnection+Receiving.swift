@@ -50,6 +50,7 @@ extension STOMPClientConnection {
         _ frame: STOMPFrame,
         at now: WireInstant
     ) throws(STOMPViolation) {
+        isUnanswered = false
         switch frame.command {
         case .connected: break
         case .error: return close(.refused(STOMPErrorFrame(frame)))

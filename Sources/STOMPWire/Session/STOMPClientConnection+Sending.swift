@@ -17,6 +17,7 @@ extension STOMPClientConnection {
         let command = request.usesSTOMPCommand ? STOMPCommand.stomp : .connect
         try write(command, try request.allHeaders(), body: ByteSlice.empty)
         self.request = request
+        isUnanswered = true
         state = .connecting(deadline: now.advanced(by: configuration.connectTimeout))
         noteSent(at: now)
     }

@@ -43,6 +43,8 @@ package struct STOMPClientConnection: ProtocolCore {
 
     /// The request, to check the server's answer against.
     var request: STOMPConnect?
+    /// Whether CONNECT was sent and no answer has come, nor ever came.
+    package internal(set) var isUnanswered = false
     var heartBeats = STOMPHeartBeatClock(.none, at: .zero)
     /// Whether the driver does not read.
     var isReadingHeld = false

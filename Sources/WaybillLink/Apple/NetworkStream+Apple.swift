@@ -124,6 +124,11 @@
             if mustEnd { queue.async { [self] in end() } }
         }
 
+        func abandon() {
+            let mustEnd = state.withLock { $0.close() }
+            if mustEnd { queue.async { [self] in reset() } }
+        }
+
         // MARK: On the queue
 
         private func stateDidChange(_ new: NWConnection.State) {
@@ -186,6 +191,14 @@
                     connection.forceCancel()
                 }
             }
+            receiver?.streamDidEnd(nil)
+        }
+
+        /// Ends the connection without waiting for what was sent.
+        private func reset() {
+            let (receiver, _) = state.withLock { $0.end() }
+            connection.stateUpdateHandler = nil
+            connection.forceCancel()
             receiver?.streamDidEnd(nil)
         }
 

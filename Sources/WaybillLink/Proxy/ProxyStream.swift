@@ -272,4 +272,8 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     func close() {
         base.close()
     }
+
+    func abandon() {
+        base.abandon()
+    }
 }

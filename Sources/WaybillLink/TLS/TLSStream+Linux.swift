@@ -470,5 +470,9 @@
         package func close() {
             base.close()
         }
+
+        package func abandon() {
+            base.abandon()
+        }
     }
 #endif

@@ -46,6 +46,8 @@ final class FaultyStream: ByteStream, ByteStreamReceiver {
 
     func close() { base.close() }
 
+    func abandon() { base.abandon() }
+
     func streamIsReadable() {
         guard faults.delay > .zero else { return forward { $0.streamIsReadable() } }
         base.setReading(false)

@@ -271,6 +271,8 @@ struct ConnectionOfflineStartTests {
         bench.clock.advance(by: .seconds(5))
         #expect(await disconnect.error() == nil)
         let messages = try await call.value()
+        // After an explicit disconnect the next connection is the app's to ask for.
+        try await bench.provider.request(.connect)
         try await bench.provider.request(.say("hello", to: "lounge"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")

@@ -58,4 +58,5 @@ final class TappedStream: ByteStream {
     func readAgain() { base.readAgain() }
     func finishWriting() { base.finishWriting() }
     func close() { base.close() }
+    func abandon() { base.abandon() }
 }
