@@ -28,6 +28,14 @@
             set(descriptor, level: Int32(IPPROTO_TCP), option: TCP_NODELAY)
         }
 
+        /// Acknowledges what has come at once, and what comes next as soon as it is read.
+        ///
+        /// The kernel forgets this with the next write, after which it expects a conversation: an acknowledgement then
+        /// waits up to 40 ms for data to ride with.
+        static func acknowledgeQuickly(_ descriptor: Int32) {
+            set(descriptor, level: Int32(IPPROTO_TCP), option: TCP_QUICKACK)
+        }
+
         /// Lets a listener come back to a port that is still in a closing state.
         static func allowAddressReuse(_ descriptor: Int32) {
             set(descriptor, level: SOL_SOCKET, option: SO_REUSEADDR)

@@ -25,6 +25,7 @@
             var isUnwatched = false
             var hasScheduledFlush = false
             var isClosing = false
+            var acknowledgements = QuickAcknowledgements()
 
             var interest: UInt32 {
                 (isReading ? EPOLLIN.rawValue : 0) | (wantsToWrite ? EPOLLOUT.rawValue : 0)
@@ -67,6 +68,7 @@
             try state.withLock { state throws(LinkError) in
                 guard state.descriptor >= 0, !state.isClosing else { throw .closed }
                 let written = try Socket.send(bytes, to: state.descriptor)
+                state.acknowledgements.noteWrite()
                 if written < bytes.count, !state.wantsToWrite {
                     state.wantsToWrite = true
                     update(state)
@@ -76,8 +78,11 @@
         }
 
         func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
-            let descriptor = state.withLock { $0.isClosing ? -1 : $0.descriptor }
+            let (descriptor, mustAcknowledge) = state.withLock { state in
+                (state.isClosing ? -1 : state.descriptor, state.acknowledgements.noteRead())
+            }
             guard descriptor >= 0 else { throw .closed }
+            if mustAcknowledge { Socket.acknowledgeQuickly(descriptor) }
             return try Socket.receive(into: space, from: descriptor)
         }
 

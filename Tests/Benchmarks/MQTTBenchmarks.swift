@@ -67,6 +67,9 @@ enum MQTTBenchmarks {
         case "publish": try await publish(port, qos, count, size: size, window: window)
         case "receive": try await receive(port, qos, count, size: size, window: window)
         case "echo": try await echo(port, qos, count, size: size)
+        case "turn":
+            let subscribed = QualityOfService(rawValue: number(3, default: 0)) ?? .atMostOnce
+            try await turn(port, qos, count, size: size, subscribed: subscribed)
         case "intercepted": try await publish(port, count, size: size, interceptors: numbers[0])
         case "decoded": try await decode(port, count, size: size)
         case "subscriptions": try await route(port, count, size: size, subscriptions: numbers[0])
@@ -271,6 +274,31 @@ enum MQTTBenchmarks {
         for _ in 0..<count {
             let start = ContinuousClock().now
             try await provider.request(.send(payload, qos, to: "echo"))
+            _ = try await iterator.next()
+            times.append((ContinuousClock().now - start) / .microseconds(1))
+        }
+        before.report("waybill", count, times: times)
+        await transport.shutdown()
+    }
+
+    /// Sends to a real broker, then waits for the message that comes back, with any two qualities of service.
+    private static func turn(
+        _ port: Int,
+        _ qos: QualityOfService,
+        _ count: Int,
+        size: Int,
+        subscribed: QualityOfService
+    ) async throws {
+        let transport = try transport(port)
+        let provider = Provider<Entry>(transport: transport)
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        let messages = try await provider.messages(.listen("turn/waybill", subscribed))
+        var iterator = messages.makeAsyncIterator()
+        var times: [Double] = []
+        let before = Usage()
+        for _ in 0..<count {
+            let start = ContinuousClock().now
+            try await provider.request(.send(payload, qos, to: "turn/waybill"))
             _ = try await iterator.next()
             times.append((ContinuousClock().now - start) / .microseconds(1))
         }

@@ -7,6 +7,7 @@ import Dispatch
 /// Our side of the benchmarks: one job a run, one line of JSON.
 ///
 ///     WaybillBenchmarks mqtt publish|receive|echo PORT QOS COUNT SIZE WINDOW
+///     WaybillBenchmarks mqtt turn PORT QOS COUNT SIZE SUBSCRIBED
 ///     WaybillBenchmarks mqtt intercepted PORT INTERCEPTORS COUNT SIZE
 ///     WaybillBenchmarks mqtt decoded|subscriptions|connections|latency PORT NUMBER COUNT SIZE
 ///     WaybillBenchmarks mqtt idle PORT COUNT

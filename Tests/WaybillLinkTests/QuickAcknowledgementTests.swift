@@ -1,0 +1,145 @@
+import Testing
+import WaybillLink
+
+@Suite("When acknowledgements are asked for") struct QuickAcknowledgementsTests {
+    /// What happens to a socket, and whether a read asks.
+    private enum Step {
+        case write
+        case read(asks: Bool)
+    }
+
+    private func expect(_ steps: [Step], _ location: SourceLocation = #_sourceLocation) {
+        var acknowledgements = QuickAcknowledgements()
+        for (number, step) in steps.enumerated() {
+            switch step {
+            case .write: acknowledgements.noteWrite()
+            case .read(let asks):
+                #expect(
+                    acknowledgements.noteRead() == asks,
+                    "step \(number)",
+                    sourceLocation: location
+                )
+            }
+        }
+    }
+
+    @Test("A stream of messages to a reader that writes nothing never asks")
+    func stream() {
+        expect([.write, .read(asks: true)] + Array(repeating: .read(asks: false), count: 100))
+    }
+
+    @Test(
+        "A peer that answers in pieces is asked for each write; one that answers at once, no longer"
+    )
+    func conversation() {
+        let pieces: [Step] = [.write, .read(asks: true), .read(asks: false)]
+        expect(Array(repeating: pieces, count: 100).flatMap { $0 })
+        let first: [Step] = [.write, .write, .read(asks: true)]
+        let later: [Step] = [.write, .read(asks: false)]
+        let stopped =
+            Array(repeating: first, count: QuickAcknowledgements.patience)
+            + Array(repeating: later, count: 100)
+        expect(stopped.flatMap { $0 })
+        // The first answer in pieces turns it on again.
+        expect(stopped.flatMap { $0 } + [.read(asks: true), .write, .read(asks: true)])
+    }
+}
+
+#if os(Linux)
+    import Glibc
+
+    /// Acknowledgements of TCP, as the peer's kernel counts them.
+    @Suite("Quick acknowledgements", .timeLimit(.minutes(5))) struct QuickAcknowledgementTests {
+        /// A peer that gathers small writes (Nagle's algorithm, the default of a socket), as Mosquitto does.
+        private struct GatheringPeer: ~Copyable {
+            let listener: Int32
+            let port: UInt16
+            var connection: Int32 = -1
+
+            init() throws {
+                listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+                try #require(listener >= 0)
+                var address = sockaddr_in()
+                address.sin_family = sa_family_t(AF_INET)
+                address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+                var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+                let result = withUnsafeMutablePointer(to: &address) { [listener] pointer in
+                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                        guard bind(listener, address, size) == 0, listen(listener, 1) == 0
+                        else { return Int32(-1) }
+                        return getsockname(listener, address, &size)
+                    }
+                }
+                try #require(result == 0)
+                port = UInt16(bigEndian: address.sin_port)
+            }
+
+            deinit {
+                if connection >= 0 { close(connection) }
+                close(listener)
+            }
+
+            mutating func accept() throws {
+                connection = Glibc.accept(listener, nil, nil)
+                try #require(connection >= 0)
+            }
+
+            func send(_ line: String) {
+                let bytes = Array("\(line)\n".utf8)
+                #expect(Glibc.send(connection, bytes, bytes.count, 0) == bytes.count)
+            }
+
+            /// Waits for one line, which comes in one piece on loopback.
+            func receiveLine() {
+                var bytes = [UInt8](repeating: 0, count: 64)
+                let count = recv(connection, &bytes, bytes.count, 0)
+                #expect(count > 0 && bytes[max(count - 1, 0)] == UInt8(ascii: "\n"))
+            }
+
+            /// How many segments wait for an acknowledgement.
+            private var unacknowledged: UInt32 {
+                var info = tcp_info()
+                var size = socklen_t(MemoryLayout<tcp_info>.size)
+                getsockopt(connection, Int32(IPPROTO_TCP), TCP_INFO, &info, &size)
+                return info.tcpi_unacked
+            }
+
+            /// Whether all that was sent is acknowledged, after a few looks, far below the 40 ms of a delayed one.
+            var isAcknowledged: Bool {
+                for _ in 0..<500 {
+                    if unacknowledged == 0 { return true }
+                    sched_yield()
+                }
+                return false
+            }
+        }
+
+        @Test("What is read in a conversation is acknowledged at once: a peer that gathers goes on")
+        func conversation() async throws {
+            var peer = try GatheringPeer()
+            let timers = ManualTimers()
+            let stream = try await TCPDialer().dial(
+                Endpoint(host: "127.0.0.1", port: peer.port),
+                timeout: .seconds(10),
+                timers: timers
+            )
+            let driver = Driver(core: LineCore(), stream: stream, timers: timers)
+            let recorder = Recorder()
+            driver.start(recorder.handler)
+            try peer.accept()
+            var delayed = 0
+            for turn in 0..<40 {
+                driver.withCore(.immediate) { core, _ in core.send("ask") }
+                peer.receiveLine()
+                for (number, line) in ["one", "two"].enumerated() {
+                    peer.send(line)
+                    await recorder.wait(events: turn * 2 + number + 1)
+                    if !peer.isAcknowledged { delayed += 1 }
+                }
+            }
+            #expect(delayed == 0)
+            driver.close()
+            await recorder.wait(ends: 1)
+        }
+    }
+#endif
