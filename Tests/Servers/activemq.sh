@@ -1,4 +1,4 @@
-# ActiveMQ, the second STOMP opinion, over TCP. Sourced by `with`.
+# ActiveMQ, the second STOMP opinion and another of MQTT 3.1.1, over TCP. Sourced by `with`.
 # The user alice has the password secret; anonymous clients are allowed. What is refused goes to ActiveMQ.DLQ
 # if it was sent with `persistent:true`.
 # shellcheck shell=bash disable=SC2034
@@ -6,14 +6,23 @@ activemq_large=1
 activemq_home=/usr/share/activemq
 
 activemq_install() {
-    [ -e "$activemq_home/bin/activemq.jar" ] && command -v java > /dev/null && return 0
-    apt_install activemq default-jre-headless
+    [ -e "$activemq_home/bin/activemq.jar" ] && command -v java > /dev/null && [ -n "$(activemq_mqtt)" ] && return 0
+    apt_install activemq default-jre-headless libmqtt-client-java
+}
+
+# The codec of MQTT, which its package does not bring: for Java's class path.
+activemq_mqtt() {
+    local jar found=
+    for jar in mqtt-client hawtdispatch hawtdispatch-transport hawtbuf; do
+        [ ! -e "/usr/share/java/$jar.jar" ] || found+=:/usr/share/java/$jar.jar
+    done
+    case $found in *mqtt-client*) echo "$found" ;; esac
 }
 
 activemq_start() {
     local folder=$1 base
     mkdir "$folder/tmp"
-    for base in $(candidate_ports 1); do
+    for base in $(candidate_ports 2); do
         cat > "$folder/activemq.xml" << CONF
 <beans xmlns="http://www.springframework.org/schema/beans" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
     xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd
@@ -27,19 +36,24 @@ activemq_start() {
     </plugins>
     <transportConnectors>
       <transportConnector name="stomp" uri="stomp://127.0.0.1:$base"/>
+      <transportConnector name="mqtt" uri="mqtt://127.0.0.1:$((base + 1))"/>
     </transportConnectors>
   </broker>
 </beans>
 CONF
         java -Xms32m -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.awt.headless=true \
             "-Djava.io.tmpdir=$folder/tmp" "-Dactivemq.home=$activemq_home" "-Dactivemq.base=$folder" \
-            "-Dactivemq.conf=$folder" "-Dactivemq.data=$folder/data" "-Dactivemq.classpath=$folder" \
+            "-Dactivemq.conf=$folder" "-Dactivemq.data=$folder/data" "-Dactivemq.classpath=$folder$(activemq_mqtt)" \
             --add-opens java.base/java.lang=ALL-UNNAMED --add-opens java.base/java.util=ALL-UNNAMED \
             --add-opens java.base/java.net=ALL-UNNAMED \
             -jar "$activemq_home/bin/activemq.jar" start "xbean:file:$folder/activemq.xml" > "$folder/activemq.log" 2>&1 &
         echo $! > "$folder/activemq.pid"
-        if answers_in 60 $! stomp_round_trip "$base" alice secret; then
-            echo "export WAYBILL_ACTIVEMQ_STOMP_PORT=$base" > "$folder/env"
+        if answers_in 60 $! stomp_round_trip "$base" alice secret &&
+            answers_in 60 $! mqtt_round_trip $((base + 1)); then
+            {
+                echo "export WAYBILL_ACTIVEMQ_STOMP_PORT=$base"
+                echo "export WAYBILL_ACTIVEMQ_MQTT_PORT=$((base + 1))"
+            } > "$folder/env"
             return 0
         fi
         stop_listed "$folder/activemq.pid"

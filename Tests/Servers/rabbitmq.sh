@@ -1,4 +1,4 @@
-# RabbitMQ, the STOMP 1.2 peer over TCP and WebSocket, with TLS and without. Sourced by `with`.
+# RabbitMQ, the STOMP 1.2 peer over TCP and WebSocket, with TLS and without, and MQTT 3.1.1 over TCP. Sourced by `with`.
 # The user is guest with the password guest, the virtual host /, the path of the WebSocket /ws.
 #
 # With TLS it shows the certificate whose name begins the name asked for (expired.waybill.test, ...; else that of
@@ -39,14 +39,15 @@ rabbitmq_tls() {
 rabbitmq_start() {
     local folder=$1 base script epmd server
     script=$(rabbitmq_script)
-    echo '[rabbitmq_stomp,rabbitmq_web_stomp].' > "$folder/enabled_plugins"
+    echo '[rabbitmq_stomp,rabbitmq_web_stomp,rabbitmq_mqtt].' > "$folder/enabled_plugins"
     : > "$folder/env.conf"
     # A try takes seconds: three only.
-    for base in $(candidate_ports 6 | head -n 3); do
+    for base in $(candidate_ports 7 | head -n 3); do
         cat > "$folder/rabbitmq.conf" << CONF
 listeners.tcp = none
 log.console = true
 stomp.listeners.tcp.1 = 127.0.0.1:$base
+mqtt.listeners.tcp.1 = 127.0.0.1:$((base + 6))
 web_stomp.tcp.ip = 127.0.0.1
 web_stomp.tcp.port = $((base + 1))
 web_stomp.ws_opts.compress = true
@@ -73,8 +74,10 @@ CONF
         server=$!
         printf '%s\n' $server $epmd > "$folder/rabbitmq.pid"
         if answers_in 60 $server stomp_round_trip "$base" guest guest &&
-            answers_in 60 $server upgrade_round_trip $((base + 1)) /ws 101; then
+            answers_in 60 $server upgrade_round_trip $((base + 1)) /ws 101 &&
+            answers_in 60 $server mqtt_round_trip $((base + 6)) guest guest; then
             {
+                echo "export WAYBILL_RABBITMQ_MQTT_PORT=$((base + 6))"
                 echo "export WAYBILL_RABBITMQ_STOMP_PORT=$base"
                 echo "export WAYBILL_RABBITMQ_WS_PORT=$((base + 1))"
                 if [ -n "$certificates" ]; then
