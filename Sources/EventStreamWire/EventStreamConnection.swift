@@ -29,6 +29,7 @@ package struct EventStreamConnection: ProtocolCore {
     private var state = State.asked
     private var http: HTTPClientConnection
     private var parser: EventStreamParser
+    private let acceptsCompression: Bool
     private var decoder: HTTPContentDecoder?
     /// The stream without the framing of its body.
     private var buffer = ReceiveBuffer(capacity: 4_096)
@@ -41,13 +42,16 @@ package struct EventStreamConnection: ProtocolCore {
     ///   - lastEventID: Where an earlier stream stopped.
     ///   - limits: How much of a stream may be gathered.
     ///   - headLimits: How large the head of the answer may be.
+    ///   - acceptsCompression: Whether the request asks for more than `identity`.
     ///   - idleTimeout: How long the stream may be silent; nil for any time.
     package init(
         lastEventID: String,
         limits: EventStreamLimits,
         headLimits: HTTPHeadLimits = HTTPHeadLimits(),
+        acceptsCompression: Bool = true,
         idleTimeout: Duration?
     ) {
+        self.acceptsCompression = acceptsCompression
         http = HTTPClientConnection(limits: headLimits, idleTimeout: idleTimeout)
         parser = EventStreamParser(lastEventID: lastEventID, limits: limits)
     }
@@ -137,6 +141,11 @@ package struct EventStreamConnection: ProtocolCore {
     }
 
     private mutating func begin(_ head: HTTPResponseHead) {
+        let codings = head.headers.members("content-encoding")
+            .filter { !HTTPSyntax.areSameName($0, "identity") }
+        if acceptsCompression, codings.count == 1 {
+            decoder = HTTPContentDecoder(coding: codings[0])
+        }
         let contentType = head.headers.first("content-type") ?? ""
         let media = contentType.prefix { $0 != ";" }
         guard head.status == 200,
@@ -147,12 +156,7 @@ package struct EventStreamConnection: ProtocolCore {
             http.limitWhole()
             return
         }
-        let codings = head.headers.members("content-encoding")
-            .filter { !HTTPSyntax.areSameName($0, "identity") }
-        if let coding = codings.first {
-            decoder = HTTPContentDecoder(coding: coding)
-            guard decoder != nil, codings.count == 1 else { return close(.unknownCoding(coding)) }
-        }
+        if let coding = codings.first, decoder == nil { return close(.unknownCoding(coding)) }
         state = .open
         events.append(.opened(head))
     }
@@ -160,9 +164,9 @@ package struct EventStreamConnection: ProtocolCore {
     private mutating func take(_ slice: ByteSlice) {
         switch state {
         case .refused(let head, var body):
-            slice.withUnsafeBytes { body += $0.prefix(Self.refusalLimit - body.count) }
+            let wantsMore = keep(slice, in: &body)
             state = .refused(head, body: body)
-            if body.count == Self.refusalLimit { end(.endOfStream) }
+            if !wantsMore { end(.endOfStream) }
         case .open:
             guard let decoder else {
                 slice.withUnsafeBytes { parse($0) }
@@ -175,6 +179,17 @@ package struct EventStreamConnection: ProtocolCore {
             if !isSound, !isFinished { close(.invalidCoding) }
         case .asked, .closed: break
         }
+    }
+
+    /// Adds a piece to the body of a refusal, decoded where the answer is compressed.
+    /// - Returns: Whether more of it is wanted: not beyond the limit, and not behind data that cannot be decoded.
+    private func keep(_ slice: ByteSlice, in body: inout [UInt8]) -> Bool {
+        func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+            body += bytes.prefix(Self.refusalLimit - body.count)
+            return body.count < Self.refusalLimit
+        }
+        guard let decoder else { return slice.withUnsafeBytes(append) }
+        return decoder.decode(slice, append)
     }
 
     private mutating func parse(_ bytes: UnsafeRawBufferPointer) {
@@ -218,7 +233,7 @@ package enum EventStreamClosure: Hashable, Sendable {
     case connection(HTTPClosure)
     /// A line or an event is too long.
     case violation(EventStreamViolation)
-    /// A content coding that was not asked for.
+    /// A content coding that was not asked for, any of them where none was.
     case unknownCoding(String)
     /// Data that is not what its content coding says.
     case invalidCoding

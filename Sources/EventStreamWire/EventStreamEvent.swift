@@ -29,7 +29,7 @@ package struct EventStreamLimits: Hashable, Sendable {
     package var eventByteCount: Int
 
     /// By default 64 KiB and 1 MiB.
-    package init(lineByteCount: Int = 65_536, eventByteCount: Int = 1 << 20) {
+    package init(lineByteCount: Int = 1 << 20 + 6, eventByteCount: Int = 1 << 20) {
         self.lineByteCount = lineByteCount
         self.eventByteCount = eventByteCount
     }

@@ -29,17 +29,15 @@ package enum HTTPBodyFraming: Hashable, Sendable {
     /// What the head of a request says; without a word there is no body.
     /// - Throws: `invalidContentLength`, `unsupportedTransferCoding`.
     package init(_ request: HTTPRequestHead) throws(HTTPViolation) {
-        let headers = request.headers
-        // Beside chunks a length is how requests are smuggled (RFC 9112, 6.3).
-        guard headers.all("content-length").isEmpty || headers.all("transfer-encoding").isEmpty
-        else { throw .invalidContentLength }
-        self = try Self.stated(in: headers) ?? .length(0)
+        self = try Self.stated(in: request.headers) ?? .length(0)
     }
 
     private static func stated(in headers: HTTPHeaders) throws(HTTPViolation) -> HTTPBodyFraming? {
+        // A length beside chunks is a sign of smuggling, in a request and in a response (RFC 9112, 6.3).
+        guard headers.all("content-length").isEmpty || headers.all("transfer-encoding").isEmpty
+        else { throw .invalidContentLength }
         let codings = headers.members("transfer-encoding")
         guard codings.isEmpty else {
-            // A length beside it counts for nothing.
             guard codings.count == 1, HTTPSyntax.areSameName(codings[0], "chunked") else {
                 throw .unsupportedTransferCoding
             }
@@ -223,6 +221,8 @@ package struct HTTPBodyDecoder: Sendable {
     }
 
     /// Takes a line without its end; nil when the end is not there yet.
+    ///
+    /// The end is CR LF: the leave for a line feed alone is for the start line and the fields (RFC 9112, 2.2).
     private func line(
         _ buffer: inout ReceiveBuffer,
         limit: Int
@@ -235,7 +235,7 @@ package struct HTTPBodyDecoder: Sendable {
             return nil
         }
         buffer.consume(line.count + 1)
-        if line.last == UInt8(ascii: "\r") { line.removeLast() }
+        guard line.popLast() == UInt8(ascii: "\r") else { throw .malformedChunk }
         return line
     }
 }

@@ -6,8 +6,10 @@ package import WireCore
 /// `@unchecked Sendable`, because: a stream is owned by the one connection value that made it, which is used
 /// by one thread at a time, behind its driver's lock.
 package final class HTTPContentDecoder: @unchecked Sendable {
-    // Made by zlib in `init` and freed in `deinit`: valid as long as the object.
-    private let stream: UnsafeMutableRawPointer
+    // Made by zlib in `init`, or in `begin(_:)` in its place, and freed in `deinit`: valid as long as the object.
+    private var stream: UnsafeMutableRawPointer
+    /// The first bytes, until they tell which of its two forms `deflate` has; nil once that is known.
+    private var front: [UInt8]?
     private var hasBegun = false
     private var hasEnded = false
 
@@ -22,9 +24,14 @@ package final class HTTPContentDecoder: @unchecked Sendable {
     /// Nil for a coding that is not known, or where there is no zlib.
     /// - Parameter coding: The coding, such as `gzip`.
     package init?(coding: String) {
-        let isKnown = ["gzip", "x-gzip", "deflate"].contains { HTTPSyntax.areSameName($0, coding) }
-        guard isKnown, let stream = waybill_gunzipper_create() else { return nil }
+        guard Self.isKnown(coding), let stream = waybill_gunzipper_create() else { return nil }
         self.stream = stream
+        front = HTTPSyntax.areSameName("deflate", coding) ? [] : nil
+    }
+
+    /// Whether a coding is one of those that this type undoes, with or without a zlib.
+    package static func isKnown(_ coding: String) -> Bool {
+        ["gzip", "x-gzip", "deflate"].contains { HTTPSyntax.areSameName($0, coding) }
     }
 
     deinit {
@@ -53,33 +60,70 @@ package final class HTTPContentDecoder: @unchecked Sendable {
     package func decode(_ piece: ByteSlice, _ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         if piece.count > 0 { hasBegun = true }
         return piece.withUnsafeBytes { bytes in
-            withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { chunk in
-                var left = bytes
-                if hasEnded, !beginNextMember(left) { return true }
-                while true {
-                    var consumed = 0
-                    var produced = 0
-                    // In bounds: zlib is told the sizes of both.
-                    let result = waybill_inflate(
-                        stream,
-                        left.bindMemory(to: UInt8.self).baseAddress,
-                        left.count,
-                        chunk.bindMemory(to: UInt8.self).baseAddress,
-                        chunk.count,
-                        &consumed,
-                        &produced
-                    )
-                    left = UnsafeRawBufferPointer(rebasing: left.dropFirst(consumed))
-                    let part = UnsafeRawBufferPointer(rebasing: chunk[..<produced])
-                    guard result != WAYBILL_ZLIB_ERROR, take(part) else { return false }
-                    if result == WAYBILL_ZLIB_END {
-                        hasEnded = true
-                        guard beginNextMember(left) else { return true }
-                        continue
-                    }
-                    if left.isEmpty, produced < chunk.count { return true }
-                    if consumed == 0, produced == 0 { return false }
+            guard front != nil else { return decode(bytes, take) }
+            return decodeFront(bytes, take)
+        }
+    }
+
+    /// Decodes the first bytes of `deflate`, once there are two.
+    ///
+    /// The coding is zlib's format (RFC 9110, 8.4.1.2). Some servers send deflate data without its header instead.
+    private func decodeFront(
+        _ bytes: UnsafeRawBufferPointer,
+        _ take: (UnsafeRawBufferPointer) -> Bool
+    ) -> Bool {
+        let gathered = (front ?? []) + bytes
+        guard gathered.count >= 2 else {
+            front = gathered
+            return true
+        }
+        front = nil
+        if !Self.hasHeader(gathered) {
+            guard let raw = waybill_inflater_create(15) else { return false }
+            waybill_inflater_destroy(stream)
+            stream = raw
+        }
+        return gathered.withUnsafeBytes { decode($0, take) }
+    }
+
+    /// Whether data begins as zlib's format or gzip does (RFC 1950, 2.2; RFC 1952, 2.3.1).
+    private static func hasHeader(_ data: [UInt8]) -> Bool {
+        let isZlib =
+            data[0] & 0x0F == 8 && data[0] >> 4 <= 7
+            && (UInt16(data[0]) << 8 | UInt16(data[1])) % 31 == 0
+        return isZlib || data[0] == 0x1F && data[1] == 0x8B
+    }
+
+    private func decode(
+        _ bytes: UnsafeRawBufferPointer,
+        _ take: (UnsafeRawBufferPointer) -> Bool
+    ) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { chunk in
+            var left = bytes
+            if hasEnded, !beginNextMember(left) { return true }
+            while true {
+                var consumed = 0
+                var produced = 0
+                // In bounds: zlib is told the sizes of both.
+                let result = waybill_inflate(
+                    stream,
+                    left.bindMemory(to: UInt8.self).baseAddress,
+                    left.count,
+                    chunk.bindMemory(to: UInt8.self).baseAddress,
+                    chunk.count,
+                    &consumed,
+                    &produced
+                )
+                left = UnsafeRawBufferPointer(rebasing: left.dropFirst(consumed))
+                let part = UnsafeRawBufferPointer(rebasing: chunk[..<produced])
+                guard result != WAYBILL_ZLIB_ERROR, take(part) else { return false }
+                if result == WAYBILL_ZLIB_END {
+                    hasEnded = true
+                    guard beginNextMember(left) else { return true }
+                    continue
                 }
+                if left.isEmpty, produced < chunk.count { return true }
+                if consumed == 0, produced == 0 { return false }
             }
         }
     }

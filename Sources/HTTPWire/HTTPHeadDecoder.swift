@@ -157,6 +157,8 @@ package struct HTTPHeadDecoder: Sendable {
         guard parts.count > 1, parts[1].utf8.count == 3, let status = HTTPSyntax.number(parts[1]),
             (100...599).contains(status)
         else { throw .malformedStatusLine }
+        // There is no upgrade in HTTP/1.0 (RFC 9110, 7.8; RFC 6455, 4.1).
+        guard status != 101 || !isVersion1_0 else { throw .unsupportedVersion }
         let reason = parts.count > 2 ? String(parts[2]) : ""
         guard reason.utf8.allSatisfy(HTTPSyntax.isValueByte) else { throw .malformedStatusLine }
         return HTTPResponseHead(

@@ -8,7 +8,7 @@ package enum HTTPViolation: Error, Hashable, Sendable {
     case malformedStatusLine
     /// The first line is not a request line (RFC 9112, 3).
     case malformedRequestLine
-    /// The version is not HTTP/1.0 or HTTP/1.1.
+    /// The version is not HTTP/1.0 or HTTP/1.1, or it is HTTP/1.0 with the status 101.
     case unsupportedVersion
     /// A line without a colon, or with a name that is not a token (RFC 9112, 5.1).
     case malformedField
@@ -18,7 +18,7 @@ package enum HTTPViolation: Error, Hashable, Sendable {
     case obsoleteLineFolding
     /// A carriage return that no line feed follows (RFC 9112, 2.2).
     case bareCarriageReturn
-    /// A content length that is no number, or several that differ (RFC 9112, 6.3).
+    /// A content length that is no number, several that differ, or one beside a transfer coding (RFC 9112, 6.3).
     case invalidContentLength
     /// A transfer coding other than chunked (RFC 9112, 6.1).
     case unsupportedTransferCoding

@@ -53,6 +53,11 @@ package protocol ByteStream: AnyObject, Sendable {
     /// Does nothing where the stream has no means to.
     func keepAlive()
 
+    /// Whether something waits to be read that the receiver has not been told of yet, the end included.
+    ///
+    /// False where the stream cannot tell.
+    var hasInput: Bool { get }
+
     /// What was agreed on to secure the stream, or the one below it; nil where nothing was.
     var tls: TLSAgreement? { get }
 }
@@ -61,6 +66,8 @@ extension ByteStream {
     package func abandon() { close() }
 
     package func keepAlive() {}
+
+    package var hasInput: Bool { false }
 
     package var tls: TLSAgreement? { nil }
 }

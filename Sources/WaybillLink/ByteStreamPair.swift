@@ -159,6 +159,13 @@ package final class ByteStreamPair: Sendable {
             }
         }
 
+        var hasInput: Bool {
+            pair.state.withLock { state in
+                let side = state.sides[index]
+                return !side.inbox.isEmpty || side.inboxIsComplete || side.failure != nil
+            }
+        }
+
         func scheduleFlush() -> Bool { false }
 
         func setReading(_ isReading: Bool) {

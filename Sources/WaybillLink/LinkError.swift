@@ -51,6 +51,20 @@ package indirect enum LinkError: Error, Hashable, Sendable {
     case unsupported(String)
 }
 
+extension LinkError {
+    /// Whether an error number says that no file descriptor is left: to this process (EMFILE), or on this machine
+    /// (ENFILE).
+    static func isOutOfDescriptors(_ errorNumber: Int32) -> Bool {
+        // Numbers of POSIX systems, the same on Linux and Apple platforms.
+        errorNumber == 24 || errorNumber == 23
+    }
+
+    /// Whether no file descriptor was left for the connection.
+    package var isOutOfDescriptors: Bool {
+        if case .system(let number, _) = self { Self.isOutOfDescriptors(number) } else { false }
+    }
+}
+
 extension LinkError: CustomStringConvertible {
     package var description: String {
         switch self {
@@ -62,6 +76,10 @@ extension LinkError: CustomStringConvertible {
         case .endOfStream: "connection closed by the peer"
         case .closed: "connection closed"
         case .cancelled: "cancelled"
+        case .system(24, let call):
+            "no file descriptor is left to this process: raise its limit or open fewer (EMFILE, \(call))"
+        case .system(23, let call):
+            "no file descriptor is left on this machine (ENFILE, \(call))"
         case .system(let number, let call): "\(call) failed (error \(number))"
         case .upgradeRefused(let head, _): "the server answered the upgrade with \(head.status)"
         case .upgradeFailed(let fault): "the server's answer to the upgrade is wrong: \(fault)"

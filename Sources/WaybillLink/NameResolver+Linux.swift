@@ -66,6 +66,8 @@
             let code = getaddrinfo(endpoint.host, String(endpoint.port), &hints, &list)
             defer { if let list { freeaddrinfo(list) } }
             guard code == 0 else {
+                // The resolver has no word of its own for it.
+                if let error = Socket.descriptorShortage() { return .failure(error) }
                 let reason = String(cString: gai_strerror(code))
                 return .failure(.nameNotResolved(host: endpoint.host, reason: reason))
             }

@@ -73,6 +73,8 @@ final class PatientStream: ByteStream, ByteStreamReceiver {
     func abandon() { base.abandon() }
     func keepAlive() { base.keepAlive() }
 
+    var hasInput: Bool { base.hasInput }
+
     // MARK: The stream below
 
     func streamIsReadable() { receiver?.streamIsReadable() }

@@ -23,6 +23,16 @@
             return descriptor
         }
 
+        /// Why no socket can be opened for want of a descriptor; nil where one can.
+        static func descriptorShortage() -> LinkError? {
+            do {
+                close(try open(family: AF_INET))
+                return nil
+            } catch {
+                return error.isOutOfDescriptors ? error : nil
+            }
+        }
+
         /// Sends small writes at once: gathering is done above, where more is known.
         static func disableDelay(_ descriptor: Int32) {
             set(descriptor, level: Int32(IPPROTO_TCP), option: TCP_NODELAY)
@@ -34,6 +44,24 @@
         /// waits up to 40 ms for data to ride with.
         static func acknowledgeQuickly(_ descriptor: Int32) {
             set(descriptor, level: Int32(IPPROTO_TCP), option: TCP_QUICKACK)
+        }
+
+        /// Has the system find out whether the peer is still there when nothing comes from it.
+        ///
+        /// After 60 seconds of silence it asks, then every 15 seconds; with the fourth question unanswered the connection
+        /// is lost, two minutes after the last sign of life.
+        static func keepAlive(_ descriptor: Int32) {
+            set(descriptor, level: SOL_SOCKET, option: SO_KEEPALIVE)
+            let level = Int32(IPPROTO_TCP)
+            set(descriptor, level: level, option: TCP_KEEPIDLE, to: 60)
+            set(descriptor, level: level, option: TCP_KEEPINTVL, to: 15)
+            set(descriptor, level: level, option: TCP_KEEPCNT, to: 4)
+        }
+
+        /// Whether a read would find something: bytes, the end or an error.
+        static func isReadable(_ descriptor: Int32) -> Bool {
+            var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            return poll(&entry, 1, 0) > 0
         }
 
         /// Lets a listener come back to a port that is still in a closing state.
@@ -53,9 +81,14 @@
             )
         }
 
-        private static func set(_ descriptor: Int32, level: Int32, option: Int32) {
-            var one: Int32 = 1
-            setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<Int32>.size))
+        private static func set(
+            _ descriptor: Int32,
+            level: Int32,
+            option: Int32,
+            to value: Int32 = 1
+        ) {
+            var value = value
+            setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
         }
 
         /// Sends what the socket takes; zero when it takes nothing now.

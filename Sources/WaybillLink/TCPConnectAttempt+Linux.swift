@@ -135,6 +135,7 @@
                 let descriptor = try Socket.open(family: address.family)
                 contender = Contender(descriptor: descriptor)
                 Socket.disableDelay(descriptor)
+                Socket.keepAlive(descriptor)
                 let result = Socket.connect(descriptor, to: address)
                 guard result == 0 || result == EINPROGRESS else {
                     Socket.close(descriptor)
@@ -203,6 +204,9 @@
             switch failure {
             case .refused: .refused
             case .timedOut: .timedOut
+            // What this process or machine lacks says nothing about the host.
+            case .unreachable(let number) where LinkError.isOutOfDescriptors(number):
+                .system(errorNumber: number, call: "socket")
             case .unreachable(let number): .unreachable(errorNumber: number)
             }
         }

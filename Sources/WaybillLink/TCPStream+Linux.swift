@@ -86,6 +86,13 @@
             return try Socket.receive(into: space, from: descriptor)
         }
 
+        var hasInput: Bool {
+            state.withLock { state in
+                guard state.descriptor >= 0, !state.isClosing else { return true }
+                return Socket.isReadable(state.descriptor)
+            }
+        }
+
         func scheduleFlush() -> Bool {
             let isNew = state.withLock { state in
                 guard state.descriptor >= 0, !state.hasScheduledFlush else { return false }

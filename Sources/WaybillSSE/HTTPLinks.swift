@@ -44,6 +44,13 @@ struct HTTPLinks: Sendable {
         }
     }
 
+    /// The host whose connections a request counts among: those that stand in for one another count as one.
+    func host(for plan: HTTPRequestPlan) -> HTTPTarget.Origin {
+        let isOfService = failover.routes.contains { plan.target.hasOrigin($0.address) }
+        guard isOfService, let first = failover.routes.first else { return plan.target.origin }
+        return HTTPTarget.Origin(first.address)
+    }
+
     /// Whether a request may be made over a connection to the origin of a target.
     func canTake(_ plan: HTTPRequestPlan, to target: HTTPTarget) -> Bool {
         guard plan.isForAnyHost else { return target.hasSameOrigin(as: plan.target) }

@@ -4,7 +4,9 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// Requests over connections that are kept for the next one.
+/// Requests over connections that are kept for the next one, so many to a host at the most.
+///
+/// Event streams have connections of their own, which do not count here.
 final class HTTPPool: Sendable {
     /// A response, whole.
     struct Response: Sendable {
@@ -14,7 +16,9 @@ final class HTTPPool: Sendable {
     }
 
     private struct State: Sendable {
-        var idle: [HTTPExchange] = []
+        var places: HTTPPlaces<HTTPTarget.Origin, HTTPExchange>
+        /// What wakes those that wait for a connection.
+        var waiters: [UInt64: Promise<Void>] = [:]
         var busy: [ObjectIdentifier: HTTPExchange] = [:]
         /// The connections that are being made.
         var attempts: [UInt64: Task<HTTPExchange, any Error>] = [:]
@@ -22,18 +26,17 @@ final class HTTPPool: Sendable {
         var isShutDown = false
     }
 
-    /// How many connections are kept.
-    private static let idleLimit = 4
-
     private let configuration: SSEConfiguration
     private let links: HTTPLinks
     private let events: TransportEventSource
-    private let state = Locked(State())
+    private let state: Locked<State>
 
     init(configuration: SSEConfiguration, links: HTTPLinks, events: TransportEventSource) {
         self.configuration = configuration
         self.links = links
         self.events = events
+        let limit = configuration.maximumConnectionsPerHost
+        state = Locked(State(places: HTTPPlaces(limit: limit) { $0.isUsable }))
     }
 
     /// Makes a request and follows where it leads.
@@ -73,18 +76,139 @@ final class HTTPPool: Sendable {
         _ plan: HTTPRequestPlan,
         _ timeout: Duration
     ) async throws -> (Response, HTTPTarget) {
-        if let kept = takeIdle(for: plan) {
+        let host = links.host(for: plan)
+        let (grant, left) = try await connection(for: plan, host, within: timeout)
+        if case .kept(let kept) = grant {
             do {
-                return try await use(kept, plan, timeout)
-            } catch let error as WaybillError
-                where error.code == .connectionLost && !kept.hasAnswered
-                && Self.idempotent.contains(plan.method)
-            {
-                // The server had closed what was kept; a fresh connection knows nothing of that.
+                defer { state.withLock { $0.busy[ObjectIdentifier(kept)] = nil } }
+                let answer = try await use(kept, plan, left)
+                release(kept, host)
+                return answer
+            } catch let error as WaybillError where canRepeat(plan, error, kept) {
+                // The server had closed what was kept. A fresh connection takes its place.
+            } catch {
+                free(host)
+                throw error
             }
         }
-        return try await use(try await connect(for: plan), plan, timeout)
+        let made: HTTPExchange
+        do {
+            made = try await connect(for: plan)
+        } catch {
+            free(host)
+            throw error
+        }
+        defer { release(made, host) }
+        return try await use(made, plan, left)
     }
+
+    /// Whether a request that failed on a kept connection is made again: if nothing of it was written, or if it does no
+    /// harm twice and the server has not answered (RFC 9110, 9.2.2).
+    private func canRepeat(
+        _ plan: HTTPRequestPlan,
+        _ error: WaybillError,
+        _ kept: HTTPExchange
+    ) -> Bool {
+        guard error.code == .connectionLost, !kept.hasAnswered else { return false }
+        return kept.hasWrittenNothing || Self.idempotent.contains(plan.method)
+    }
+
+    // MARK: Places
+
+    /// Waits for a connection to a host, or a place to make one.
+    ///
+    /// - Returns: The connection or the place, and what is left of the time.
+    /// - Throws: `timedOut`, `shutDown`, `CancellationError`.
+    private func connection(
+        for plan: HTTPRequestPlan,
+        _ host: HTTPTarget.Origin,
+        within timeout: Duration
+    ) async throws -> (HTTPPlaces<HTTPTarget.Origin, HTTPExchange>.Grant, left: Duration) {
+        let waiter = Promise<Void>()
+        let answer = try state.withLock { state in
+            guard !state.isShutDown else { throw WaybillError.shutDown }
+            let answer = state.places.request(host) { [links] in links.canTake(plan, to: $0.target)
+            }
+            if case .waits(let number) = answer { state.waiters[number] = waiter }
+            return answer
+        }
+        switch answer {
+        case .granted(let grant, let surplus):
+            surplus?.close(failing: nil)
+            return (grant, timeout)
+        case .waits(let number):
+            return try await wait(number, host, waiter, within: timeout)
+        }
+    }
+
+    private func wait(
+        _ number: UInt64,
+        _ host: HTTPTarget.Origin,
+        _ waiter: Promise<Void>,
+        within timeout: Duration
+    ) async throws -> (HTTPPlaces<HTTPTarget.Origin, HTTPExchange>.Grant, left: Duration) {
+        do {
+            let timers = try clock()
+            defer { timers.invalidate() }
+            let begun = timers.now
+            let timer = timers.scheduleTimer(at: begun.advanced(by: timeout)) {
+                waiter.resolve(.success(()))
+            }
+            defer { timers.cancelTimer(timer) }
+            try await waiter.value()
+            let (grant, isShutDown) = state.withLock { state in
+                (state.places.fetch(number), state.isShutDown)
+            }
+            if let grant { return (grant, max(timeout - begun.duration(to: timers.now), .zero)) }
+            let message = "no connection to the host was free within the time allowed"
+            throw isShutDown ? WaybillError.shutDown : WaybillError(.timedOut, message)
+        } catch {
+            let grant = state.withLock { state in
+                state.waiters[number] = nil
+                return state.places.withdraw(number, host)
+            }
+            switch grant {
+            case .kept(let kept)?: release(kept, host)
+            case .place?: free(host)
+            case nil: break
+            }
+            throw error
+        }
+    }
+
+    private func clock() throws -> any TimerSource {
+        do {
+            return try links.plain.makeTimers()
+        } catch {
+            throw WaybillError(error)
+        }
+    }
+
+    /// Takes a connection back: for the next request, or as a place if it is over.
+    private func release(_ exchange: HTTPExchange, _ host: HTTPTarget.Origin) {
+        let isUsable = exchange.isUsable
+        let (waiter, surplus) = state.withLock { state -> (Promise<Void>?, HTTPExchange?) in
+            state.busy[ObjectIdentifier(exchange)] = nil
+            guard isUsable, !state.isShutDown else {
+                let woken = state.places.free(host)
+                return (woken.flatMap { state.waiters.removeValue(forKey: $0) }, exchange)
+            }
+            let (woken, surplus) = state.places.giveBack(host, exchange)
+            return (woken.flatMap { state.waiters.removeValue(forKey: $0) }, surplus)
+        }
+        waiter?.resolve(.success(()))
+        surplus?.close(failing: nil)
+    }
+
+    /// Takes a place back.
+    private func free(_ host: HTTPTarget.Origin) {
+        let waiter = state.withLock { state in
+            state.places.free(host).flatMap { state.waiters.removeValue(forKey: $0) }
+        }
+        waiter?.resolve(.success(()))
+    }
+
+    // MARK: Connections
 
     /// Connects to the first host that can be reached, in a task of its own, which ``shutdown()`` breaks off.
     private func connect(for plan: HTTPRequestPlan) async throws -> HTTPExchange {
@@ -138,44 +262,24 @@ final class HTTPPool: Sendable {
             state.busy[ObjectIdentifier(exchange)] = exchange
             return state.isShutDown
         }
-        defer { release(exchange) }
         guard !isShutDown else { throw WaybillError.shutDown }
         return (try await exchange.response(to: plan, timeout), plan.target)
     }
 
-    private func takeIdle(for plan: HTTPRequestPlan) -> HTTPExchange? {
-        state.withLock { state in
-            state.idle.removeAll { !$0.isUsable }
-            let index = state.idle.lastIndex { links.canTake(plan, to: $0.target) }
-            return index.map { state.idle.remove(at: $0) }
-        }
-    }
-
-    private func release(_ exchange: HTTPExchange) {
-        let surplus = state.withLock { state -> HTTPExchange? in
-            state.busy[ObjectIdentifier(exchange)] = nil
-            guard exchange.isUsable, !state.isShutDown else { return exchange }
-            state.idle.append(exchange)
-            return state.idle.count > Self.idleLimit ? state.idle.removeFirst() : nil
-        }
-        surplus?.close(failing: nil)
-    }
-
     func closeIdle() {
-        let idle = state.withLock { state in
-            defer { state.idle = [] }
-            return state.idle
-        }
+        let idle = state.withLock { $0.places.takeIdle() }
         for exchange in idle { exchange.close(failing: nil) }
     }
 
     /// Closes everything and waits for it; requests under way fail with `shutDown`.
     func shutdown() async {
-        let (attempts, there) = state.withLock { state in
+        let (attempts, there, waiters) = state.withLock { state in
             state.isShutDown = true
-            defer { state.idle = [] }
-            return (Array(state.attempts.values), state.idle + state.busy.values)
+            defer { state.waiters = [:] }
+            let there = state.places.takeIdle() + state.busy.values
+            return (Array(state.attempts.values), there, Array(state.waiters.values))
         }
+        for waiter in waiters { waiter.resolve(.success(())) }
         for attempt in attempts { attempt.cancel() }
         var all = there
         for attempt in attempts {
@@ -183,193 +287,5 @@ final class HTTPPool: Sendable {
         }
         for exchange in all { exchange.close(failing: .shutDown) }
         for exchange in all { await exchange.ended.settled() }
-    }
-}
-
-/// One connection and the request that is under way on it.
-final class HTTPExchange: Sendable {
-    private struct State: Sendable {
-        var pending: Promise<HTTPPool.Response>?
-        var head: HTTPResponseHead?
-        var body: [UInt8] = []
-        var decoder: HTTPContentDecoder?
-        var isUsable = true
-        var hasAnswered = false
-    }
-
-    let target: HTTPTarget
-    /// Resolves when the stream is closed.
-    let ended = Promise<Void>()
-    private let state = Locked(State())
-    private let driver: Driver<HTTPClientConnection>
-    private let configuration: SSEConfiguration
-    private let events: TransportEventSource
-    private let tls: NegotiatedTLS?
-
-    init(
-        _ link: OpenedLink,
-        target: HTTPTarget,
-        configuration: SSEConfiguration,
-        events: TransportEventSource
-    ) {
-        self.target = target
-        self.configuration = configuration
-        self.events = events
-        tls = link.tls
-        driver = Driver(
-            core: HTTPClientConnection(limitsWhole: true),
-            stream: link.stream,
-            timers: link.timers
-        )
-        let begun = ContinuousClock.now
-        // The driver lets go of the handler after the end, and of this exchange with it.
-        driver.start(
-            .init(
-                receive: { self.handle($0) },
-                end: { error in
-                    link.timers.invalidate()
-                    let cause = error.map { WaybillError($0) }
-                    events.report(.disconnected(from: target.host, since: begun, cause: cause))
-                    self.fail(cause ?? WaybillError(.closed))
-                    self.ended.resolve(.success(()))
-                }
-            )
-        )
-    }
-
-    /// Whether another request can be made.
-    var isUsable: Bool { state.withLock { $0.isUsable && $0.pending == nil } }
-
-    /// Whether the request under way, or the last, has had an answer.
-    var hasAnswered: Bool { state.withLock { $0.hasAnswered } }
-
-    func response(
-        to plan: HTTPRequestPlan,
-        _ timeout: Duration
-    ) async throws -> HTTPPool.Response {
-        let promise = Promise<HTTPPool.Response>(onAbandoned: { [driver] in driver.close() })
-        state.withLock { state in
-            state.pending = promise
-            state.head = nil
-            state.body = []
-            state.decoder = nil
-            state.hasAnswered = false
-        }
-        log(.outbound, plan.description, plan.body.count)
-        let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
-        do {
-            try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
-                try core.send(
-                    plan.head(adding: [("Accept-Encoding", codings ?? "identity")]),
-                    body: plan.body,
-                    timeout: timeout,
-                    at: now
-                )
-            }
-            events.report(.sent(topic: plan.topic, byteCount: plan.body.count))
-        } catch {
-            fail(SSEMapping.error(error))
-        }
-        do {
-            return try await promise.value()
-        } catch {
-            close(failing: nil)
-            throw error
-        }
-    }
-
-    func close(failing error: WaybillError?) {
-        if let error { fail(error) }
-        state.withLock { $0.isUsable = false }
-        driver.close()
-    }
-
-    private func fail(_ error: WaybillError) {
-        let pending = state.withLock { state in
-            state.isUsable = false
-            return state.pending.take()
-        }
-        pending?.resolve(.failure(error))
-    }
-
-    private func handle(_ events: [HTTPClientConnection.Event]) {
-        for event in events {
-            switch event {
-            case .head(let head): begin(head)
-            case .body(let slice): if !take(slice) { driver.close() }
-            case .end(_, let isReusable): finish(isReusable)
-            // Whatever ended the connection is told behind this.
-            case .closed(.endOfStream): state.withLock { $0.isUsable = false }
-            case .closed(let closure): fail(SSEMapping.error(closure))
-            }
-        }
-    }
-
-    private func begin(_ head: HTTPResponseHead) {
-        log(.inbound, SSEMapping.reason(head))
-        let codings = head.headers.members("content-encoding")
-            .filter { !HTTPSyntax.areSameName($0, "identity") }
-        // What is not known, or coded more than once, is left to whoever has asked for it.
-        let decoder = codings.count == 1 ? HTTPContentDecoder(coding: codings[0]) : nil
-        state.withLock { state in
-            state.head = head
-            state.hasAnswered = true
-            state.decoder = decoder
-        }
-    }
-
-    /// Gathers the body, up to the limit.
-    private func take(_ slice: ByteSlice) -> Bool {
-        let limit = configuration.maximumEventSize
-        let isFine = state.withLock { state in
-            func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
-                guard state.body.count + bytes.count <= limit else { return false }
-                state.body += bytes
-                return true
-            }
-            guard let decoder = state.decoder else { return slice.withUnsafeBytes(append) }
-            return decoder.decode(slice, append)
-        }
-        if !isFine {
-            fail(
-                WaybillError(
-                    .limitExceeded,
-                    "the response is longer than \(limit) bytes, or broken"
-                )
-            )
-        }
-        return isFine
-    }
-
-    private func finish(_ isReusable: Bool) {
-        if state.withLock({ $0.decoder?.isIncomplete ?? false }) {
-            fail(WaybillError(.protocolViolation, "the compressed response was cut short"))
-            return driver.close()
-        }
-        let (pending, response) = state.withLock { state in
-            if !isReusable { state.isUsable = false }
-            let response = state.head.map {
-                HTTPPool.Response(head: $0, body: state.body, tls: tls)
-            }
-            state.body = []
-            return (state.pending.take(), response)
-        }
-        guard let pending, let response else { return }
-        pending.resolve(.success(response))
-    }
-
-    private func log(
-        _ direction: WireRecord.Direction,
-        _ text: @autoclosure () -> String,
-        _ byteCount: Int = 0
-    ) {
-        guard let logger = configuration.wireLogger else { return }
-        let record = WireRecord(
-            kind: .frame,
-            direction: direction,
-            text: text(),
-            byteCount: byteCount
-        )
-        logger.log(record)
     }
 }

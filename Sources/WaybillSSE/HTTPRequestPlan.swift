@@ -91,8 +91,8 @@ struct HTTPRequestPlan: Sendable {
 
     /// The request to make after a redirect.
     ///
-    /// - Throws: `rejected` without a place to go, and for one where nothing is secure any longer; `unsupported` for
-    ///   another scheme.
+    /// - Throws: `rejected` without a place to go, and for one where nothing is secure any longer; `protocolViolation`
+    ///   for a `Location` that is none, `unsupported` for another scheme.
     func redirected(by head: HTTPResponseHead) throws(WaybillError) -> HTTPRequestPlan {
         guard let location = head.headers.first("location") else {
             throw WaybillError(

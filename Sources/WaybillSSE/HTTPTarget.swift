@@ -19,6 +19,21 @@ struct HTTPTarget: Hashable, Sendable {
     /// Path and query.
     var target: String
 
+    /// Scheme, host and port (RFC 6454, 4).
+    struct Origin: Hashable, Sendable {
+        private let scheme: String
+        private let host: String
+        private let port: UInt16
+
+        init(_ address: ServiceAddress) {
+            scheme = address.scheme.name
+            host = address.endpoint.host.lowercased()
+            port = address.endpoint.port
+        }
+    }
+
+    var origin: Origin { Origin(address) }
+
     /// The host and its port.
     var host: String { address.endpoint.description }
 
@@ -72,16 +87,21 @@ struct HTTPTarget: Hashable, Sendable {
     }
 
     /// Where a `Location` leads (RFC 9110, 10.2.2), which may be relative to this target.
-    /// - Throws: `rejected` for what is no such place, `unsupported` for another scheme.
+    /// - Throws: `protocolViolation` for what is no such place, which is the server's fault, `unsupported` for another scheme.
     func redirected(to location: String) throws(WaybillError) -> HTTPTarget {
         let base = "\(address.scheme.name)://\(address.hostField)\(target)"
         guard let url = URL(string: location, relativeTo: URL(string: base))?.absoluteURL,
             url.host() != nil
-        else { throw WaybillError(.rejected, "the server redirects to what is no place") }
+        else { throw Self.noPlace(nil) }
         // The fragment is the browser's affair.
         var text = url.absoluteString
         if let fragment = text.firstIndex(of: "#") { text = String(text[..<fragment]) }
-        var target = try HTTPTarget(try ServiceAddress.url(text))
+        var target: HTTPTarget
+        do throws(WaybillError) {
+            target = try HTTPTarget(try ServiceAddress.url(text))
+        } catch {
+            throw error.code == .unsupported ? error : Self.noPlace(error)
+        }
         // The same host, whose zone only this side knows (RFC 6874, 4).
         if target.address.scheme == address.scheme, target.address.endpoint != address.endpoint,
             target.address.hostField == address.hostField
@@ -89,5 +109,11 @@ struct HTTPTarget: Hashable, Sendable {
             target.address = try target.address.moved(to: address.endpoint.description)
         }
         return target
+    }
+
+    /// A `Location` that is no URL to go to.
+    private static func noPlace(_ error: WaybillError?) -> WaybillError {
+        let message = "the server redirects to what is no URL with a host"
+        return WaybillError(.protocolViolation, message, underlying: error)
     }
 }

@@ -29,19 +29,32 @@ public struct SSEConfiguration: Sendable {
     /// How long connecting to a host may take, from the name to the head of the answer; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
     /// How long the answer to a `send` may take; 30 seconds by default.
+    ///
+    /// The time that the send waits for a free connection counts, the time to make one does not: that has
+    /// ``connectTimeout``.
     public var responseTimeout = Duration.seconds(30)
     /// How long a stream may be silent before it counts as lost; nil, the default, for any time.
     public var idleTimeout: Duration?
+    /// How many connections `send` uses to one host at a time; 6 by default, as browsers do.
+    ///
+    /// Further sends wait for a free one, in the order of their calls. Each event stream has a connection of its own, which
+    /// does not count here, so that streams never keep sends waiting. Hosts that stand in for one another (``failover``)
+    /// count as one.
+    public var maximumConnectionsPerHost = 6
     /// How many redirects are followed for one request; 5 by default.
     public var maximumRedirects = 5
     /// Whether responses may come compressed; true by default, where the system has zlib.
+    ///
+    /// With false a compressed answer is refused with `protocolViolation`, not decoded.
     public var acceptsCompression = true
 
-    /// The longest line of a stream, in bytes; 64 KiB by default.
+    /// The longest line of a stream, in bytes; nil, the default, for as much as ``maximumEventSize`` allows in one line.
     ///
     /// A longer one ends the subscription.
-    public var maximumLineSize = 65_536
+    public var maximumLineSize: Int?
     /// The most data of an event, and the longest body of a response, in bytes; 1 MiB by default.
+    ///
+    /// Of a longer body of a refusal (a status other than 2xx) the first part is kept.
     public var maximumEventSize = 1 << 20
 
     /// How connections are secured, where the URL or a redirect says `https`.
@@ -59,4 +72,10 @@ public struct SSEConfiguration: Sendable {
 
     /// The defaults.
     public init() {}
+
+    /// What a line may have: the data of an event, and the name of the field before it.
+    var lineLimit: Int {
+        let field = "data: ".utf8.count
+        return maximumLineSize ?? min(max(maximumEventSize, 0), .max - field) + field
+    }
 }

@@ -108,11 +108,15 @@ enum SSEMapping {
         case .connection(let closure): error(closure)
         case .violation(let violation):
             WaybillError(.limitExceeded, "too long: \(violation)", underlying: violation)
-        case .unknownCoding(let coding):
-            WaybillError(.protocolViolation, "the content coding \(coding) was not asked for")
+        case .unknownCoding(let coding): uninvited(coding)
         case .invalidCoding:
             WaybillError(.protocolViolation, "the response is not what its content coding says")
         }
+    }
+
+    /// An answer in a content coding that was not asked for, which is the server's fault (RFC 9110, 12.5.3).
+    static func uninvited(_ coding: String) -> WaybillError {
+        WaybillError(.protocolViolation, "the content coding \(coding) was not asked for")
     }
 
     static func error(_ error: HTTPRequestError) -> WaybillError {

@@ -15,8 +15,6 @@ final class SSEPatience: Sendable {
 
     /// The least wait after an attempt that brought nothing: 100 milliseconds.
     private static let leastPause = Duration.milliseconds(100)
-    /// The longest wait that a server can set.
-    private static let mostPause = Duration.milliseconds(1 << 53)
 
     private let policy: ReconnectionPolicy
     private let environment: LinkEnvironment
@@ -50,7 +48,8 @@ final class SSEPatience: Sendable {
             )
         }
         guard let drawn else { return nil }
-        let time = max(drawn, min(stated ?? .zero, Self.mostPause), outcome.retryAfter ?? .zero)
+        let asked = max(stated ?? .zero, outcome.retryAfter ?? .zero)
+        let time = max(drawn, min(asked, policy.maximumServerDelay))
         // Nor is a server asked without a pause that opens a stream only to end it.
         return outcome.hadEvents ? time : max(time, Self.leastPause)
     }

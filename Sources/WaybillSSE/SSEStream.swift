@@ -283,9 +283,11 @@ final class SSEStream: Sendable {
         let core = EventStreamConnection(
             lastEventID: lastEventID,
             limits: EventStreamLimits(
-                lineByteCount: configuration.maximumLineSize,
+                lineByteCount: configuration.lineLimit,
                 eventByteCount: configuration.maximumEventSize
             ),
+            acceptsCompression: configuration.acceptsCompression
+                || plan.headers.first("accept-encoding") != nil,
             idleTimeout: configuration.idleTimeout
         )
         let driver = Driver(core: core, stream: link.stream, timers: link.timers)
@@ -346,7 +348,10 @@ final class SSEStream: Sendable {
     }
 
     private func fields(_ lastEventID: String) -> [(String, String)] {
-        var fields = [("Accept", "text/event-stream"), ("Cache-Control", "no-store")]
+        // What Fetch adds for the cache mode "no-store" (Fetch Standard, 4.5), which an EventSource has.
+        var fields = [
+            ("Accept", "text/event-stream"), ("Cache-Control", "no-cache"), ("Pragma", "no-cache"),
+        ]
         let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
         fields.append(("Accept-Encoding", codings ?? "identity"))
         // What a field cannot hold (a stray control character) is not sent at all.

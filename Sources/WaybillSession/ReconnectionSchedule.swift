@@ -57,7 +57,8 @@ package struct ReconnectionSchedule: Sendable {
         if let most = policy.maximumAttempts, attempts > most { return nil }
         // However the dice fall, a server that is gone is not asked without a pause.
         let least = failureCount > 1 ? Self.leastPause : .zero
-        var delay = max(drawn(random), error.serverDelay ?? .zero, least)
+        let asked = min(error.serverDelay ?? .zero, policy.maximumServerDelay)
+        var delay = max(drawn(random), asked, least)
         if error.isServerBusy, error.serverDelay == nil { delay += max(policy.busyDelay, .zero) }
         if let most = policy.maximumTime, first.duration(to: now) + delay > most { return nil }
         return delay

@@ -33,6 +33,7 @@ extension WaybillError {
             .connectionLost
         case .tls: .tls
         case .unsupported: .unsupported
+        case .system where error.isOutOfDescriptors: .outOfDescriptors
         case .nameNotResolved, .refused, .unreachable, .cancelled, .system: .connectionRefused
         case .upgradeRefused(let head, _), .proxyRefused(let head, _):
             code(ofRefusal: head.status)

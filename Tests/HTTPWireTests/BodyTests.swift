@@ -51,7 +51,7 @@ import WireTestSupport
             "aB\r\n\(String(repeating: "x", count: 171))\r\n000000000000001\r\ny\r\n00\r\n\r\n",
             Body(text: String(repeating: "x", count: 171) + "y", trailers: [:])
         ),
-        (.chunked, "1\na\n0\nX: y\n\n", Body(text: "a", trailers: ["X": "y"])),
+        (.chunked, "1\r\na\r\n0\r\nX: y\n\n", Body(text: "a", trailers: ["X": "y"])),
     ]
 
     @Test("Bodies, whole, byte by byte and split anywhere", arguments: bodies)
@@ -93,6 +93,8 @@ import WireTestSupport
             ("-1\r\n", .malformedChunk), ("1 2\r\n", .malformedChunk),
             ("1000000000000000\r\n", .malformedChunk), ("0000000000000001\r\n", .malformedChunk),
             ("1\r\nab\r\n", .malformedChunk),
+            ("1\na\r\n", .malformedChunk), ("1;x\na\r\n", .malformedChunk),
+            ("1\r\na\n0\r\n\r\n", .malformedChunk), ("1\r\na\r\n0\n\r\n", .malformedChunk),
             ("1\r\na\rb", .malformedChunk), ("1;x\u{0}\r\n", .malformedChunk),
             (String(repeating: "1", count: 5_000), .malformedChunk),
             ("0\r\nX\r\n\r\n", .malformedField),
@@ -111,7 +113,6 @@ import WireTestSupport
             (200, ["Content-Length": "12", "content-length": "12"], "GET", .length(12)),
             (200, ["Content-Length": "12, 12"], "GET", .length(12)),
             (200, ["Transfer-Encoding": "Chunked"], "GET", .chunked),
-            (200, ["Transfer-Encoding": "chunked", "Content-Length": "3"], "GET", .chunked),
             (204, ["Content-Length": "12"], "GET", .length(0)),
             (304, [:], "GET", .length(0)),
             (101, ["Content-Length": "1"], "GET", .length(0)),
@@ -127,6 +128,8 @@ import WireTestSupport
             (["Content-Length": "+1"], .invalidContentLength),
             (["Content-Length": ""], .invalidContentLength),
             (["Content-Length": "9999999999999999999"], .invalidContentLength),
+            (["Transfer-Encoding": "chunked", "Content-Length": "3"], .invalidContentLength),
+            (["Content-Length": "3", "transfer-encoding": "chunked"], .invalidContentLength),
             (["Transfer-Encoding": "gzip, chunked"], .unsupportedTransferCoding),
             (["Transfer-Encoding": "identity"], .unsupportedTransferCoding),
         ]

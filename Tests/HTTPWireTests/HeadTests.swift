@@ -140,6 +140,9 @@ import WireTestSupport
         ("HTTP/1.1\r\n\r\n", .malformedStatusLine),
         ("HTTP/1.1 200 O\u{1}K\r\n\r\n", .malformedStatusLine),
         ("HTTP/2.0 200 OK\r\n\r\n", .unsupportedVersion),
+        (
+            "HTTP/1.0 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n", .unsupportedVersion
+        ),
         ("HTTP/1.1 200 OK\r\nNo colon\r\n\r\n", .malformedField),
         ("HTTP/1.1 200 OK\r\n: empty\r\n\r\n", .malformedField),
         ("HTTP/1.1 200 OK\r\nA : space\r\n\r\n", .malformedField),

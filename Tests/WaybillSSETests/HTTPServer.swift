@@ -28,6 +28,8 @@ final class HTTPServer: Dialer {
         var endpoints: [Endpoint] = []
         var pairs: [ByteStreamPair] = []
         var ends = 0
+        /// The connections whose last request has had no answer, by their number.
+        var unanswered: [Int] = []
     }
 
     let clock = ManualClock()
@@ -53,6 +55,21 @@ final class HTTPServer: Dialer {
     func send(_ text: String) {
         guard let pair = state.withLock({ $0.pairs.last }) else { return }
         _ = Array(text.utf8).withUnsafeBytes { try? pair.second.write($0) }
+    }
+
+    /// The connections that have asked and were answered with nothing, by their number; each is named once.
+    func unanswered() -> [Int] {
+        state.withLock { state in
+            defer { state.unanswered = [] }
+            return state.unanswered
+        }
+    }
+
+    /// Sends bytes on one of the connections, by its number from 0.
+    func send(_ bytes: [UInt8], on number: Int) {
+        let pairs = state.withLock { $0.pairs }
+        guard pairs.indices.contains(number) else { return }
+        _ = bytes.withUnsafeBytes { try? pairs[number].second.write($0) }
     }
 
     /// Ends the last connection from the server's side.
@@ -97,7 +114,12 @@ final class HTTPServer: Dialer {
     private func receive(_ head: HTTPRequestHead, _ body: [UInt8], _ pair: ByteStreamPair) {
         let answer = state.withLock { state in
             state.requests.append((head, body))
-            return state.answers.isEmpty ? Answer.close([]) : state.answers.removeFirst()
+            let answer = state.answers.isEmpty ? Answer.close([]) : state.answers.removeFirst()
+            if case .open([]) = answer, let number = state.pairs.firstIndex(where: { $0 === pair })
+            {
+                state.unanswered.append(number)
+            }
+            return answer
         }
         func write(_ bytes: [UInt8]) {
             _ = bytes.withUnsafeBytes { try? pair.second.write($0) }
@@ -173,9 +195,18 @@ final class HTTPServer: Dialer {
         func streamDidEnd(_ error: LinkError?) {}
     }
 
-    /// A transport to this server.
+    /// A transport to this server, whose dice all fall on zero.
     func transport(
         _ url: String = "http://example.com/api",
+        _ change: (inout SSEConfiguration) -> Void = { _ in }
+    ) throws -> SSETransport {
+        try transport(url, dice: { 0 }, change)
+    }
+
+    /// A transport to this server, with dice.
+    func transport(
+        _ url: String = "http://example.com/api",
+        dice: @escaping @Sendable () -> UInt64,
         _ change: (inout SSEConfiguration) -> Void = { _ in }
     ) throws -> SSETransport {
         var configuration = SSEConfiguration()
@@ -187,7 +218,7 @@ final class HTTPServer: Dialer {
             environment: LinkEnvironment(
                 dialer: self,
                 makeTimers: { () throws(LinkError) in timers },
-                random: { 0 }
+                random: dice
             )
         )
     }

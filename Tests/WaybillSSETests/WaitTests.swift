@@ -56,28 +56,6 @@ struct WaitTests {
         await transport.shutdown()
     }
 
-    @Test("The longest times that can be written are times like others")
-    func longTimes() async throws {
-        for time in [Duration.seconds(Int64.max), .seconds(Int64.min)] {
-            let server = HTTPServer([
-                .close(Say.stream("data: a\n\n")), .refuse, .refuse, .refuse, .refuse, .refuse,
-                .refuse, .refuse, .refuse, .refuse,
-            ])
-            let transport = try server.transport {
-                $0.reconnection.initialDelay = time
-                $0.reconnection.maximumDelay = time
-            }
-            var states = transport.states.makeAsyncIterator()
-            let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
-            await state(&states, where: isWaiting)
-            try await waitUntil(moving: { server.clock.advance(by: .seconds(1 << 30)) }) {
-                server.endpoints.count >= 9
-            }
-            withExtendedLifetime(messages) {}
-            await transport.shutdown()
-        }
-    }
-
     @Test("Retry-After asks for more patience, never for less")
     func retryAfterZero() async throws {
         let server = HTTPServer([

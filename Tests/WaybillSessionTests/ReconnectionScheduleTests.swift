@@ -1,5 +1,6 @@
 import Testing
 import Waybill
+import WaybillLink
 import WaybillSession
 import WireCore
 
@@ -69,6 +70,39 @@ import WireCore
         )
         let told = WaybillError(.connectionRefused, "busy", underlying: refusal)
         #expect(waits(1, random: 250_000_000, error: told) == [2_000])
+    }
+
+    @Test("A server is asked again after ten minutes at the latest, or after what the policy says")
+    func longestServerDelay() {
+        let refusal = HTTPRefusal(
+            status: 503,
+            reason: "",
+            headers: ["Retry-After": "86400"],
+            body: Payload([])
+        )
+        let told = WaybillError(.connectionRefused, "later", underlying: refusal)
+        #expect(waits(1, random: 0, error: told) == [600_000])
+        #expect(
+            waits(1, random: 0, error: told) { $0.maximumServerDelay = .seconds(30) } == [30_000]
+        )
+        // What the policy itself has in mind is no affair of the server's.
+        #expect(
+            waits(1, random: whole(900), error: told) {
+                $0.initialDelay = .seconds(900)
+                $0.maximumDelay = .seconds(900)
+            } == [900_000]
+        )
+    }
+
+    @Test("Descriptors that are missing now may be there later")
+    func noDescriptors() {
+        let error = WaybillError(LinkError.system(errorNumber: 24, call: "socket"))
+        #expect(error.code == .outOfDescriptors)
+        #expect(error.isRetryable && !error.mayBeOneHostsOwn)
+        #expect(error.message.contains("no file descriptor is left"))
+        #expect(waits(1, random: 0, error: error) == [0])
+        let other = WaybillError(LinkError.unreachable(errorNumber: 113))
+        #expect(other.code == .connectionRefused)
     }
 
     @Test("Several hosts: busy when all are, and as patient as the least patient of them")

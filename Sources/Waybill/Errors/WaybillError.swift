@@ -23,6 +23,10 @@ public struct WaybillError: Error, Sendable {
         ///
         /// A retry can help once the network or the server is back.
         public static let connectionRefused = Code(name: "connectionRefused")
+        /// No connection could be made, since no file descriptor is left to this process or machine.
+        ///
+        /// A retry can help once others were closed; if not, raise the limit (`ulimit -n`).
+        public static let outOfDescriptors = Code(name: "outOfDescriptors")
         /// The server does not accept the credentials.
         ///
         /// A retry helps only with others.
@@ -76,7 +80,8 @@ public struct WaybillError: Error, Sendable {
 
         /// The kinds of errors after which the same request can succeed without being changed.
         public static let retryable: Set<Code> = [
-            .notConnected, .connectionLost, .connectionRefused, .timedOut, .protocolViolation,
+            .notConnected, .connectionLost, .connectionRefused, .outOfDescriptors, .timedOut,
+            .protocolViolation,
         ]
     }
 

@@ -18,6 +18,11 @@ public struct ReconnectionPolicy: Hashable, Sendable {
     ///
     /// What is drawn comes on top, so that those whom it has sent away together do not come back together.
     public var busyDelay = Duration.seconds(5)
+    /// The longest wait that a server can ask for, with `Retry-After` or the reconnection time of an event stream; 10 minutes
+    /// by default.
+    ///
+    /// A server that asks for more is asked again after this time.
+    public var maximumServerDelay = Duration.seconds(600)
     /// How long a connection must have lasted for the failures before it to be forgotten; 60 seconds by default.
     public var healthyTime = Duration.seconds(60)
     /// How many attempts may fail in a row; nil, the default, for any number.

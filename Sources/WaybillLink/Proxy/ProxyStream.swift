@@ -211,6 +211,8 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
 
     var tls: TLSAgreement? { base.tls }
 
+    var hasInput: Bool { base.hasInput }
+
     func start(_ receiver: any ByteStreamReceiver) {
         let (end, isReading) = state.withLock { state in
             if state.end == nil { state.receiver = receiver }

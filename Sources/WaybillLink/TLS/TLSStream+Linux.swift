@@ -268,6 +268,9 @@
 
         package var tls: TLSAgreement? { state.withLock { $0.connection.agreement } }
 
+        /// Records count that bring no bytes, such as a ticket: whether they do shows only when they are read.
+        package var hasInput: Bool { base.hasInput }
+
         package func start(_ receiver: any ByteStreamReceiver) {
             let (end, isOpen) = state.withLock { state in
                 if state.end == nil { state.receiver = receiver }

@@ -1,0 +1,281 @@
+import HTTPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+/// One connection and the request that is under way on it.
+final class HTTPExchange: Sendable {
+    private struct State: Sendable {
+        var pending: Promise<HTTPPool.Response>?
+        var head: HTTPResponseHead?
+        var body: [UInt8] = []
+        var decoder: HTTPContentDecoder?
+        /// Whether the request asks for more than `identity`.
+        var isInvited = true
+        var isUsable = true
+        var hasAnswered = false
+        /// The bytes of the request under way, or of the last one.
+        var requestByteCount = 0
+        /// When the server may have closed what is kept, by its `Keep-Alive`; nil where it has not said so.
+        var keptUntil: WireInstant?
+    }
+
+    let target: HTTPTarget
+    /// Resolves when the stream is closed.
+    let ended = Promise<Void>()
+    private let state = Locked(State())
+    private let driver: Driver<HTTPClientConnection>
+    private let configuration: SSEConfiguration
+    private let events: TransportEventSource
+    private let tls: NegotiatedTLS?
+    private let stream: any ByteStream
+    private let timers: any TimerSource
+
+    init(
+        _ link: OpenedLink,
+        target: HTTPTarget,
+        configuration: SSEConfiguration,
+        events: TransportEventSource
+    ) {
+        self.target = target
+        self.configuration = configuration
+        self.events = events
+        tls = link.tls
+        stream = link.stream
+        timers = link.timers
+        driver = Driver(
+            core: HTTPClientConnection(limitsWhole: true),
+            stream: link.stream,
+            timers: link.timers
+        )
+        let begun = ContinuousClock.now
+        // The driver lets go of the handler after the end, and of this exchange with it.
+        driver.start(
+            .init(
+                receive: { self.handle($0) },
+                end: { error in
+                    link.timers.invalidate()
+                    let cause = error.map { WaybillError($0) }
+                    events.report(.disconnected(from: target.host, since: begun, cause: cause))
+                    self.finish(cause ?? WaybillError(.closed))
+                    self.ended.resolve(.success(()))
+                }
+            )
+        )
+    }
+
+    /// Whether another request can be made.
+    ///
+    /// No longer where something waits to be read, which nobody has asked for: mostly the end, which the event loop has
+    /// not seen yet. Nor when the time is up for which the server keeps it.
+    var isUsable: Bool {
+        let now = timers.now
+        let isFree = state.withLock { state in
+            state.isUsable && state.pending == nil && (state.keptUntil.map { now < $0 } ?? true)
+        }
+        return isFree && !stream.hasInput
+    }
+
+    /// Whether the request under way, or the last, has had an answer.
+    var hasAnswered: Bool { state.withLock { $0.hasAnswered } }
+
+    /// Whether no byte of the request under way, or of the last one, has been handed to the stream.
+    ///
+    /// What is unsent ends with that request: it was written last.
+    var hasWrittenNothing: Bool {
+        let byteCount = state.withLock { $0.requestByteCount }
+        return driver.unsentByteCount >= byteCount
+    }
+
+    func response(
+        to plan: HTTPRequestPlan,
+        _ timeout: Duration
+    ) async throws -> HTTPPool.Response {
+        let promise = Promise<HTTPPool.Response>(onAbandoned: { [driver] in driver.close() })
+        // What an entry asks for itself is its own to decode.
+        let isInvited =
+            configuration.acceptsCompression || plan.headers.first("accept-encoding") != nil
+        state.withLock { state in
+            state.isInvited = isInvited
+            state.pending = promise
+            state.head = nil
+            state.body = []
+            state.decoder = nil
+            state.hasAnswered = false
+            state.requestByteCount = 0
+            state.keptUntil = nil
+        }
+        log(.outbound, plan.description, plan.body.count)
+        let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
+        do {
+            try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
+                let unsent = core.outboundByteCount
+                try core.send(
+                    plan.head(adding: [("Accept-Encoding", codings ?? "identity")]),
+                    body: plan.body,
+                    timeout: timeout,
+                    at: now
+                )
+                // Counted before anything of it can leave.
+                let byteCount = core.outboundByteCount - unsent
+                state.withLock { $0.requestByteCount = byteCount }
+            }
+            events.report(.sent(topic: plan.topic, byteCount: plan.body.count))
+        } catch {
+            fail(SSEMapping.error(error))
+        }
+        do {
+            return try await promise.value()
+        } catch {
+            close(failing: nil)
+            throw error
+        }
+    }
+
+    func close(failing error: WaybillError?) {
+        if let error { fail(error) }
+        state.withLock { $0.isUsable = false }
+        driver.close()
+    }
+
+    private func fail(_ error: WaybillError) {
+        let pending = state.withLock { state in
+            state.isUsable = false
+            return state.pending.take()
+        }
+        pending?.resolve(.failure(error))
+    }
+
+    // MARK: Answers
+
+    private func handle(_ events: [HTTPClientConnection.Event]) {
+        // A request that is answered may be followed by the next one at once, on a connection that is over.
+        if case .closed? = events.last { state.withLock { $0.isUsable = false } }
+        for event in events {
+            switch event {
+            case .head(let head): begin(head)
+            case .body(let slice): take(slice)
+            case .end(_, let isReusable): finish(isReusable)
+            // What ended the connection is told behind this.
+            case .closed(.endOfStream): break
+            case .closed(let closure): finish(SSEMapping.error(closure))
+            }
+        }
+    }
+
+    private func begin(_ head: HTTPResponseHead) {
+        log(.inbound, SSEMapping.reason(head))
+        let codings = head.headers.members("content-encoding")
+            .filter { !HTTPSyntax.areSameName($0, "identity") }
+        let keptUntil = Self.keepAliveTime(of: head).map { timers.now.advanced(by: $0) }
+        let uninvited = state.withLock { state in
+            state.head = head
+            state.hasAnswered = true
+            state.keptUntil = keptUntil
+            let coding = codings.count == 1 ? codings[0] : nil
+            // What is not known, or coded more than once, is left to the caller.
+            state.decoder =
+                state.isInvited ? coding.flatMap { HTTPContentDecoder(coding: $0) } : nil
+            let isUninvited =
+                !state.isInvited && codings.contains(where: HTTPContentDecoder.isKnown)
+            return isUninvited && !Self.isRefusal(head) ? codings.first : nil
+        }
+        guard let uninvited else { return }
+        fail(SSEMapping.uninvited(uninvited))
+        driver.close()
+    }
+
+    /// How long the server keeps the connection, less a margin for what is under way; nil where it does not say.
+    ///
+    /// The field is not in a standard any longer (RFC 2068, 19.7.1), but servers send it.
+    private static func keepAliveTime(of head: HTTPResponseHead) -> Duration? {
+        for parameter in head.headers.members("keep-alive") {
+            let parts = parameter.utf8.split(separator: UInt8(ascii: "="), maxSplits: 1)
+                .map { HTTPSyntax.trimmed(Substring($0)) }
+            guard parts.count == 2, HTTPSyntax.areSameName(parts[0], "timeout"),
+                let seconds = HTTPSyntax.number(parts[1])
+            else { continue }
+            let time = Duration.seconds(min(seconds, 1 << 32))
+            return time - min(.seconds(1), time / 2)
+        }
+        return nil
+    }
+
+    private static func isRefusal(_ head: HTTPResponseHead) -> Bool {
+        !(200..<300).contains(head.status)
+    }
+
+    /// Gathers the body, up to the limit.
+    private func take(_ slice: ByteSlice) {
+        let limit = configuration.maximumEventSize
+        let isFine = state.withLock { state in
+            func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+                state.body += bytes.prefix(max(limit - state.body.count, 0) + 1)
+                return state.body.count <= limit
+            }
+            guard let decoder = state.decoder else { return slice.withUnsafeBytes(append) }
+            return decoder.decode(slice, append)
+        }
+        guard !isFine else { return }
+        let error = WaybillError(
+            .limitExceeded,
+            "the response is longer than \(limit) bytes, or broken"
+        )
+        finish(error)
+        driver.close()
+    }
+
+    /// Ends the request with its answer.
+    private func finish(_ isReusable: Bool) {
+        let (isCut, isRefusal) = state.withLock { state in
+            if !isReusable { state.isUsable = false }
+            return (
+                state.decoder?.isIncomplete ?? false, state.head.map(Self.isRefusal) ?? false
+            )
+        }
+        if isCut, !isRefusal {
+            fail(WaybillError(.protocolViolation, "the compressed response was cut short"))
+            return driver.close()
+        }
+        answer()
+    }
+
+    /// Ends the request with an error, or with as much of a refusal as has come: its status is what matters.
+    private func finish(_ error: WaybillError) {
+        let isRefusal = state.withLock { state in
+            state.isUsable = false
+            return state.head.map(Self.isRefusal) ?? false
+        }
+        if isRefusal { answer() } else { fail(error) }
+    }
+
+    /// Hands over the answer, or what there is of it.
+    private func answer() {
+        let limit = configuration.maximumEventSize
+        let (pending, response) = state.withLock { state in
+            let body =
+                state.body.count > limit ? Array(state.body.prefix(max(limit, 0))) : state.body
+            let response = state.head.map { HTTPPool.Response(head: $0, body: body, tls: tls) }
+            state.body = []
+            return (state.pending.take(), response)
+        }
+        guard let pending, let response else { return }
+        pending.resolve(.success(response))
+    }
+
+    private func log(
+        _ direction: WireRecord.Direction,
+        _ text: @autoclosure () -> String,
+        _ byteCount: Int = 0
+    ) {
+        guard let logger = configuration.wireLogger else { return }
+        let record = WireRecord(
+            kind: .frame,
+            direction: direction,
+            text: text(),
+            byteCount: byteCount
+        )
+        logger.log(record)
+    }
+}

@@ -1,0 +1,90 @@
+#if os(Linux)
+    import Glibc
+    import Testing
+    import WaybillLink
+    import WireCore
+    import WireTestSupport
+
+    /// What the system is told of each socket, and what it says when it has none.
+    @Suite("Sockets and the system", .timeLimit(.minutes(5))) struct SocketSettingTests {
+        /// The sockets of this process at either end of a connection to a port of this machine.
+        private static func sockets(port: UInt16) -> [Int32] {
+            func portOf(
+                _ descriptor: Int32,
+                _ name: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?)
+                    -> Int32
+            ) -> UInt16? {
+                var address = sockaddr_in()
+                var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+                let result = withUnsafeMutablePointer(to: &address) { pointer in
+                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        name(descriptor, $0, &size)
+                    }
+                }
+                return result == 0 ? UInt16(bigEndian: address.sin_port) : nil
+            }
+            return (3..<1_024).filter { descriptor in
+                guard let peer = portOf(descriptor, getpeername) else { return false }
+                return peer == port || portOf(descriptor, getsockname) == port
+            }
+        }
+
+        private static func option(_ descriptor: Int32, _ level: Int32, _ name: Int32) -> Int32 {
+            var value: Int32 = -1
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            getsockopt(descriptor, level, name, &value, &size)
+            return value
+        }
+
+        @Test("Each socket finds out within two minutes that the network is dead, at both ends")
+        func keepAlive() async throws {
+            let accepted = Locked<[any ByteStream]>([])
+            let listener = try TCPListener { stream in accepted.withLock { $0.append(stream) } }
+            let stream = try await TCPDialer().dial(
+                Endpoint(host: "127.0.0.1", port: listener.port),
+                timeout: .seconds(10),
+                timers: ManualTimers()
+            )
+            try await waitUntil { accepted.withLock { $0.count } == 1 }
+            let sockets = Self.sockets(port: listener.port)
+            #expect(sockets.count == 2)
+            for socket in sockets {
+                #expect(Self.option(socket, SOL_SOCKET, SO_KEEPALIVE) == 1)
+                let tcp = Int32(IPPROTO_TCP)
+                let idle = Self.option(socket, tcp, TCP_KEEPIDLE)
+                let interval = Self.option(socket, tcp, TCP_KEEPINTVL)
+                let count = Self.option(socket, tcp, TCP_KEEPCNT)
+                #expect(idle == 60 && interval == 15 && count == 4)
+            }
+            stream.close()
+            for stream in accepted.withLock({ $0 }) { stream.close() }
+            listener.close()
+        }
+
+        @Test("A process without a descriptor left says so, for an address as for a name")
+        func noDescriptor() async {
+            // In a process of its own, whose limit is lowered.
+            await #expect(processExitsWith: .success) {
+                // Holds the loop, which has descriptors of its own.
+                let listener = try TCPListener { $0.close() }
+                var limit = rlimit()
+                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                limit.rlim_cur = 0
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                for host in ["127.0.0.1", "localhost"] {
+                    do throws(LinkError) {
+                        _ = try await TCPDialer().dial(
+                            Endpoint(host: host, port: listener.port),
+                            timeout: .seconds(10),
+                            timers: ManualTimers()
+                        )
+                        preconditionFailure("there was a descriptor")
+                    } catch {
+                        precondition(error.isOutOfDescriptors, "\(host): \(error)")
+                        precondition("\(error)".contains("no file descriptor is left"))
+                    }
+                }
+            }
+        }
+    }
+#endif

@@ -1,0 +1,92 @@
+import Testing
+import WaybillSSE
+
+/// Which request gets a connection.
+@Suite("Places for connections to a host") struct PlaceTests {
+    private typealias Places = HTTPPlaces<String, Int>
+
+    /// What an answer is, as a word.
+    private func word(_ answer: Places.Answer) -> String {
+        switch answer {
+        case .granted(let grant, let surplus):
+            word(grant) + (surplus.map { ", closing \($0)" } ?? "")
+        case .waits(let number): "waits as \(number)"
+        }
+    }
+
+    private func word(_ grant: Places.Grant?) -> String {
+        switch grant {
+        case .kept(let connection)?: "kept \(connection)"
+        case .place?: "place"
+        case nil: "nothing"
+        }
+    }
+
+    @Test("A host has so many connections; those behind wait in the order of arrival")
+    func order() {
+        var places = Places(limit: 2) { _ in true }
+        #expect(word(places.request("a") { _ in true }) == "place")
+        #expect(word(places.request("a") { _ in true }) == "place")
+        for number in 1...3 {
+            #expect(word(places.request("a") { _ in true }) == "waits as \(number)")
+        }
+        // Another host has places of its own.
+        #expect(word(places.request("b") { _ in true }) == "place")
+        #expect(places.giveBack("a", 7).woken == 1)
+        #expect(word(places.fetch(1)) == "kept 7")
+        #expect(places.free("a") == 2)
+        #expect(word(places.fetch(2)) == "place")
+        #expect(places.count(of: "a") == 2 && places.waitingCount(of: "a") == 1)
+        // One that comes now is behind the one that waits.
+        #expect(word(places.request("a") { _ in true }) == "waits as 4")
+        #expect(places.giveBack("a", 7).woken == 3)
+        #expect(places.giveBack("a", 8).woken == 4)
+        #expect(word(places.fetch(3)) == "kept 7" && word(places.fetch(4)) == "kept 8")
+        #expect(places.giveBack("a", 7).woken == nil)
+        #expect(word(places.request("a") { _ in true }) == "kept 7")
+    }
+
+    @Test("One that waits no longer takes no place, and gives back what it was given")
+    func withdrawn() {
+        var places = Places(limit: 1) { _ in true }
+        #expect(word(places.request("a") { _ in true }) == "place")
+        for _ in 1...3 { _ = places.request("a") { _ in true } }
+        #expect(word(places.withdraw(1, "a")) == "nothing")
+        #expect(places.free("a") == 2)
+        #expect(word(places.withdraw(2, "a")) == "place")
+        #expect(places.free("a") == 3)
+        #expect(word(places.fetch(3)) == "place")
+        #expect(word(places.fetch(3)) == "nothing")
+        #expect(places.free("a") == nil && places.count(of: "a") == 0)
+    }
+
+    @Test(
+        "An idle connection that is over gives its place up; one to another host of the service gives way"
+    )
+    func idle() {
+        var places = Places(limit: 1) { $0 != 9 }
+        _ = places.request("a") { _ in true }
+        #expect(places.giveBack("a", 9).woken == nil)
+        #expect(word(places.request("a") { _ in true }) == "place")
+        _ = places.giveBack("a", 1)
+        #expect(word(places.request("a") { $0 == 2 }) == "place, closing 1")
+        // The same at a hand-over.
+        #expect(word(places.request("a") { $0 == 3 }) == "waits as 1")
+        let (woken, surplus) = places.giveBack("a", 2)
+        #expect(woken == 1 && surplus == 2)
+        #expect(word(places.fetch(1)) == "place" && places.count(of: "a") == 1)
+    }
+
+    @Test("Idle connections to many hosts are few")
+    func many() {
+        var places = Places(limit: 6) { _ in true }
+        var closed: [Int] = []
+        for host in 0..<20 {
+            _ = places.request("\(host)") { _ in true }
+            if let surplus = places.giveBack("\(host)", host).surplus { closed.append(surplus) }
+        }
+        #expect(closed == Array(0..<14))
+        #expect(places.takeIdle() == Array(14..<20))
+        #expect((0..<20).allSatisfy { places.count(of: "\($0)") == 0 })
+    }
+}
