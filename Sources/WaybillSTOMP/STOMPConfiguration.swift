@@ -51,9 +51,18 @@ public struct STOMPConfiguration: Sendable {
     /// the server back does not count.
     public var readTimeout: Duration?
 
+    /// How many requests may wait for their receipts at a time; 200 by default.
+    ///
+    /// Further ones wait in the order of their calls until receipts come; a send that is cancelled while it waits is not
+    /// sent. RabbitMQ 3.10 resets a connection with heart-beats that sends a few hundred messages at once: it grants 400
+    /// at a time. Sends without a receipt do not count, and overtake those that wait.
+    public var maximumInFlight = 200
+
     /// How long connecting to a host may take, from the name to CONNECTED; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
     /// How long a receipt may take; 15 seconds by default.
+    ///
+    /// Counted from the call: the time that a request waits for others (``maximumInFlight``) is part of it.
     public var receiptTimeout = Duration.seconds(15)
     /// How long a request that returns its answer may take in all; 30 seconds by default.
     public var replyTimeout = Duration.seconds(30)

@@ -74,6 +74,7 @@ final class STOMPSession: ConnectionSession {
         core.connectTimeout = link.timeLeft
         core.receiptTimeout = configuration.receiptTimeout
         core.closeTimeout = configuration.closeTimeout
+        core.maximumInFlight = max(configuration.maximumInFlight, 1)
         core.isTracing = configuration.wireLogger != nil
         driver = Driver(
             core: STOMPClientConnection(configuration: core),
@@ -188,7 +189,15 @@ final class STOMPSession: ConnectionSession {
         // Let go of with no lock held.
         withExtendedLifetime(held) {}
         let lost = STOMPMapping.unanswered(cause)
-        for (call, error) in failing { call.fail(error ?? abandonment ?? lost) }
+        for (call, error) in failing {
+            // What was never sent fails with what ended the connection from this side, if that was so.
+            let isUnsent = error?.code == .notConnected
+            call.fail(isUnsent ? abandonment ?? Self.notSent : error ?? abandonment ?? lost)
+        }
+    }
+
+    private static var notSent: WaybillError {
+        WaybillError(.notConnected, "the connection ended before the request was sent")
     }
 
     // MARK: Events
@@ -238,6 +247,7 @@ final class STOMPSession: ConnectionSession {
                 WaybillError(.timedOut, "the server sent no receipt in time")
             )
         case .abandoned(let call): fail(call, nil)
+        case .notSent(let call): fail(call, Self.notSent)
         case .trace(let trace):
             configuration.wireLogger?.log(
                 WireRecord(

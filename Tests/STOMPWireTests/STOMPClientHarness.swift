@@ -105,6 +105,7 @@ struct ClientHarness {
                 log.append("failed \(number(call)) \(error.message ?? "")")
             case .timedOut(let call): log.append("timed out \(number(call))")
             case .abandoned(let call): log.append("abandoned \(number(call))")
+            case .notSent(let call): log.append("not sent \(number(call))")
             case .trace(let trace):
                 log.append("\(trace.isOutbound ? ">" : "<") \(trace.text), \(trace.byteCount)")
             case .closed(let closure):

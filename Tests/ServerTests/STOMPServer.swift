@@ -13,6 +13,8 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
 
     var testDescription: String { rawValue }
 
+    var isOverTCP: Bool { self == .rabbitMQ || self == .rabbitMQSecure || self == .activeMQ }
+
     var isRabbitMQ: Bool { self != .activeMQ }
 
     static let all = allCases.filter { TestServers.areSecure || !$0.isSecure }
@@ -20,6 +22,9 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
     var isSecure: Bool { self == .rabbitMQSecure || self == .rabbitMQSecureWebSocket }
 
     static let rabbitMQs = all.filter(\.isRabbitMQ)
+
+    static let areRabbitMQsRunning =
+        TestServers.port("RABBITMQ_STOMP") != nil && TestServers.port("RABBITMQ_WS") != nil
 
     static let areRunning =
         TestServers.port("RABBITMQ_STOMP") != nil && TestServers.port("RABBITMQ_WS") != nil

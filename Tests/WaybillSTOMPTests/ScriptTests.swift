@@ -59,6 +59,64 @@ import WireTestSupport
         await transport.shutdown()
     }
 
+    @Test(
+        "An ERROR that names the destination is the refusal of its request, which no retry can help"
+    )
+    func unknownDestination() async throws {
+        let body = "'/nowhere' is not a valid destination.\n"
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connected),
+            .expect("SEND\ncontent-length:1\ndestination:/nowhere\nreceipt:1\n\nx\0"),
+            .reply("ERROR\nmessage:Unknown destination\n\n\(body)\0"),
+            .finish
+        )
+        let (transport, provider) = try transport(script)
+        let error = await #expect(throws: WaybillError.self) {
+            try await provider.request(.send("x", to: "/nowhere"))
+        }
+        #expect(error?.code == .rejected && error?.isRetryable == false)
+        #expect(error?.peerReason == "Unknown destination")
+        #expect(error?.topic == "/nowhere")
+        let said = error?.underlying as? STOMPServerError
+        #expect(said?.body.text == body)
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test(
+        "Requests beyond the window wait for receipts; those never sent try another connection"
+    )
+    func window() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connected),
+            .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:1\n\nx\0"),
+            .reply("RECEIPT\nreceipt-id:1\n\n\0"),
+            .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:2\n\nx\0"),
+            .reply("RECEIPT\nreceipt-id:2\n\n\0"),
+            .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:3\n\nx\0"),
+            .finish
+        )
+        let (transport, provider) = try transport(script) { $0.maximumInFlight = 1 }
+        try await provider.request(.connect)
+        let sends = (0..<5).map { _ in
+            Task { try await provider.request(.send("x", to: "t")) }
+        }
+        var codes: [String] = []
+        for send in sends {
+            do {
+                _ = try await send.value
+                codes.append("sent")
+            } catch let error as WaybillError { codes.append(error.code.name) }
+        }
+        // The third may have arrived. The others have not: they connect again, where the script has no more to say.
+        let expected = ["connectionLost", "connectionRefused", "connectionRefused", "sent", "sent"]
+        #expect(codes.sorted() == expected)
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
     @Test("The bytes of a session, from CONNECT to DISCONNECT")
     func bytes() async throws {
         let script = ScriptedByteStream(

@@ -32,12 +32,14 @@ extension STOMPClientConnection {
         at now: WireInstant
     ) throws(STOMPViolation) {
         switch state {
-        case .connected, .disconnecting: break
+        case .connected, .leaving, .disconnecting: break
         case .idle, .connecting, .closed: return try handleFirst(frame, at: now)
         }
         switch frame.command {
         case .message: try handleMessage(frame)
-        case .receipt: try handleReceipt(frame)
+        case .receipt:
+            try handleReceipt(frame)
+            sendHeld(at: now)
         case .error: handleError(STOMPErrorFrame(frame))
         case .connected: throw .connectedTwice
         default: throw .commandNotAllowed(frame.command)
@@ -139,6 +141,10 @@ extension STOMPClientConnection {
             let call = receipts.take(number)
         {
             events.append(.failed(call, error))
+        } else if error.receiptID == nil {
+            for call in receipts.take(to: error.isAbout(destination:)) {
+                events.append(.failed(call, error))
+            }
         }
         close(.error(error))
     }

@@ -24,21 +24,28 @@ extension STOMPClientConnection {
 
     /// Sends DISCONNECT and waits for its receipt; nothing is sent after it, heart-beats included.
     ///
+    /// Frames that are held leave before it, as receipts come.
+    ///
     /// Before CONNECTED there is nothing to take leave of, so the connection ends at once.
     /// - Parameter now: The time.
     package mutating func disconnect(at now: WireInstant) {
         switch state {
         case .connected:
-            let number = receipts.takeNumber()
-            let headers: STOMPHeaders = [STOMPHeaderName.receipt: String(number)]
-            // Digits can always be written.
-            try? write(.disconnect, headers, body: ByteSlice.empty)
             let deadline = now.advanced(by: configuration.closeTimeout)
-            state = .disconnecting(receipt: number, deadline: deadline)
-            noteSent(at: now)
+            state = .leaving(deadline: deadline)
+            if held.isEmpty { writeDisconnect(before: deadline, at: now) }
         case .idle, .connecting: close(.disconnected)
-        case .disconnecting, .closed: break
+        case .leaving, .disconnecting, .closed: break
         }
+    }
+
+    private mutating func writeDisconnect(before deadline: WireInstant, at now: WireInstant) {
+        let number = receipts.takeNumber()
+        let headers: STOMPHeaders = [STOMPHeaderName.receipt: String(number)]
+        // Digits can always be written.
+        try? write(.disconnect, headers, body: ByteSlice.empty)
+        state = .disconnecting(receipt: number, deadline: deadline)
+        noteSent(at: now)
     }
 
     // MARK: Messages
@@ -229,6 +236,8 @@ extension STOMPClientConnection {
     // MARK: Giving up
 
     /// Withdraws a call: what was sent goes on, and its outcome is told to nobody.
+    ///
+    /// A message that is held is not sent.
     package mutating func cancel(_ call: any STOMPCall) {
         receipts.forget(call)
     }
@@ -261,16 +270,81 @@ extension STOMPClientConnection {
         timeout: Duration?,
         at now: WireInstant
     ) throws(STOMPSendError) {
-        if let call {
-            var headers = headers
-            headers.append(STOMPHeaderName.receipt, String(receipts.nextNumber))
-            try write(command, headers, body: body)
-            let timeout = timeout ?? configuration.receiptTimeout
-            receipts.add(call, deadline: now.advanced(by: timeout))
+        guard let call else {
+            guard mustHold(command, headers) else {
+                try write(command, headers, body: body)
+                return noteSent(at: now)
+            }
+            return try hold(command, headers, body: body, receipt: nil)
+        }
+        let number = receipts.nextNumber
+        var headers = headers
+        headers.append(STOMPHeaderName.receipt, String(number))
+        let isHeld = !held.isEmpty || receipts.inFlightCount >= configuration.maximumInFlight
+        if isHeld {
+            try hold(command, headers, body: body, receipt: number)
         } else {
             try write(command, headers, body: body)
         }
+        let timeout = timeout ?? configuration.receiptTimeout
+        let destination = headers.first(STOMPHeaderName.destination)
+        receipts.add(call, to: destination, deadline: now.advanced(by: timeout))
+        guard !isHeld else { return }
+        receipts.noteSent(number)
         noteSent(at: now)
+    }
+
+    /// Whether a frame without a receipt waits for those that are held: if it builds on one of them.
+    ///
+    /// Any other overtakes them, since nothing would bound how many of it wait.
+    private func mustHold(_ command: STOMPCommand, _ headers: STOMPHeaders) -> Bool {
+        guard !held.isEmpty else { return false }
+        switch command {
+        case .send, .ack, .nack: return headers.first(STOMPHeaderName.transaction) != nil
+        default: return true
+        }
+    }
+
+    private mutating func hold(
+        _ command: STOMPCommand,
+        _ headers: STOMPHeaders,
+        body: some WireBytes,
+        receipt: UInt64?
+    ) throws(STOMPSendError) {
+        do {
+            let (bytes, traces) = try writer.frame(command, headers, body: body)
+            held.append(
+                .init(
+                    bytes: bytes,
+                    traces: traces,
+                    receipt: receipt,
+                    isDroppable: command == .send && receipt != nil
+                )
+            )
+        } catch {
+            throw .encoding(error)
+        }
+    }
+
+    /// Sends held frames, as far as there is room in the window, and DISCONNECT behind the last one if that is wanted.
+    mutating func sendHeld(at now: WireInstant) {
+        guard !held.isEmpty else { return }
+        while let frame = held.first {
+            if let number = frame.receipt {
+                guard receipts.inFlightCount < configuration.maximumInFlight else { break }
+                guard !frame.isDroppable || receipts.isWaiting(number) else {
+                    held.removeFirst()
+                    continue
+                }
+                receipts.noteSent(number)
+            }
+            held.removeFirst()
+            writer.append(frame.bytes, frame.traces)
+            noteSent(at: now)
+        }
+        if case .leaving(let deadline) = state, held.isEmpty {
+            writeDisconnect(before: deadline, at: now)
+        }
     }
 
     private mutating func write(

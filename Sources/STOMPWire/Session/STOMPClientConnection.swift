@@ -6,7 +6,8 @@ package import WireCore
 /// | --- | --- |
 /// | idle | ``connect(_:at:)`` → connecting |
 /// | connecting | CONNECTED → connected; ERROR, violation, time, end of stream → closed |
-/// | connected | ``disconnect(at:)`` → disconnecting; ERROR, violation, silence, end → closed |
+/// | connected | ``disconnect(at:)`` → leaving or disconnecting; ERROR, violation, silence, end → closed |
+/// | leaving | the last held frame is sent → disconnecting; time, as connected → closed |
 /// | disconnecting | RECEIPT, time, end of stream → closed |
 /// | closed | nothing; what arrives is ignored |
 package struct STOMPClientConnection: ProtocolCore {
@@ -20,6 +21,8 @@ package struct STOMPClientConnection: ProtocolCore {
         package var receiptTimeout = Duration.seconds(15)
         /// How long it may take for the RECEIPT of DISCONNECT.
         package var closeTimeout = Duration.seconds(5)
+        /// How many requests may wait for their receipts at a time; further ones are held.
+        package var maximumInFlight = 200
         /// Whether frames are reported as ``STOMPClientEvent/trace(_:)``.
         package var isTracing = false
 
@@ -30,6 +33,8 @@ package struct STOMPClientConnection: ProtocolCore {
         case idle
         case connecting(deadline: WireInstant)
         case connected
+        /// DISCONNECT is to follow the frames that are held.
+        case leaving(deadline: WireInstant)
         case disconnecting(receipt: UInt64, deadline: WireInstant)
         case closed
     }
@@ -49,6 +54,8 @@ package struct STOMPClientConnection: ProtocolCore {
     /// Whether the driver does not read.
     var isReadingHeld = false
     var receipts = STOMPReceipts()
+    /// What waits for receipts to come.
+    var held = STOMPHeldFrames()
     var subscriptions = STOMPSubscriptions()
     /// The transactions that are open.
     package internal(set) var transactions: Set<String> = []
@@ -104,12 +111,17 @@ package struct STOMPClientConnection: ProtocolCore {
     package var deadline: WireInstant? {
         switch state {
         case .connecting(let deadline), .disconnecting(_, let deadline): deadline
-        case .connected:
-            switch (heartBeats.deadline, receipts.earliestDeadline) {
-            case (let one?, let other?): min(one, other)
-            case (let one, let other): one ?? other
-            }
+        case .connected: workDeadline
+        case .leaving(let deadline): workDeadline.map { min($0, deadline) } ?? deadline
         case .idle, .closed: nil
+        }
+    }
+
+    /// When a heart-beat or a receipt is due.
+    private var workDeadline: WireInstant? {
+        switch (heartBeats.deadline, receipts.earliestDeadline) {
+        case (let one?, let other?): min(one, other)
+        case (let one, let other): one ?? other
         }
     }
 
@@ -117,7 +129,8 @@ package struct STOMPClientConnection: ProtocolCore {
         switch state {
         case .connecting(let deadline) where deadline <= now: close(.connectTimedOut)
         case .disconnecting(_, let deadline) where deadline <= now: close(.disconnected)
-        case .connected:
+        case .leaving(let deadline) where deadline <= now: close(.disconnected)
+        case .connected, .leaving:
             switch heartBeats.due(at: now) {
             case .nothing: break
             case .beat:
@@ -126,6 +139,7 @@ package struct STOMPClientConnection: ProtocolCore {
             case .giveUp: return close(.heartBeatMissed)
             }
             for call in receipts.takeExpired(at: now) { events.append(.timedOut(call)) }
+            sendHeld(at: now)
         default: break
         }
     }
@@ -166,7 +180,10 @@ package struct STOMPClientConnection: ProtocolCore {
     mutating func close(_ closure: STOMPClosure) {
         guard !isFinished else { return }
         state = .closed
-        events.append(contentsOf: receipts.takeAll().map { .abandoned($0) })
+        let calls = receipts.takeAll()
+        events.append(contentsOf: calls.sent.map { .abandoned($0) })
+        events.append(contentsOf: calls.unsent.map { .notSent($0) })
+        held = STOMPHeldFrames()
         subscriptions = STOMPSubscriptions()
         transactions = []
         events.append(.closed(closure))

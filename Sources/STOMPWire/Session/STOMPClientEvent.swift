@@ -14,6 +14,8 @@ package enum STOMPClientEvent: Sendable {
     case timedOut(any STOMPCall)
     /// A call will never be answered, since the connection is over.
     case abandoned(any STOMPCall)
+    /// A call's request was never sent, since the connection is over.
+    case notSent(any STOMPCall)
     /// A frame as it went over the wire, while tracing is on.
     case trace(STOMPTrace)
     /// The connection is over; nothing follows.
@@ -58,4 +60,26 @@ package struct STOMPErrorFrame: Hashable, Sendable {
     package var message: String? { headers.first(STOMPHeaderName.message) }
     /// Which request failed, where the server knows.
     package var receiptID: String? { headers.first(STOMPHeaderName.receiptID) }
+
+    /// Whether it says that there is no such destination, as RabbitMQ does: it names the destination in its words, and not
+    /// the receipt.
+    ///
+    /// `'/nowhere/x' is not a valid destination.`, or `NOT_FOUND - no exchange 'nope' in vhost '/'` for `/exchange/nope/x`.
+    func isAbout(destination: String) -> Bool {
+        let names = quotedNames
+        if names.contains(where: { $0.elementsEqual(destination.utf8) }) { return true }
+        guard message == "not_found" else { return false }
+        let parts = destination.utf8.split(separator: UInt8(ascii: "/"))
+        return parts.contains { part in names.contains { $0.elementsEqual(part) } }
+    }
+
+    /// What the body names in single quotes, within its first 4 KiB.
+    private var quotedNames: [ArraySlice<UInt8>] {
+        let parts = body.prefix(4_096).split(
+            separator: UInt8(ascii: "'"),
+            omittingEmptySubsequences: false
+        )
+        // Every other part stands between two quotes; the last one has none behind it.
+        return parts.indices.dropLast().filter { $0 % 2 == 1 }.map { parts[$0] }
+    }
 }

@@ -34,6 +34,27 @@ package struct STOMPFrameWriter: Sendable {
         note(text, byteCount: outbound.count - start, isOutbound: true)
     }
 
+    /// Writes a frame that leaves later, with ``append(_:_:)``.
+    ///
+    /// - Returns: The frame, and what is to be traced when it leaves.
+    /// - Throws: `STOMPEncodingError`.
+    func frame(
+        _ command: STOMPCommand,
+        _ headers: STOMPHeaders,
+        body: some WireBytes
+    ) throws(STOMPEncodingError) -> (ByteSlice, [STOMPTrace]) {
+        var writer = STOMPFrameWriter(isTracing: isTracing)
+        writer.version = version
+        try writer.write(command, headers, body: body)
+        return (writer.outbound.takeSlice(), writer.traces)
+    }
+
+    /// Appends a frame that was written before.
+    mutating func append(_ bytes: ByteSlice, _ traces: [STOMPTrace]) {
+        outbound.append(bytes)
+        self.traces += traces
+    }
+
     /// Writes a heart-beat.
     package mutating func writeHeartBeat() {
         outbound.append(UInt8(ascii: "\n"))

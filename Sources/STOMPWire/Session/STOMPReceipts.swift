@@ -13,7 +13,21 @@ package struct STOMPReceipts: Sendable {
         let number: UInt64
     }
 
-    private var calls: [UInt64: any STOMPCall] = [:]
+    /// One that waits.
+    private struct Waiting: Sendable {
+        let call: any STOMPCall
+        /// Where the request goes to: some servers name it in their refusal, and not the receipt.
+        let destination: String?
+    }
+
+    private var calls: [UInt64: Waiting] = [:]
+    /// Requests that were sent and withdrawn: the server has them all the same, so that they take places in the window until
+    /// it answers or their time is up.
+    private var withdrawn: Set<UInt64> = []
+    /// The number of the last request that was sent; those beyond it wait for a place in the window.
+    private var lastSent: UInt64 = 0
+    /// How many requests were sent whose receipts have not come.
+    package private(set) var inFlightCount = 0
     /// The other way round, for those who lose interest: thousands may at once.
     private var numbers: [ObjectIdentifier: UInt64] = [:]
     private var heap: [Deadline] = []
@@ -31,7 +45,7 @@ package struct STOMPReceipts: Sendable {
 
     /// Who waits, in the order of asking.
     package var waiting: [any STOMPCall] {
-        calls.sorted { $0.key < $1.key }.map(\.value)
+        calls.sorted { $0.key < $1.key }.map(\.value.call)
     }
 
     /// When the next call has waited long enough; nil when none waits.
@@ -45,21 +59,52 @@ package struct STOMPReceipts: Sendable {
 
     /// Remembers who waits for ``nextNumber``, and takes that number.
     /// - Complexity: O(log n).
-    package mutating func add(_ call: any STOMPCall, deadline: WireInstant) {
+    package mutating func add(
+        _ call: any STOMPCall,
+        to destination: String? = nil,
+        deadline: WireInstant
+    ) {
         let number = takeNumber()
-        calls[number] = call
+        calls[number] = Waiting(call: call, destination: destination)
         numbers[ObjectIdentifier(call)] = number
         heap.append(Deadline(time: deadline, number: number))
         siftUp(heap.count - 1)
     }
 
+    /// Notes that a request was sent; those are sent in the order of their numbers.
+    package mutating func noteSent(_ number: UInt64) {
+        lastSent = number
+        if calls[number] != nil { inFlightCount += 1 }
+    }
+
+    /// Whether a call still waits for a receipt.
+    package func isWaiting(_ number: UInt64) -> Bool { calls[number] != nil }
+
     /// Ends the wait for a receipt.
-    /// - Returns: Who waited; nil when nobody did.
+    /// - Returns: The call that waited; nil when none did.
     package mutating func take(_ number: UInt64) -> (any STOMPCall)? {
-        guard let call = calls.removeValue(forKey: number) else { return nil }
-        numbers[ObjectIdentifier(call)] = nil
+        if withdrawn.remove(number) != nil {
+            inFlightCount -= 1
+            removeAnswered()
+        }
+        guard let call = remove(number) else { return nil }
         removeAnswered()
         return call
+    }
+
+    private mutating func remove(_ number: UInt64) -> (any STOMPCall)? {
+        guard let call = calls.removeValue(forKey: number)?.call else { return nil }
+        numbers[ObjectIdentifier(call)] = nil
+        if number <= lastSent { inFlightCount -= 1 }
+        return call
+    }
+
+    /// Takes the calls whose requests were sent to one of some destinations, in the order of asking.
+    package mutating func take(to isMeant: (String) -> Bool) -> [any STOMPCall] {
+        let found = calls.filter { number, waiting in
+            number <= lastSent && (waiting.destination.map(isMeant) ?? false)
+        }
+        return found.keys.sorted().compactMap { remove($0) }
     }
 
     /// Takes the calls whose time is up, in the order of their deadlines.
@@ -67,8 +112,8 @@ package struct STOMPReceipts: Sendable {
         var expired: [any STOMPCall] = []
         while let first = heap.first, first.time <= now {
             removeFirst()
-            guard let call = calls.removeValue(forKey: first.number) else { continue }
-            numbers[ObjectIdentifier(call)] = nil
+            if withdrawn.remove(first.number) != nil { inFlightCount -= 1 }
+            guard let call = remove(first.number) else { continue }
             expired.append(call)
         }
         removeAnswered()
@@ -78,29 +123,40 @@ package struct STOMPReceipts: Sendable {
     /// Forgets a call; its receipt, when it comes, is nobody's.
     /// - Complexity: O(1), now and then more.
     package mutating func forget(_ call: any STOMPCall) {
-        guard let number = numbers.removeValue(forKey: ObjectIdentifier(call)) else { return }
-        calls[number] = nil
+        guard let number = numbers[ObjectIdentifier(call)], remove(number) != nil else { return }
+        if number <= lastSent {
+            withdrawn.insert(number)
+            inFlightCount += 1
+        }
         removeAnswered()
     }
 
-    /// Takes all calls, in the order of asking.
-    package mutating func takeAll() -> [any STOMPCall] {
+    /// Takes all calls, each group in the order of asking: those whose requests were sent, and the others.
+    package mutating func takeAll() -> (sent: [any STOMPCall], unsent: [any STOMPCall]) {
         defer {
             calls = [:]
             numbers = [:]
             heap = []
+            withdrawn = []
+            inFlightCount = 0
         }
-        return waiting
+        let all = calls.sorted { $0.key < $1.key }
+        let split = all.firstIndex { $0.key > lastSent } ?? all.endIndex
+        return (all[..<split].map(\.value.call), all[split...].map(\.value.call))
     }
 
     // MARK: The heap
 
     /// Keeps an unanswered one at the top, and the heap not much larger than the table.
     private mutating func removeAnswered() {
-        while let first = heap.first, calls[first.number] == nil { removeFirst() }
-        guard heap.count > 64, heap.count > calls.count * 4 else { return }
+        while let first = heap.first, !isOpen(first.number) { removeFirst() }
+        guard heap.count > 64, heap.count > (calls.count + withdrawn.count) * 4 else { return }
         // A sorted array is a heap.
-        heap = heap.filter { calls[$0.number] != nil }.sorted { isBefore($0, $1) }
+        heap = heap.filter { isOpen($0.number) }.sorted { isBefore($0, $1) }
+    }
+
+    private func isOpen(_ number: UInt64) -> Bool {
+        calls[number] != nil || withdrawn.contains(number)
     }
 
     private func isBefore(_ one: Deadline, _ other: Deadline) -> Bool {
