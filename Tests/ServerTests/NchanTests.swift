@@ -1,6 +1,15 @@
 import Testing
 import Waybill
+import WaybillLink
 import WaybillSSE
+import WaybillTesting
+import WireTestSupport
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 @Suite(
     "Event streams by nginx with nchan",
@@ -71,18 +80,30 @@ struct NchanTests {
     @Test("Pings without data are no events, but signs of life", arguments: TestServers.nginxes)
     func pings(server: String) async throws {
         try await publish(["first"], at: server)
-        let client = try EventStreamClient(server) { $0.idleTimeout = .seconds(20) }
-        let messages = try await client.provider.messages(.listen("/events/\(channel)"))
+        let counter = ReadCounter()
+        var configuration = SSEConfiguration()
+        configuration.idleTimeout = .seconds(20)
+        configuration.tls.authorities = TestServers.authorities
+        let transport = try SSETransport(
+            url: try #require(URL(string: TestServers.url(server, "http"))),
+            configuration: configuration,
+            environment: counter.environment
+        )
+        let provider = Provider<EventStreamEntry>(transport: transport)
+        let messages = try await provider.messages(.listen("/events/\(channel)"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "first")
-        // Longer than the second between two pings.
-        try await client.provider.request(.post("unheard", to: "/publish/other\(channel)"))
-        async let next = iterator.next()
-        let clock = ContinuousClock()
-        try await clock.sleep(for: .milliseconds(2_500))
+        // Seventy-five seconds on the stream's clock, with a ping in each fifteen of them.
+        for _ in 0..<5 {
+            let count = counter.count
+            try await waitUntil { counter.count > count }
+            counter.clock.advance(by: .seconds(15))
+        }
         try await publish(["second"], at: server)
-        #expect(try await next?.text == "second")
-        await client.transport.shutdown()
+        // None of the pings was an event, and none was missed as a sign of life.
+        #expect(try await iterator.next()?.text == "second")
+        #expect(counter.dialCount == 1)
+        await transport.shutdown()
     }
 
     @Test("A gzip stream is read as it comes", arguments: TestServers.nginxes)

@@ -1,7 +1,15 @@
 import Testing
 import Waybill
+import WaybillLink
 import WaybillMQTT
 import WaybillTesting
+import WireCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// What cannot be sent is a typed error before any byte is written, and nothing else is disturbed.
 @Suite("MQTT transport: bad input", .timeLimit(.minutes(5))) struct BadInputTests {
@@ -166,6 +174,11 @@ import WaybillTesting
             ("mqtt://", .invalidEntry), ("mqtt://h:0", .invalidEntry),
             ("mqtt://h:70000", .invalidEntry),
             ("mqtt://h/path", .invalidEntry), ("", .invalidEntry),
+            ("https://h", .unsupported), ("stomp+wss://h", .unsupported),
+            ("mqtts://", .invalidEntry), ("mqtts://h:0", .invalidEntry),
+            ("mqtts://h:70000", .invalidEntry), ("mqtts://h/path", .invalidEntry),
+            ("wss://", .invalidEntry), ("wss://h:0/p", .invalidEntry),
+            ("wss://h:65536/p", .invalidEntry),
         ] {
             #expect { try MQTTTransport(url: url) } throws: { ($0 as? WaybillError)?.code == code }
         }
@@ -174,5 +187,76 @@ import WaybillTesting
         ] {
             _ = try MQTTTransport(url: url)
         }
+    }
+
+    @Test(
+        "URLs say where to connect to, and whether securely",
+        arguments: [
+            ("mqtt://h", "h", 1_883, false), ("mqtts://h", "h", 8_883, true),
+            ("MQTTS://u:p@[::1]", "::1", 8_883, true), ("mqtts://h:1/", "h", 1, true),
+            ("ws://h/p", "h", 80, false), ("wss://h/p?q", "h", 443, true),
+            ("WSS://h:8443", "h", 8_443, true),
+        ]
+    )
+    func targets(_ url: String, _ host: String, _ port: UInt16, _ isSecure: Bool) async throws {
+        let dialer = TargetDialer()
+        let clock = ManualClock()
+        let timers = clock.linkTimers
+        let transport = try MQTTTransport(
+            url: try #require(URL(string: url)),
+            configuration: MQTTConfiguration(),
+            environment: LinkEnvironment(
+                dialer: dialer,
+                makeTimers: { () throws(LinkError) in timers },
+                random: { 0 }
+            )
+        )
+        await expectError(.connectionRefused) {
+            try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        }
+        #expect(
+            dialer.dialed == [.init(endpoint: Endpoint(host: host, port: port), isSecure: isSecure)]
+        )
+        await transport.shutdown()
+    }
+}
+
+/// Connects nowhere, and remembers where to.
+private final class TargetDialer: Dialer {
+    struct Target: Equatable {
+        let endpoint: Endpoint
+        let isSecure: Bool
+    }
+
+    /// The same dialer, behind TLS.
+    private struct Secured: Dialer {
+        let base: TargetDialer
+
+        func dial(
+            _ endpoint: Endpoint,
+            timeout: Duration,
+            timers: any TimerSource
+        ) async throws(LinkError) -> any ByteStream {
+            throw base.note(endpoint, isSecure: true)
+        }
+    }
+
+    private let targets = Locked<[Target]>([])
+
+    var dialed: [Target] { targets.withLock { $0 } }
+
+    private func note(_ endpoint: Endpoint, isSecure: Bool) -> LinkError {
+        targets.withLock { $0.append(Target(endpoint: endpoint, isSecure: isSecure)) }
+        return .refused
+    }
+
+    func secured(by settings: TLSSettings) -> any Dialer { Secured(base: self) }
+
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        throw note(endpoint, isSecure: false)
     }
 }

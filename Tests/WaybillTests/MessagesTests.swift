@@ -85,10 +85,36 @@ import WireTestSupport
         mock.dropConnection()
         var seen: [String] = []
         await #expect(throws: WaybillError.self) {
-            // The first loop's iterator lives, so this one has a place of its own.
+            // The first loop's iterator lives, so this one has a place of its own, behind all that came before it.
             for try await result in points.results { seen.append("\(result.map(\.x))") }
         }
-        #expect(seen.isEmpty || seen.count == 3)
+        #expect(seen.isEmpty)
+        #expect(try await iterator.next() == Point(x: 1, y: 1))
+        _ = await expectError(.decodingFailed) { try await iterator.next() }
+        #expect(try await iterator.next() == Point(x: 2, y: 2))
+        await #expect(throws: WaybillError.self) { try await iterator.next() }
+    }
+
+    @Test("Results show each failure in its place, to a loop that takes over what waits")
+    func results() async throws {
+        let mock = MockTransport().expect(.subscribe)
+        let provider = Provider<TestEntry>(transport: mock)
+        let points: Messages<Point> = try await provider.messages(.subscribe())
+        for body in [#"{"x":0,"y":0}"#, #"{"x":1,"y":1}"#, "rubbish", #"{"x":2,"y":2}"#] {
+            mock.push(Payload(body), to: "t")
+        }
+        for try await point in points where point.x == 0 { break }
+        mock.dropConnection()
+        var seen: [String] = []
+        await #expect(throws: WaybillError.self) {
+            for try await result in points.results {
+                switch result {
+                case .success(let point): seen.append("\(point.x)")
+                case .failure(let error): seen.append(error.code.name)
+                }
+            }
+        }
+        #expect(seen == ["1", "decodingFailed", "2"])
     }
 
     @Test("The end comes after what waits, once")

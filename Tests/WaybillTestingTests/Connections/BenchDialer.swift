@@ -63,6 +63,9 @@ final class BenchDialer: Dialer {
     /// How many bytes have been written to the connection that came last.
     var written: Int { state.withLock { $0.last }?.written ?? 0 }
 
+    /// What has been written to the connection that came last, up to its first 4 KiB.
+    var writtenBytes: [UInt8] { state.withLock { $0.last }?.writtenBytes ?? [] }
+
     /// How many bytes have got nowhere.
     var swallowed: Int { state.withLock { $0.streams }.reduce(0) { $0 + $1.swallowed } }
 
@@ -135,6 +138,8 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
         var onEnd: (@Sendable () -> Void)?
         var swallowed = 0
         var written = 0
+        /// The first of what was written.
+        var writtenBytes: [UInt8] = []
     }
 
     private let base: any ByteStream
@@ -148,6 +153,8 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     var swallowed: Int { state.withLock { $0.swallowed } }
 
     var written: Int { state.withLock { $0.written } }
+
+    var writtenBytes: [UInt8] { state.withLock { $0.writtenBytes } }
 
     func mute() { state.withLock { $0.isMute = true } }
 
@@ -170,6 +177,8 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
         let isMute = state.withLock { state in
             state.written += bytes.count
+            // In the tests, streams take all that they are given.
+            state.writtenBytes += bytes.prefix(max(4_096 - state.writtenBytes.count, 0))
             if state.isMute { state.swallowed += bytes.count }
             return state.isMute
         }

@@ -355,21 +355,37 @@ struct ConnectionOfflineStartTests {
         await bench.end()
     }
 
-    @Test("A filter that the server has kept is asked for again where more is wanted of it (MQTT)")
-    func raisesWhatIsKept() async throws {
+    @Test(
+        "A filter that the server has kept is asked for again where more is wanted of it, and only there (MQTT)",
+        arguments: [true, false]
+    )
+    func raisesWhatIsKept(wantsMore: Bool) async throws {
         let bench = try Bench(.mqtt311) { plan in plan.mqtt = { $0.cleanStart = false } }
         try await bench.provider.request(.connect)
-        let greeting = bench.dialer.written
+        let greeting = bench.dialer.writtenBytes
         let first = try await bench.others.messages(.listen())
         var watch = bench.watch()
         await bench.lose(&watch)
-        let better = try await bench.others.messages(line())
-        // The session is there.
+        let second = try await bench.others.messages(
+            wantsMore ? line() : .listen { $0.startsOffline = true }
+        )
+        // The session is there, and no SUBSCRIBE is answered.
         bench.dialer.next(.say([0x20, 2, 1, 0]))
         bench.clock.advance(by: Bench.wait)
-        // A SUBSCRIBE, whose answer does not come.
-        await until { bench.dialer.count == 2 && bench.dialer.written > greeting }
-        withExtendedLifetime((first, better)) {}
+        if wantsMore {
+            await until { bench.dialer.count == 2 && bench.dialer.written > greeting.count }
+        } else {
+            await watch.until("connected")
+            await letOthersRun()
+        }
+        // Behind the same CONNECT: for `room`, with QoS 1.
+        var subscribe = Array(bench.dialer.writtenBytes.dropFirst(greeting.count))
+        if wantsMore {
+            try #require(subscribe.count > 4)
+            subscribe.removeSubrange(2..<4)
+        }
+        #expect(subscribe == (wantsMore ? [0x82, 9, 0, 4] + Array("room".utf8) + [1] : []))
+        withExtendedLifetime((first, second)) {}
         await bench.end()
     }
 }
