@@ -139,6 +139,11 @@ import WireTestSupport
         #expect(idle.events().last == .closed(.idleTimedOut))
     }
 
+    @Test("With WAYBILL_REQUIRE_SERVERS=1 content codings may not be skipped")
+    func codingsRequired() {
+        #expect(HTTPContentDecoder.acceptedCodings != nil || !TestRequirements.areRequired)
+    }
+
     @Test(
         "Content codings are undone, whatever the pieces; what is none is told",
         .enabled(if: HTTPContentDecoder.acceptedCodings != nil, "no zlib here")

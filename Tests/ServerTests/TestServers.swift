@@ -56,6 +56,7 @@ enum TestServers {
     /// Every variable that a complete set of servers has.
     static let all = [
         "MOSQUITTO", "MOSQUITTO_WS", "RABBITMQ_STOMP", "RABBITMQ_WS", "ACTIVEMQ_STOMP", "NGINX",
+        "RABBITMQ_MQTT", "ACTIVEMQ_MQTT", "EJABBERD", "EJABBERD_WS", "NATS_MQTT", "NATS_WS",
         "WEBSOCKETS", "WEBSOCKETS_PLAIN", "WEBSOCKETS_SMALL_WINDOW",
         "MOSQUITTO_TLS", "MOSQUITTO_MUTUAL", "MOSQUITTO_WSS", "MOSQUITTO_MUTUAL_WSS",
         "MOSQUITTO_REFUSED_TLS", "MOSQUITTO_REFUSED_WSS", "MOSQUITTO_BAD", "RABBITMQ_STOMPS",
@@ -69,5 +70,10 @@ enum TestServers {
     @Test("With WAYBILL_REQUIRE_SERVERS=1 no suite may be skipped", arguments: TestServers.all)
     func required(_ variable: String) {
         #expect(TestServers.port(variable) != nil || !TestServers.areRequired)
+    }
+
+    @Test("Nor may what needs TLS: there is an openssl command, which made certificates")
+    func certificates() {
+        #expect(TestServers.publicKeyHash != nil || !TestServers.areRequired)
     }
 }

@@ -1,5 +1,6 @@
 #if os(Linux)
     import Foundation
+    import Testing
 
     /// The certificates of `Tests/Servers/certificates`, made once for a run.
     enum Certificates {
@@ -29,6 +30,10 @@
         }()
 
         static let areThere = folder != nil
+
+        /// Why tests are skipped where there are none.
+        static let absence: Comment =
+            "no certificates: the command openssl is missing, or Tests/Servers/certificates failed"
 
         static func path(_ name: String) -> String { "\(folder ?? "")/\(name)" }
 

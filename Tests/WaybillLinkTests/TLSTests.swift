@@ -4,9 +4,20 @@
     import WireCore
     import WireTestSupport
 
+    @Suite("TLS is there when it must be") struct TLSRequired {
+        @Test(
+            "With WAYBILL_REQUIRE_SERVERS=1 there are certificates, and OpenSSL's library is found"
+        )
+        func required() async throws {
+            guard TestRequirements.areRequired else { return }
+            #expect(Certificates.areThere)
+            _ = try RawTLSServer()
+        }
+    }
+
     @Suite(
         "TLS over a pair in memory",
-        .enabled(if: Certificates.areThere),
+        .enabled(if: Certificates.areThere, Certificates.absence),
         .timeLimit(.minutes(5))
     )
     struct TLSTests {

@@ -3,6 +3,13 @@ import WebSocketWire
 import WireCore
 import WireTestSupport
 
+@Suite("zlib is there when it must be") struct DeflateRequired {
+    @Test("With WAYBILL_REQUIRE_SERVERS=1 compression may not be skipped")
+    func required() {
+        #expect(Compression.isAvailable || !TestRequirements.areRequired)
+    }
+}
+
 /// Compression (RFC 7692), with the system's zlib.
 @Suite(
     "RFC 7692: permessage-deflate",
