@@ -47,7 +47,13 @@ static int find(void *library, const char *name, void *target) {
 }
 
 static void load(void) {
-    static const char *const names[] = {"libz.so.1", "libz.so", "libz.1.dylib", "libz.dylib"};
+#ifdef __APPLE__
+    // By its path: a name alone is looked for in folders that the user of a Mac can set. The file is in the system's
+    // shared cache, where dlopen finds it although the folder does not list it.
+    static const char *const names[] = {"/usr/lib/libz.1.dylib"};
+#else
+    static const char *const names[] = {"libz.so.1", "libz.so"};
+#endif
     void *library = NULL;
     for (size_t index = 0; library == NULL && index < sizeof names / sizeof *names; index++)
         library = dlopen(names[index], RTLD_NOW | RTLD_LOCAL);

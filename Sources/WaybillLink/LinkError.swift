@@ -33,6 +33,8 @@ package indirect enum LinkError: Error, Hashable, Sendable {
     case webSocketViolation(WebSocketViolation)
     /// The peer gave no sign of life in time.
     case silent
+    /// The network that the connection went over is gone.
+    case pathLost
     /// The stream could not be secured, or the peer ended it for that.
     case tls(TLSFault)
     /// The TLS handshake was not done within the time allowed.
@@ -88,6 +90,7 @@ extension LinkError: CustomStringConvertible {
             "WebSocket closed by the peer: \(code.rawValue) \(reason)"
         case .webSocketViolation(let violation): "the peer broke WebSocket: \(violation)"
         case .silent: "no sign of life from the peer"
+        case .pathLost: "the network that the connection went over is gone"
         case .tls(let fault): fault.description
         case .tlsTimedOut: "the TLS handshake was not done within the time allowed"
         case .truncated: "connection closed by the peer without an end of TLS"

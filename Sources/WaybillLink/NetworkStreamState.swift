@@ -49,6 +49,7 @@ where
     private var wantsToWrite = false
     /// How many sends the framework has not taken.
     private var sends = 0
+    private var viability = NetworkViability()
 
     package init() {}
 
@@ -63,6 +64,21 @@ where
     /// Notes why nothing goes any longer; the first reason counts.
     package mutating func fail(_ error: LinkError) {
         if failure == nil { failure = error }
+    }
+
+    // MARK: The path
+
+    /// Notes a change of the path to the peer; a loss is a failure, told as any other.
+    ///
+    /// - Parameter change: Tells the rules of the change.
+    /// - Returns: What follows.
+    package mutating func notePath(
+        _ change: (inout NetworkViability) -> NetworkViability.Step
+    ) -> NetworkViability.Step {
+        guard !isClosing, failure == nil else { return .nothing }
+        let step = change(&viability)
+        if step == .fail { fail(.pathLost) }
+        return step
     }
 
     // MARK: Reading

@@ -29,7 +29,7 @@ extension WaybillError {
     private static func code(of error: LinkError) -> WaybillError.Code {
         switch error {
         case .timedOut, .tlsTimedOut: .timedOut
-        case .reset, .endOfStream, .truncated, .closed, .silent, .webSocketClosed:
+        case .reset, .endOfStream, .truncated, .closed, .silent, .pathLost, .webSocketClosed:
             .connectionLost
         case .tls: .tls
         case .unsupported: .unsupported

@@ -168,6 +168,22 @@ import WireCore
         #expect((waits(1, error: WaybillError(code, ""))[0] != nil) == isWorthIt)
     }
 
+    @Test(
+        "A handshake that was cut off, or that something else answered, is worth another attempt",
+        arguments: [
+            (TLSFault.closed, true), (.notTLS, true), (.hostMismatch("a"), false),
+            (.unknownAuthority, false), (.selfSigned, false), (.expired, false),
+            (.certificateRefused("unknown_ca"), false), (.noCommonProtocol(""), false),
+            (.pinMismatch, false), (.libraryMissing(""), false),
+        ]
+    )
+    func handshake(fault: TLSFault, isWorthIt: Bool) {
+        let error = WaybillError(.tls(fault))
+        #expect(error.code == .tls)
+        #expect(error.isRetryable == isWorthIt)
+        #expect((waits(1, error: error)[0] != nil) == isWorthIt)
+    }
+
     @Test("A server that says when to come again is not asked earlier")
     func pacing() {
         var refusal = HTTPRefusal(status: 503, reason: "", headers: [:], body: Payload([]))

@@ -14,6 +14,12 @@ public struct TLSFailure: Error, Hashable, Sendable {
             self.name = name
         }
 
+        /// Whether the same server may be secured later without a change: the handshake was cut off, or what answered
+        /// does not speak TLS, as the sign-in page of a network (a captive portal) that answers in place of the server.
+        ///
+        /// A portal that shows a certificate of its own cannot be told from a server that has a wrong one.
+        public var isRetryable: Bool { self == .closed || self == .notTLS }
+
         /// A certificate of the server was valid until some day in the past.
         public static let expired = Reason(name: "expired")
         /// A certificate of the server is not valid yet; or this machine's clock is slow.

@@ -71,7 +71,8 @@ public struct WaybillError: Error, Sendable {
         public static let interceptorFailed = Code(name: "interceptorFailed")
         /// No secure connection could be made.
         ///
-        /// A retry rarely helps.
+        /// A retry helps where the handshake was cut off, or something else answered in the server's place, as the sign-in
+        /// page of a network does (``TLSFailure/Reason/isRetryable``).
         public static let tls = Code(name: "tls")
         /// The transport was shut down.
         ///
@@ -122,7 +123,10 @@ public struct WaybillError: Error, Sendable {
     }
 
     /// Whether the same request can succeed later without being changed.
-    public var isRetryable: Bool { Code.retryable.contains(code) || isServerBusy }
+    public var isRetryable: Bool {
+        Code.retryable.contains(code) || isServerBusy
+            || code == .tls && (underlying as? TLSFailure)?.reason.isRetryable == true
+    }
 
     /// Whether the server has too much to do, or has had enough of this client for now, and asks to be left alone for a
     /// while: Server busy, Quota exceeded and Connection rate exceeded in MQTT 5 (0x89, 0x97, 0x9F), 429 (Too Many

@@ -12,6 +12,7 @@
     public struct AppLifecycleHints: ConnectionHintSource {
         private let background: Notification.Name
         private let foreground: Notification.Name
+        private let center: Center
 
         /// Those of an app with UIKit or SwiftUI on iOS, tvOS and visionOS.
         public init() {
@@ -26,35 +27,67 @@
         /// - Parameters:
         ///   - background: What is posted when the app goes to the background.
         ///   - foreground: What is posted when it comes back.
-        public init(background: Notification.Name, foreground: Notification.Name) {
+        ///   - center: Where they are posted.
+        public init(
+            background: Notification.Name,
+            foreground: Notification.Name,
+            center: NotificationCenter = .default
+        ) {
             self.background = background
             self.foreground = foreground
+            self.center = Center(center)
         }
 
-        /// Begins to listen to the default notification center.
+        /// Those of a Mac that goes to sleep and wakes.
+        ///
+        /// Connections do not outlive a longer sleep, and the clock of keep alives stands still meanwhile.
+        ///
+        /// - Parameter center: `NSWorkspace.shared.notificationCenter`, the one where the system posts them.
+        /// - Returns: Hints that pause before the sleep and resume after it.
+        public static func sleepAndWake(center: NotificationCenter) -> AppLifecycleHints {
+            AppLifecycleHints(
+                background: Notification.Name("NSWorkspaceWillSleepNotification"),
+                foreground: Notification.Name("NSWorkspaceDidWakeNotification"),
+                center: center
+            )
+        }
+
+        /// Begins to listen to the notification center.
         public func start(
             _ tell: @escaping @Sendable (ConnectionHint) -> Void
         ) -> any Cancellable {
             func observe(_ name: Notification.Name, _ hint: ConnectionHint) -> any NSObjectProtocol
             {
-                NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) {
+                center.center.addObserver(forName: name, object: nil, queue: nil) {
                     _ in tell(hint)
                 }
             }
-            return Observers([observe(background, .pause), observe(foreground, .resume)])
+            let tokens = [observe(background, .pause), observe(foreground, .resume)]
+            return Observers(tokens, at: center)
+        }
+
+        /// `@unchecked Sendable`, because: any thread may call a notification center, and the reference never changes.
+        private final class Center: @unchecked Sendable {
+            let center: NotificationCenter
+
+            init(_ center: NotificationCenter) {
+                self.center = center
+            }
         }
 
         /// `@unchecked Sendable`, because: the tokens are set once, before anybody else has them, and then only given
         /// back to the notification center, which any thread may call.
         private final class Observers: Cancellable, @unchecked Sendable {
             private let tokens: [any NSObjectProtocol]
+            private let center: Center
 
-            init(_ tokens: [any NSObjectProtocol]) {
+            init(_ tokens: [any NSObjectProtocol], at center: Center) {
                 self.tokens = tokens
+                self.center = center
             }
 
             func cancel() {
-                for token in tokens { NotificationCenter.default.removeObserver(token) }
+                for token in tokens { center.center.removeObserver(token) }
             }
         }
     }

@@ -15,7 +15,7 @@ public enum ConnectionHint: Hashable, Sendable {
 /// Tells transports of an app's surroundings.
 ///
 /// ``ConnectionHints`` takes hints by hand; on Apple platforms `AppLifecycleHints` tells of background and
-/// foreground, and transports look after the network themselves.
+/// foreground, of sleep and waking, and transports look after the network themselves.
 public protocol ConnectionHintSource: Sendable {
     /// Begins to tell hints, one at a time and in order; called once by each transport.
     ///

@@ -43,6 +43,12 @@
             }
             let tcp = NWProtocolTCP.Options()
             tcp.noDelay = true
+            // A peer that is gone without a word is noticed within two minutes, also where no protocol asks for
+            // signs of life: probes after a minute of silence, each 15 seconds, four of them.
+            tcp.enableKeepalive = true
+            tcp.keepaliveIdle = 60
+            tcp.keepaliveInterval = 15
+            tcp.keepaliveCount = 4
             let security: NetworkSecurity? =
                 if let settings { try NetworkSecurity(settings, host: endpoint.host) } else { nil }
             let connection = NWConnection(

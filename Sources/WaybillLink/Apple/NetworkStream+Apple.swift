@@ -24,6 +24,11 @@
         /// How long what was written before ``close()`` may take to leave: 5 seconds.
         private static let lingering = DispatchTimeInterval.seconds(5)
 
+        /// ``NetworkViability/grace``, as the queue wants it.
+        private static let grace = DispatchTimeInterval.seconds(
+            Int(NetworkViability.grace.components.seconds)
+        )
+
         let tls: TLSAgreement?
         private let state = Locked(NetworkStreamState<Data>())
         private let connection: NWConnection
@@ -47,8 +52,14 @@
             self.peer = peer
             self.tls = tls
             self.queue = queue
-            // Weakly, so that a stream that is never started goes when nobody has it.
+            // Weakly, so that a stream that is never started is released with its last reference.
             connection.stateUpdateHandler = { [weak self] in self?.stateDidChange($0) }
+            connection.viabilityUpdateHandler = { [weak self] isViable in
+                self?.pathDidChange { $0.note(isViable: isViable) }
+            }
+            connection.betterPathUpdateHandler = { [weak self] hasBetterPath in
+                self?.pathDidChange { $0.note(hasBetterPath: hasBetterPath) }
+            }
         }
 
         deinit {
@@ -137,6 +148,20 @@
             pump()
         }
 
+        /// Carries out what a change of the path means.
+        private func pathDidChange(
+            _ change: (inout NetworkViability) -> NetworkViability.Step
+        ) {
+            switch state.withLock({ $0.notePath(change) }) {
+            case .nothing: break
+            case .wait(let number):
+                queue.asyncAfter(deadline: .now() + Self.grace) { [weak self] in
+                    self?.pathDidChange { $0.graceDidEnd(number) }
+                }
+            case .fail: pump()
+            }
+        }
+
         /// Tells the receiver what there is to read, or asks for more.
         private func pump() {
             switch state.withLock({ $0.nextStep() }) {
@@ -186,7 +211,7 @@
             } else {
                 // Cancelling would drop what the framework has not taken yet.
                 queue.asyncAfter(deadline: .now() + Self.lingering) { [self] in
-                    connection.stateUpdateHandler = nil
+                    removeHandlers()
                     // The peer does not read; once cancelled, this does nothing.
                     connection.forceCancel()
                 }
@@ -204,8 +229,14 @@
 
         /// Ends the connection in an orderly way.
         private func cancel() {
-            connection.stateUpdateHandler = nil
+            removeHandlers()
             connection.cancel()
+        }
+
+        private func removeHandlers() {
+            connection.stateUpdateHandler = nil
+            connection.viabilityUpdateHandler = nil
+            connection.betterPathUpdateHandler = nil
         }
     }
 #endif

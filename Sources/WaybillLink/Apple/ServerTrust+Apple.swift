@@ -43,13 +43,23 @@
             }
             // An address is looked for among the certificate's addresses (RFC 9525, 6.5).
             let host = CoreFoundationValues.string(name)
-            SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, host))
+            // Evaluated without the policy, a certificate for any host would do.
+            let status = SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, host))
+            guard status == errSecSuccess else {
+                return .invalidSettings("SecTrustSetPolicies: OSStatus \(status)")
+            }
             if !authorities.isEmpty {
                 guard let anchors = anchors() else {
                     return .invalidSettings("an authority is not a certificate")
                 }
-                SecTrustSetAnchorCertificates(trust, anchors)
-                SecTrustSetAnchorCertificatesOnly(trust, true)
+                let status = SecTrustSetAnchorCertificates(trust, anchors)
+                guard status == errSecSuccess else {
+                    return .invalidSettings("SecTrustSetAnchorCertificates: OSStatus \(status)")
+                }
+                let alone = SecTrustSetAnchorCertificatesOnly(trust, true)
+                guard alone == errSecSuccess else {
+                    return .invalidSettings("SecTrustSetAnchorCertificatesOnly: OSStatus \(alone)")
+                }
             }
             var error: CFError?
             guard SecTrustEvaluateWithError(trust, &error) else {

@@ -92,3 +92,8 @@ public struct AnyPublisher<Output, Failure: Error>: Publisher {
     public func receive<S: Subscriber>(subscriber: S)
     where Output == S.Input, Failure == S.Failure {}
 }
+
+// As on Apple platforms, where these are not to cross threads.
+
+@available(*, unavailable)
+extension AnyPublisher: Sendable {}

@@ -1,12 +1,12 @@
 /// Stands in for the parts of CryptoKit that Waybill uses. No body here is ever run.
 
 @available(macOS 10.15, iOS 13.0, tvOS 13.0, watchOS 6.0, visionOS 1.0, *)
-public protocol Digest: Hashable, Sequence<UInt8>, Sendable {
+public protocol Digest: Hashable, Sequence<UInt8> {
     static var byteCount: Int { get }
 }
 
 @available(macOS 10.15, iOS 13.0, tvOS 13.0, watchOS 6.0, visionOS 1.0, *)
-public protocol HashFunction: Sendable {
+public protocol HashFunction {
     associatedtype Digest: CryptoKit.Digest
 
     init()
@@ -35,3 +35,8 @@ public struct SHA256: HashFunction {
         SHA256Digest()
     }
 }
+
+// As on Apple platforms, where these are not to cross threads.
+
+@available(*, unavailable)
+extension SHA256Digest: Sendable {}

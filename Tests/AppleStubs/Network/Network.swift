@@ -111,6 +111,10 @@ public class NWProtocol {
 public class NWProtocolTCP: NWProtocol {
     public class Options: NWProtocolOptions {
         public var noDelay: Bool = false
+        public var enableKeepalive: Bool = false
+        public var keepaliveIdle: Int = 0
+        public var keepaliveInterval: Int = 0
+        public var keepaliveCount: Int = 0
 
         public override init() {}
     }
@@ -161,12 +165,16 @@ public final class NWConnection: @unchecked Sendable {
         init() {}
     }
 
-    public enum SendCompletion: Sendable {
+    public enum SendCompletion {
         case contentProcessed(@Sendable (NWError?) -> Void)
         case idempotent
     }
 
     @preconcurrency public final var stateUpdateHandler: (@Sendable (NWConnection.State) -> Void)?
+
+    @preconcurrency public final var viabilityUpdateHandler: (@Sendable (Bool) -> Void)?
+
+    @preconcurrency public final var betterPathUpdateHandler: (@Sendable (Bool) -> Void)?
 
     public init(to: NWEndpoint, using: NWParameters) {}
 
@@ -200,3 +208,6 @@ public final class NWConnection: @unchecked Sendable {
         completion: NWConnection.SendCompletion
     ) {}
 }
+
+@available(*, unavailable)
+extension NWConnection.SendCompletion: Sendable {}

@@ -59,3 +59,17 @@ public struct OSLogPrivacy {
     public static var auto: OSLogPrivacy { OSLogPrivacy() }
     public static var `public`: OSLogPrivacy { OSLogPrivacy() }
 }
+
+// As on Apple platforms, where these are not to cross threads.
+
+@available(*, unavailable)
+extension OSLogMessage: Sendable {}
+
+@available(*, unavailable)
+extension OSLogInterpolation: Sendable {}
+
+@available(*, unavailable)
+extension OSLogStringAlignment: Sendable {}
+
+@available(*, unavailable)
+extension OSLogPrivacy: Sendable {}
