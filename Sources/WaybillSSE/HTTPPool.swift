@@ -80,14 +80,14 @@ final class HTTPPool: Sendable {
         let (grant, left) = try await connection(for: plan, host, within: timeout)
         if case .kept(let kept) = grant {
             do {
-                defer { state.withLock { $0.busy[ObjectIdentifier(kept)] = nil } }
                 let answer = try await use(kept, plan, left)
                 release(kept, host)
                 return answer
             } catch let error as WaybillError where canRepeat(plan, error, kept) {
                 // The server had closed what was kept. A fresh connection takes its place.
+                state.withLock { $0.busy[ObjectIdentifier(kept)] = nil }
             } catch {
-                free(host)
+                release(kept, host)
                 throw error
             }
         }

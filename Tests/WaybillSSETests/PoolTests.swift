@@ -105,6 +105,29 @@ struct PoolTests {
         #expect(server.requests.count == 1)
     }
 
+    @Test("A send that was handed a connection ends with the transport, and the connection with it")
+    func shutDownAfterHandOver() async throws {
+        let server = HTTPServer([.open([]), .open([])])
+        let transport = try server.transport { $0.maximumConnectionsPerHost = 1 }
+        let provider = Provider<StreamEntry>(transport: transport)
+        let sends = (0..<2).map { _ in Task { try await provider.request(.post(.text("x"))) } }
+        try await waitUntil { server.requests.count == 1 }
+        server.send(Say.status(200), on: 0)
+        // The other one is under way now, on the same connection.
+        try await waitUntil { server.requests.count == 2 }
+        await letOthersRun()
+        await transport.shutdown()
+        var codes: [WaybillError.Code?] = []
+        for send in sends {
+            do {
+                _ = try await send.value
+                codes.append(nil)
+            } catch let error as WaybillError { codes.append(error.code) }
+        }
+        #expect(codes.count { $0 == nil } == 1 && codes.contains(.shutDown))
+        #expect(server.endpoints.count == 1 && server.ends == 1)
+    }
+
     @Test("A connection that cannot be made leaves its place to the next")
     func refused() async throws {
         let server = HTTPServer([

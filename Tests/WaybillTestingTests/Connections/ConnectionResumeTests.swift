@@ -1,5 +1,6 @@
 import Testing
 import Waybill
+import WaybillSSE
 import WaybillTesting
 
 /// Design 5.2 and 5.3: what happens when the link is back, in which order, and what becomes of calls.
@@ -112,7 +113,11 @@ struct ConnectionResumeTests {
         [true, false]
     )
     func pendingCalls(way: Way, isBack: Bool) async throws {
-        let bench = try Bench(way) { if !isBack { $0.reconnection = .never } }
+        let bench = try Bench(way) {
+            if !isBack { $0.reconnection = .never }
+            // All of them are to be under way at a time.
+            $0.events = { $0.maximumConnectionsPerHost = 20 }
+        }
         let messages = try await bench.open()
         var watch = bench.watch()
         _ = await watch.next()
