@@ -147,7 +147,7 @@ package struct EventStreamConnection: ProtocolCore {
             decoder = HTTPContentDecoder(coding: codings[0])
         }
         let contentType = head.headers.first("content-type") ?? ""
-        let media = contentType.prefix { $0 != ";" }
+        let media = Substring(contentType.utf8.prefix { $0 != UInt8(ascii: ";") })
         guard head.status == 200,
             HTTPSyntax.areSameName(HTTPSyntax.trimmed(media), "text/event-stream")
         else {

@@ -204,7 +204,7 @@ package struct HTTPHeadDecoder: Sendable {
         switch text {
         case "HTTP/1.1": return false
         case "HTTP/1.0": return true
-        default: throw text.hasPrefix("HTTP/") ? .unsupportedVersion : violation
+        default: throw text.hasBytePrefix("HTTP/") ? .unsupportedVersion : violation
         }
     }
 

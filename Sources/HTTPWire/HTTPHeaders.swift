@@ -1,3 +1,5 @@
+import WireCore
+
 /// The fields of a head, in order; names are compared without regard to case (RFC 9110, 5.1).
 package struct HTTPHeaders: Hashable, Sendable {
     /// A field.
@@ -8,6 +10,16 @@ package struct HTTPHeaders: Hashable, Sendable {
         package init(name: String, value: String) {
             self.name = name
             self.value = value
+        }
+
+        /// Fields are the same when their bytes are.
+        package static func == (left: Field, right: Field) -> Bool {
+            left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
+        }
+
+        package func hash(into hasher: inout Hasher) {
+            name.hashBytes(into: &hasher)
+            value.hashBytes(into: &hasher)
         }
     }
 

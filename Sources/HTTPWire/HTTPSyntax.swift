@@ -1,3 +1,5 @@
+import WireCore
+
 /// Which bytes may stand where in a head (RFC 9110, 5.5 and 5.6.2).
 package enum HTTPSyntax {
     /// Whether a byte may stand in a token: a method or a field name.
@@ -29,12 +31,7 @@ package enum HTTPSyntax {
     package static func areSameName(_ left: some StringProtocol, _ right: some StringProtocol)
         -> Bool
     {
-        left.utf8.count == right.utf8.count
-            && zip(left.utf8, right.utf8).allSatisfy { lowercased($0) == lowercased($1) }
-    }
-
-    private static func lowercased(_ byte: UInt8) -> UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+        left.hasSameBytesIgnoringASCIICase(as: right)
     }
 
     /// A text without the white space around it (RFC 9110, 5.6.3).

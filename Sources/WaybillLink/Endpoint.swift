@@ -13,14 +13,14 @@ package struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
     /// The host as others may be told of it: an IPv6 address in brackets and without its zone, which means
     /// something on this machine only (RFC 6874, 4).
     package var publicHost: String {
-        guard host.contains(":") else { return host }
-        return "[\(host.prefix { $0 != "%" })]"
+        guard host.utf8.contains(UInt8(ascii: ":")) else { return host }
+        return "[\(Substring(host.utf8.prefix { $0 != UInt8(ascii: "%") }))]"
     }
 }
 

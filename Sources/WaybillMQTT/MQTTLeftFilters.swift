@@ -1,3 +1,5 @@
+import WireCore
+
 /// Filters that the server may still have, and nobody listens to any longer: it is told until it has confirmed that.
 struct MQTTLeftFilters: Sendable {
     /// One that was left, perhaps not for the first time.
@@ -29,7 +31,7 @@ struct MQTTLeftFilters: Sendable {
     }
 
     /// Removes a filter that somebody wants again.
-    mutating func remove(_ filter: String) { remove { $0.text == filter } }
+    mutating func remove(_ filter: String) { remove { $0.text.hasSameBytes(as: filter) } }
 
     /// Removes filters, unless they were left once more since.
     mutating func remove(_ gone: [Filter]) {

@@ -31,7 +31,12 @@ final class MQTTReplies: Sendable {
         self.subscriptions = subscriptions
         prefix = configuration.replyTopicPrefix
         // One level of the topic, whatever it is made of.
-        name = String(clientIdentifier.map { "/+#\0".contains($0) ? "_" : $0 })
+        name = String(
+            decoding: clientIdentifier.utf8.map { byte in
+                "/+#\0".utf8.contains(byte) ? UInt8(ascii: "_") : byte
+            },
+            as: UTF8.self
+        )
         // A server that keeps the session would keep the topics of earlier runs as well.
         let isLasting = configuration.keepsSession && configuration.clientIdentifier != nil
         ending =

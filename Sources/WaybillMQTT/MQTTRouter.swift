@@ -1,6 +1,7 @@
 import MQTTWire
 import Waybill
 import WaybillSession
+import WireCore
 
 /// One filter with its options and everybody who listens to it.
 struct MQTTSubscriptionEntry: Sendable {
@@ -22,17 +23,17 @@ struct MQTTSubscriptionEntry: Sendable {
 
 /// Who gets a message: filters, and their listeners.
 struct MQTTRouter: Sendable {
-    private var entries: [String: MQTTSubscriptionEntry] = [:]
+    private var entries: [WireName: MQTTSubscriptionEntry] = [:]
     /// By what topics are matched against; a shared subscription and a plain one may have the same.
-    private var trie = MQTTTopicTrie<[String]>()
-    private var identifiers: [UInt32: String] = [:]
+    private var trie = MQTTTopicTrie<[WireName]>()
+    private var identifiers: [UInt32: WireName] = [:]
     private var lastIdentifier: UInt32 = 0
     /// Whether the server's session may be that of an earlier process, and the identifiers in it, too.
     var hasForeignIdentifiers = false
 
     // Most messages have a topic that another one had a moment ago.
-    private var last: (topic: String, listeners: [MessageListener])?
-    private var recent: [String: [MessageListener]] = [:]
+    private var last: (topic: WireName, listeners: [MessageListener])?
+    private var recent: [WireName: [MessageListener]] = [:]
     private static let recentLimit = 1_024
     /// The longest topic that is remembered, in bytes: 256 KiB in all.
     private static let recentTopicLimit = 256
@@ -85,8 +86,9 @@ struct MQTTRouter: Sendable {
             answer: Promise()
         )
         entries[subscription.filter] = entry
-        identifiers[entry.identifier] = subscription.filter
-        trie[filter] = (trie[filter] ?? []) + [subscription.filter]
+        let name = WireName(subscription.filter)
+        identifiers[entry.identifier] = name
+        trie[filter] = (trie[filter] ?? []) + [name]
         forgetRecent()
         return entry
     }
@@ -191,11 +193,12 @@ struct MQTTRouter: Sendable {
     /// Removes a filter.
     /// - Returns: Who listened.
     mutating func remove(_ filter: String) -> [MessageSource] {
-        guard let entry = entries.removeValue(forKey: filter) else { return [] }
+        let name = WireName(filter)
+        guard let entry = entries.removeValue(forKey: name) else { return [] }
         forgetRecent()
         identifiers[entry.identifier] = nil
         let matched = Self.matched(by: filter)
-        let rest = (trie[matched] ?? []).filter { $0 != filter }
+        let rest = (trie[matched] ?? []).filter { $0 != name }
         trie[matched] = rest.isEmpty ? nil : rest
         return entry.listeners.map(\.source)
     }
@@ -211,9 +214,10 @@ struct MQTTRouter: Sendable {
                 if let found = listeners(to: publish.topic, named: named) { return found }
             }
         }
-        if let last, last.topic == publish.topic { return last.listeners }
-        if let found = recent[publish.topic] {
-            last = (publish.topic, found)
+        let topic = WireName(publish.topic)
+        if let last, last.topic == topic { return last.listeners }
+        if let found = recent[topic] {
+            last = (topic, found)
             return found
         }
         var found: [MessageListener] = []
@@ -226,7 +230,7 @@ struct MQTTRouter: Sendable {
         }
         guard publish.topic.utf8.count <= Self.recentTopicLimit else { return found }
         if recent.count >= Self.recentLimit { recent.removeAll(keepingCapacity: true) }
-        recent[publish.topic] = found
+        recent[topic] = found
         return found
     }
 

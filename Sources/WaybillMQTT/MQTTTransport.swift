@@ -114,12 +114,12 @@ public final class MQTTTransport: Transport {
     /// A filter that is subscribed to already is not sent again: the new listener gets what arrives from
     /// now on. Retained messages come only with the first subscription.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
-        try await engine.subscribe(request)
+        try await engine.subscribe(request).keeping(self)
     }
 
     /// Every message that comes from now on, whoever has subscribed to it; see ``Waybill/Transport/allMessages(_:)``.
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
-        try engine.catchAll.listen(policy)
+        try engine.catchAll.listen(policy).keeping(self)
     }
 
     /// Closes the connection for a while, as in the background, and waits until that is done.

@@ -95,9 +95,9 @@ public final class EventSource: Sendable {
         var configuration = configuration
         configuration.userName = configuration.userName ?? base.address.userName
         configuration.password = configuration.password ?? base.address.password
-        let stated = Set(headers.map { $0.name.lowercased() })
+        let stated = Set(headers.map { WireName($0.name.asciiLowercased) })
         var merged = headers
-        for header in configuration.headers where !stated.contains(header.name.lowercased()) {
+        for header in configuration.headers where !stated.contains(header.name.asciiLowercased) {
             merged.append(name: header.name, value: header.value)
         }
         try HTTPRequestPlan.check(merged)
@@ -257,7 +257,7 @@ public final class EventSource: Sendable {
             return event.type == "message" ? state.onMessage : nil
         }?(event)
         let tokens = state.withLock { state in
-            state.listeners.filter { $0.type == event.type }.map(\.token)
+            state.listeners.filter { $0.type.hasSameBytes(as: event.type) }.map(\.token)
         }
         for token in tokens {
             // One that was removed meanwhile is not called.

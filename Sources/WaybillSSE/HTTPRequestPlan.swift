@@ -141,7 +141,8 @@ struct HTTPRequestPlan: Sendable {
 extension HTTPRequestPlan: CustomStringConvertible {
     /// Method and path; never the query, in which tokens travel, nor fields or body.
     var description: String {
-        let path = target.target.prefix { $0 != "?" }
-        return "\(method) \(path)" + (path.count < target.target.count ? "?…" : "")
+        let bytes = target.target.utf8
+        let path = bytes.prefix { $0 != UInt8(ascii: "?") }
+        return "\(method) \(Substring(path))" + (path.count < bytes.count ? "?…" : "")
     }
 }

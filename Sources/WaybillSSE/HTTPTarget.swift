@@ -2,6 +2,7 @@ import HTTPWire
 import Waybill
 import WaybillLink
 import WaybillSession
+import WireCore
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -27,7 +28,7 @@ struct HTTPTarget: Hashable, Sendable {
 
         init(_ address: ServiceAddress) {
             scheme = address.scheme.name
-            host = address.endpoint.host.lowercased()
+            host = address.endpoint.host.asciiLowercased
             port = address.endpoint.port
         }
     }
@@ -51,7 +52,9 @@ struct HTTPTarget: Hashable, Sendable {
     /// - Throws: `invalidEntry` for characters that no target may hold; they are not repaired.
     func appending(_ topic: String?) throws(WaybillError) -> HTTPTarget {
         guard let topic, !topic.isEmpty else { return self }
-        guard topic.utf8.allSatisfy(HTTPSyntax.isTargetByte), !topic.contains("#") else {
+        guard topic.utf8.allSatisfy(HTTPSyntax.isTargetByte),
+            !topic.utf8.contains(UInt8(ascii: "#"))
+        else {
             throw WaybillError(
                 .invalidEntry,
                 "the topic holds what must be percent-encoded in a path"
@@ -62,8 +65,8 @@ struct HTTPTarget: Hashable, Sendable {
         var copy = self
         copy.target = String(basePath)
         if !path.isEmpty {
-            if copy.target.hasSuffix("/") { copy.target.removeLast() }
-            copy.target += (path.hasPrefix("/") ? "" : "/") + path
+            if copy.target.hasByteSuffix("/") { copy.target.removeLast() }
+            copy.target += (path.hasBytePrefix("/") ? "" : "/") + path
         }
         let queries = [baseQuery, query].compactMap { $0 }
         if !queries.isEmpty { copy.target += "?" + queries.joined(separator: "&") }
@@ -72,7 +75,9 @@ struct HTTPTarget: Hashable, Sendable {
 
     /// The path, and what stands behind the question mark if there is one.
     private static func parts(_ target: String) -> (path: Substring, query: Substring?) {
-        guard let mark = target.firstIndex(of: "?") else { return (target[...], nil) }
+        guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else {
+            return (target[...], nil)
+        }
         return (target[..<mark], target[target.index(after: mark)...])
     }
 
@@ -95,7 +100,9 @@ struct HTTPTarget: Hashable, Sendable {
         else { throw Self.noPlace(nil) }
         // The fragment is the browser's affair.
         var text = url.absoluteString
-        if let fragment = text.firstIndex(of: "#") { text = String(text[..<fragment]) }
+        if let fragment = text.utf8.firstIndex(of: UInt8(ascii: "#")) {
+            text = String(Substring(text.utf8[..<fragment]))
+        }
         var target: HTTPTarget
         do throws(WaybillError) {
             target = try HTTPTarget(try ServiceAddress.url(text))

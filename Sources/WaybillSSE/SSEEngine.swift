@@ -136,8 +136,8 @@ final class SSEEngine: Sendable {
             add("Content-Type", contentType)
         }
         let common = HTTPHeaders(configuration.headers)
-        let stated = Set(headers.map { $0.name.lowercased() })
-        for field in common where !stated.contains(field.name.lowercased()) {
+        let stated = Set(headers.map { WireName($0.name.asciiLowercased) })
+        for field in common where !stated.contains(field.name.asciiLowercased) {
             headers.append(name: field.name, value: field.value)
         }
         if let userName = configuration.userName {
@@ -218,7 +218,7 @@ final class SSEEngine: Sendable {
 
     private func unsubscribe(_ request: Request) async throws -> Receipt {
         let found = state.withLock { state in
-            state.streams.values.filter { $0.topic == request.topic ?? "" }
+            state.streams.values.filter { $0.topic.hasSameBytes(as: request.topic ?? "") }
         }
         guard !found.isEmpty else {
             throw WaybillError(.invalidEntry, "nothing subscribes to this topic").about(request)

@@ -3,6 +3,7 @@ import HTTPWire
 import Waybill
 import WaybillLink
 import WaybillSession
+import WireCore
 
 /// Responses and events into receipts, messages and errors.
 enum SSEMapping {
@@ -16,7 +17,7 @@ enum SSEMapping {
             topic: topic,
             // Text with U+FFFD where it was not UTF-8 (HTML Standard, 9.2.5).
             body: Payload(event.text),
-            id: event.lastEventID.isEmpty ? nil : Message.ID(.text(event.lastEventID)),
+            id: event.lastEventID.isEmpty ? nil : Message.ID(.text(WireName(event.lastEventID))),
             details: details
         )
     }

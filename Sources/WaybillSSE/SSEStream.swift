@@ -386,7 +386,11 @@ final class SSEStream: Sendable {
                 if !hasEvents { state.withLock { $0.hasEvents = true } }
                 hasEvents = true
                 log(.inbound, "event \(event.type)", event.data.count)
-                if let types = options.eventTypes, !types.contains(event.type) { continue }
+                if let types = options.eventTypes,
+                    !types.contains(where: event.type.hasSameBytes(as:))
+                {
+                    continue
+                }
                 batch.append(SSEMapping.message(event, topic: topic))
             case .closed(let closure):
                 deliver(batch, to: source)

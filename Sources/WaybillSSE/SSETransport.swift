@@ -80,12 +80,12 @@ public final class SSETransport: Transport {
     /// Returns when the server has begun to stream. From then on the stream is asked for again whenever it
     /// ends, and the messages go on; each has the last event ID as its ``Waybill/Message/id``.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
-        try await engine.subscribe(request)
+        try await engine.subscribe(request).keeping(self)
     }
 
     /// Every message that comes from now on, whoever has subscribed to it; see ``Waybill/Transport/allMessages(_:)``.
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
-        try engine.catchAll.listen(policy)
+        try engine.catchAll.listen(policy).keeping(self)
     }
 
     /// Closes the streams for a while, as in the background; those who listen notice nothing.

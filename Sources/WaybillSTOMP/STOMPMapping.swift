@@ -2,6 +2,7 @@ import STOMPWire
 import Waybill
 import WaybillLink
 import WaybillSession
+import WireCore
 
 /// Requests into frames, and what comes back into receipts, messages and errors.
 ///
@@ -232,7 +233,7 @@ enum STOMPMapping {
             qualityOfService: isAcknowledged ? .atLeastOnce : .atMostOnce,
             // What both RabbitMQ and ActiveMQ say.
             isDuplicate: list.first("redelivered") == "true",
-            id: frame.headers.messageID.map { Message.ID(.text($0)) },
+            id: frame.headers.messageID.map { Message.ID(.text(WireName($0))) },
             details: details == Message.Details() ? nil : details
         )
     }

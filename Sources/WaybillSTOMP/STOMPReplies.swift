@@ -34,7 +34,7 @@ final class STOMPReplies: Sendable {
             configuration.replyDestination
             ?? "/temp-queue/waybill-"
             + environment.randomWords(2).map { String($0, radix: 36) }.joined()
-        isTemporary = destination.hasPrefix("/temp-queue/")
+        isTemporary = destination.hasBytePrefix("/temp-queue/")
     }
 
     /// Sees to it that answers arrive over a connection.
@@ -77,7 +77,7 @@ final class STOMPReplies: Sendable {
     private func subscribe(over session: STOMPSession) async throws {
         let options = SubscribeOptions()
         let request = Request(topic: destination, command: .subscribe(options))
-        if isTemporary, session.server?.hasPrefix("RabbitMQ") == true {
+        if isTemporary, session.server?.hasBytePrefix("RabbitMQ") == true {
             return try session.expectSubscription(destination, request)
         }
         do {
@@ -130,7 +130,7 @@ final class STOMPReplies: Sendable {
 
     /// Hands over a message that belongs to no subscription of the app's.
     func take(_ frame: STOMPFrame, of id: String) {
-        guard id == destination else { return }
+        guard id.hasSameBytes(as: destination) else { return }
         desk.take(STOMPMapping.message(frame, isAcknowledged: false))
     }
 }

@@ -44,7 +44,7 @@ extension STOMPSession {
             if let transaction {
                 // Should the transaction be aborted, the message waits again.
                 let held = Held(id: id, delivery: delivery)
-                state.withLock { $0.transactions[transaction, default: []].append(held) }
+                state.withLock { $0.transactions[WireName(transaction), default: []].append(held) }
             } else {
                 subscriptions.noteSettled(delivery.name)
             }
@@ -60,7 +60,8 @@ extension STOMPSession {
 
     /// Ends the wait of what was settled in a transaction: for good, or back to where it was.
     func settleHeld(_ transaction: String, isTaken: Bool) {
-        let held = state.withLock { $0.transactions.removeValue(forKey: transaction) } ?? []
+        let held =
+            state.withLock { $0.transactions.removeValue(forKey: WireName(transaction)) } ?? []
         for one in held {
             if isTaken {
                 subscriptions.noteSettled(one.delivery.name)

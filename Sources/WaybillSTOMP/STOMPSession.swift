@@ -29,7 +29,7 @@ final class STOMPSession: ConnectionSession {
         /// What the server calls itself.
         var server: String?
         /// What was settled in transactions that are open.
-        var transactions: [String: [Held]] = [:]
+        var transactions: [WireName: [Held]] = [:]
         var closure: STOMPClosure?
         /// Calls that fail when the connection is over, with their errors; nil for those of the end.
         var failing: [(call: STOMPPendingCall, error: WaybillError?)] = []

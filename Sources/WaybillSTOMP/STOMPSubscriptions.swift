@@ -9,6 +9,7 @@ import WireCore
 /// delivers again what was not acknowledged.
 final class STOMPSubscriptions: DeliverySettler {
     private struct State: Sendable {
+        /// By the ids that this side has made.
         var subscriptions: [String: STOMPSubscription] = [:]
         var lastSubscription: UInt64 = 0
         /// The connection that there is.
@@ -277,7 +278,9 @@ final class STOMPSubscriptions: DeliverySettler {
         let (found, session) = state.withLock { state in
             (
                 Self.inOrder(
-                    state.subscriptions.filter { $0.value.request.destination == request.topic }
+                    state.subscriptions.filter { _, subscription in
+                        subscription.request.destination.hasSameBytes(as: request.topic ?? "")
+                    }
                 ),
                 state.session
             )

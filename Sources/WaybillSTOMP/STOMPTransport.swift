@@ -112,12 +112,12 @@ public final class STOMPTransport: Transport {
     /// Every call makes a subscription of its own, with an id of its own, also to the same destination: for
     /// a topic each gets every message, for a queue they share them.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
-        try await engine.subscribe(request)
+        try await engine.subscribe(request).keeping(self)
     }
 
     /// Every message that comes from now on, whoever has subscribed to it; see ``Waybill/Transport/allMessages(_:)``.
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
-        try engine.catchAll.listen(policy)
+        try engine.catchAll.listen(policy).keeping(self)
     }
 
     /// Closes the connection for a while, as in the background, and waits until that is done.

@@ -221,6 +221,8 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     ///   - greeting: The first words.
     ///   - timeout: How long connecting may take.
     ///   - request: The request that needs a connection; nil for an explicit connect.
+    /// - Returns: One of the three.
+    /// - Throws: `shutDown`; `notConnected` for a request after an explicit disconnect.
     private func join(
         _ greeting: Session.Greeting,
         within timeout: Duration,

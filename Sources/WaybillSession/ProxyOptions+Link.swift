@@ -53,7 +53,7 @@ extension ProxySettings {
         let userName = options.userName ?? ""
         let password = options.password ?? ""
         // Neither can hold control characters, and the first colon ends the name (RFC 7617, 2).
-        guard !userName.contains(":"),
+        guard !userName.utf8.contains(UInt8(ascii: ":")),
             (userName + password).unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }
             )
         else {

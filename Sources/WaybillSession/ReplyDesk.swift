@@ -20,14 +20,16 @@ package final class ReplyDesk: Sendable {
 
     private struct State: Sendable {
         /// By what the answers carry.
-        var waiters: [String: Waiter] = [:]
+        var waiters: [WireName: Waiter] = [:]
         var lastNumber: UInt64 = 0
         var strayCount = 0
         /// The clock, while somebody waits.
         var timers: (any TimerSource)?
 
         mutating func remove(_ correlation: String) -> Waiter? {
-            guard let waiter = waiters.removeValue(forKey: correlation) else { return nil }
+            guard let waiter = waiters.removeValue(forKey: WireName(correlation)) else {
+                return nil
+            }
             timers?.cancelTimer(waiter.timer)
             return waiter
         }
@@ -168,7 +170,7 @@ package final class ReplyDesk: Sendable {
                 guard let sent = waiter.connection else { return false }
                 return wanted == nil || wanted == sent
             }
-            return (found.keys.compactMap { state.remove($0) }, state.idleTimers())
+            return (found.keys.compactMap { state.remove($0.text) }, state.idleTimers())
         }
         timers?.invalidate()
         for waiter in waiters { waiter.answer.resolve(.failure(error)) }

@@ -1,5 +1,6 @@
 package import Waybill
 package import WaybillLink
+import WireCore
 
 #if canImport(FoundationEssentials)
     package import FoundationEssentials
@@ -56,7 +57,7 @@ package struct ServiceAddress: Hashable, Sendable {
         for protocolName: String,
         schemes: [Scheme]
     ) throws(WaybillError) {
-        guard let name = url.scheme?.lowercased() else {
+        guard let name = url.scheme?.asciiLowercased else {
             let example = schemes.first.map { ", such as \($0.name)://" } ?? ""
             throw WaybillError(.invalidEntry, "the URL has no scheme\(example)")
         }
@@ -93,7 +94,9 @@ package struct ServiceAddress: Hashable, Sendable {
     /// - Returns: Nil for what can be neither (URL Standard, 3.1).
     package static func host(_ text: String) -> String? {
         var host = text
-        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        if host.hasBytePrefix("["), host.hasByteSuffix("]") {
+            host = String(Substring(host.utf8.dropFirst().dropLast()))
+        }
         guard !host.isEmpty,
             host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && !"\"#/<>?@[\\]^|".utf8.contains($0) })
         else { return nil }
@@ -110,19 +113,23 @@ package struct ServiceAddress: Hashable, Sendable {
             .invalidEntry,
             "another host is not written as name or name:port"
         )
-        let end = host.lastIndex(of: "]").map { host.index(after: $0) } ?? host.startIndex
-        let colon = host[end...].firstIndex(of: ":") ?? host.endIndex
+        let bytes = host.utf8
+        let bracket = bytes.lastIndex(of: UInt8(ascii: "]"))
+        let end = bracket.map { bytes.index(after: $0) } ?? bytes.startIndex
+        let colon = bytes[end...].firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
         var copy = self
-        if colon < host.endIndex {
-            let digits = host[host.index(after: colon)...]
+        if colon < bytes.endIndex {
+            let digits = Substring(bytes[bytes.index(after: colon)...])
             guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits),
                 port > 0
             else { throw refusal }
             copy.endpoint.port = port
         }
-        let name = String(host[..<colon])
+        let name = String(Substring(bytes[..<colon]))
         // An address with colons but without brackets could be read in two ways.
-        guard let name = Self.host(name), name.contains(":") == (end > host.startIndex) else {
+        guard let name = Self.host(name),
+            name.utf8.contains(UInt8(ascii: ":")) == (end > bytes.startIndex)
+        else {
             throw refusal
         }
         copy.endpoint.host = name

@@ -54,7 +54,9 @@ public final class MockTransport: Transport {
         var outcomes: [Outcome]
 
         func covers(_ request: Request) -> Bool {
-            command.rawValue == request.command.name && (topic == nil || topic == request.topic)
+            guard command.rawValue == request.command.name else { return false }
+            guard let topic else { return true }
+            return request.topic?.hasSameBytes(as: topic) ?? false
         }
 
         /// The next outcome; the last one stays.
@@ -256,12 +258,12 @@ public final class MockTransport: Transport {
             }
         )
         state.withLock { $0.streams[identifier] = (request.topic ?? "", feed) }
-        return messages
+        return messages.keeping(self)
     }
 
     /// Every message that is pushed from now on, whether or not it reaches a subscription.
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
-        try catchAll.listen(policy)
+        try catchAll.listen(policy).keeping(self)
     }
 
     /// Ends everything.
@@ -370,7 +372,9 @@ public final class MockTransport: Transport {
 
     private func endStreams(of topic: String?) {
         let ended = state.withLock { state in
-            let ended = state.streams.filter { $0.value.filter == topic }
+            let ended = state.streams.filter { _, stream in
+                stream.filter.hasSameBytes(as: topic ?? "")
+            }
             for key in ended.keys { state.streams[key] = nil }
             return ended.map(\.value)
         }

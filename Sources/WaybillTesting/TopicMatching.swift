@@ -1,4 +1,5 @@
 import MQTTWire
+import WireCore
 
 /// Which topics a subscription of the mock means.
 enum TopicMatching {
@@ -12,7 +13,7 @@ enum TopicMatching {
         _ topic: String,
         _ wildcards: MockTransport.Wildcards
     ) -> Bool {
-        if filter == topic { return true }
+        if filter.hasSameBytes(as: topic) { return true }
         guard wildcards == .mqtt, hasWildcard(filter) else { return false }
         return (try? MQTTTopicFilter(filter))?.matches(topic) ?? false
     }

@@ -7,6 +7,16 @@ package struct NamedValue: Hashable, Sendable {
     /// The value.
     package var value: String
 
+    /// Names and values are the same when their bytes are.
+    package static func == (left: NamedValue, right: NamedValue) -> Bool {
+        left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        name.hashBytes(into: &hasher)
+        value.hashBytes(into: &hasher)
+    }
+
     /// Pairs a name with a value.
     package init(name: String, value: String) {
         self.name = name

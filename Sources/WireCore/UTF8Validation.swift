@@ -1,4 +1,5 @@
 /// Looks at bytes as text: whether they are well-formed UTF-8 (Unicode 15, table 3-7), and the same.
+@usableFromInline
 package enum UTF8Validation {
     /// What a scan found.
     package struct Result: Equatable, Sendable {
@@ -44,6 +45,7 @@ package enum UTF8Validation {
 
     /// Whether two texts have the same bytes.
     /// - Complexity: O(n), eight bytes at a time.
+    @usableFromInline
     package static func areEqual(
         _ left: UnsafeRawBufferPointer,
         _ right: UnsafeRawBufferPointer

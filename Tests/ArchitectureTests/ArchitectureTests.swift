@@ -146,6 +146,39 @@ import Testing
         }
     }
 
+    /// Where text is compared as characters on purpose, by the file and a part of the line.
+    private static let comparedAsCharacters = [
+        // Ids that this side has made: digits.
+        ("STOMPSubscriptions.swift", "[String: STOMPSubscription]"),
+        // What users write; looked up by bytes.
+        ("LoopbackFaults.swift", "refusesSubscriptions: Set<String>"),
+        ("LoopbackBroker.swift", "credentials: [String: String]"),
+        ("LoopbackBroker.swift", "relays: [String: String]"),
+        ("CommandOptions.swift", "eventTypes: Set<String>?"),
+        // Words in the sentences of a server.
+        ("STOMPMapping.swift", ".lowercased()"),
+    ]
+
+    @Test("Names are compared by their bytes: no String as a key, none cut or folded as characters")
+    func namesAreBytes() throws {
+        let characterwise = [
+            "[String: ", "Set<String>", "Dictionary<String", ".lowercased()", ".uppercased()",
+            ".hasPrefix(", ".hasSuffix(", "split(separator: \"", "ndex(of: \"", ".contains(\"",
+        ]
+        for file in try Self.files(in: "Sources") where !file.path.contains("/Apple/") {
+            for line in file.lines {
+                let code = line.trimmingCharacters(in: .whitespaces)
+                guard !code.hasPrefix("//"), characterwise.contains(where: code.contains),
+                    !code.contains("member: \"")
+                else { continue }
+                let isOnPurpose = Self.comparedAsCharacters.contains { name, part in
+                    file.path.hasSuffix("/" + name) && code.contains(part)
+                }
+                #expect(isOnPurpose, "\(file.path): \(line)")
+            }
+        }
+    }
+
     @Test("No test waits for ever: `waitUntil` ends with the test's time")
     func waiting() throws {
         for file in try Self.files(in: "Tests") + Self.files(in: "Examples") {

@@ -293,6 +293,6 @@ struct STOMPSubscriptionTests {
         }
         #expect(harness.client.transactions == [])
         try harness.client.begin(transaction: "a", at: .zero)
-        #expect(harness.client.transactions == ["a"])
+        #expect(harness.client.transactions == [WireName("a")])
     }
 }

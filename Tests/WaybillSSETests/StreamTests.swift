@@ -305,7 +305,8 @@ struct StreamTests {
         let transport = try server.transport()
         let provider = Provider<StreamEntry>(transport: transport)
         let rows: [(EntryCommand, WaybillError.Code)] = [
-            (.ack(.init(.text("1"))), .unsupported), (.begin(transaction: "t"), .unsupported),
+            (.ack(.init(.text(WireName("1")))), .unsupported),
+            (.begin(transaction: "t"), .unsupported),
             (.send(qos: .exactlyOnce), .unsupported),
             (.send(qos: .atMostOnce, retain: true), .unsupported),
             (.connect(userName: "u"), .unsupported), (.unsubscribe, .invalidEntry),

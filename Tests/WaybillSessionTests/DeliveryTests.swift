@@ -89,7 +89,7 @@ import WireCore
         _ = try manual.settle(second, Settlement(isAccepted: false, transaction: "x"), Self.ack)
         _ = try manual.settle(first, Settlement(), Self.ack)
         #expect(settler.log == ["nack 2 in x", "ack 1"])
-        for id in [first, Message.ID(.text("unknown"))] {
+        for id in [first, Message.ID(.text(WireName("unknown")))] {
             #expect {
                 try manual.settle(id, Settlement(), Self.ack)
             } throws: { error in

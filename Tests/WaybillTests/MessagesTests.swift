@@ -41,6 +41,65 @@ import WireTestSupport
         #expect(mock.subscriptionCount == 1)
     }
 
+    /// Counts what becomes of messages.
+    private final class Fate: MessageDelivery {
+        let taken = LockedBox(0)
+        let dropped = LockedBox(0)
+
+        func messageWasTaken() { taken.change { $0 += 1 } }
+        func messageWasDropped() { dropped.change { $0 += 1 } }
+    }
+
+    @Test("Cancelling ends a loop at once, whatever its iterator holds", arguments: [false, true])
+    func cancelEndsAtOnce(asResults: Bool) async throws {
+        let (messages, feed) = Messages<Message>.makeStream()
+        let fate = Fate()
+        feed.deliver(
+            (1...100).map { number in
+                var message = text(number)
+                message.delivery = fate
+                return message
+            }
+        )
+        var seen = 0
+        if asResults {
+            for try await _ in messages.results {
+                seen += 1
+                if seen == 3 { messages.cancel() }
+            }
+        } else {
+            for try await _ in messages {
+                seen += 1
+                if seen == 3 { messages.cancel() }
+            }
+        }
+        #expect(seen == 3)
+        #expect(fate.taken.value == 3)
+        #expect(fate.dropped.value == 97)
+        var again = messages.makeAsyncIterator()
+        #expect(try await again.next() == nil)
+    }
+
+    @Test("Cancelled while an interceptor is at work on a message, the loop ends without it")
+    func cancelWhileIntercepted() async throws {
+        struct Cancelling: Interceptor {
+            let messages: LockedBox<Messages<Message>?>
+
+            func receive(_ message: Message, context: InterceptorContext) async throws -> Message {
+                messages.value?.cancel()
+                return message
+            }
+        }
+        let mock = MockTransport().expect(.subscribe)
+        let box = LockedBox<Messages<Message>?>(nil)
+        let provider = Provider<TestEntry>(transport: mock).intercepted(Cancelling(messages: box))
+        let messages = try await provider.messages(.subscribe())
+        box.change { $0 = messages }
+        mock.push("1", to: "t")
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == nil)
+    }
+
     @Test("Two iterations of one sequence each get each message once")
     func twoIterations() async throws {
         let (messages, feed) = Messages<Message>.makeStream()

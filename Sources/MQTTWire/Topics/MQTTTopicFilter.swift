@@ -1,3 +1,5 @@
+import WireCore
+
 /// A validated topic filter (MQTT 5, 4.7 and 4.8).
 package struct MQTTTopicFilter: Hashable, Sendable {
     /// What is wrong with a filter.
@@ -49,6 +51,17 @@ package struct MQTTTopicFilter: Hashable, Sendable {
         try Self.validate(tail)
         shareName = share
         filter = tail
+    }
+
+    /// Filters are the same when their bytes are.
+    package static func == (left: MQTTTopicFilter, right: MQTTTopicFilter) -> Bool {
+        left.filter.hasSameBytes(as: right.filter)
+            && left.shareName.map(WireName.init) == right.shareName.map(WireName.init)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(shareName.map(WireName.init))
+        filter.hashBytes(into: &hasher)
     }
 
     private static func validate(_ filter: String) throws(MQTTEncodingError) {

@@ -1,11 +1,29 @@
+import WireCore
+
 /// Values under topic filters, found by topic: the cost depends on the levels of the topic, not on the
 /// number of filters.
 ///
 /// A tree with one node for each level, kept in one array with indices, so that a filter of 32,768
 /// levels costs memory and not stack.
 package struct MQTTTopicTrie<Value: Sendable>: Sendable {
+    /// One level of a filter or a topic, compared by its bytes.
+    private struct Level: Hashable, Sendable {
+        let text: Substring
+
+        static var single: Level { Level(text: "+") }
+        static var multi: Level { Level(text: "#") }
+
+        static func == (left: Level, right: Level) -> Bool {
+            left.text.hasSameBytes(as: right.text)
+        }
+
+        func hash(into hasher: inout Hasher) {
+            text.hashBytes(into: &hasher)
+        }
+    }
+
     private struct Node: Sendable {
-        var children: [Substring: Int] = [:]
+        var children: [Level: Int] = [:]
         /// The child for `+`.
         var single: Int?
         /// The value of the filter that ends here.
@@ -13,17 +31,17 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
         /// The value of the filter that ends with `#` below here.
         var multi: Value?
         var parent: Int
-        var level: Substring
+        var level: Level
 
         var isUnused: Bool {
             children.isEmpty && single == nil && value == nil && multi == nil
         }
     }
 
-    private var nodes = [Node(parent: 0, level: "")]
+    private var nodes = [Node(parent: 0, level: Level(text: ""))]
     private var free: [Int] = []
     /// Filters without wildcard, for which one look-up is enough.
-    private var exact: [String: Value] = [:]
+    private var exact: [WireName: Value] = [:]
     private var wildcardCount = 0
 
     package init() {}
@@ -37,7 +55,7 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
     /// The value of a filter, which must be valid.
     package subscript(filter: String) -> Value? {
         get {
-            guard Self.hasWildcard(filter) else { return exact[filter] }
+            guard Self.hasWildcard(filter) else { return exact[WireName(filter)] }
             let (path, isMulti) = Self.split(filter)
             var index = 0
             for level in path {
@@ -48,7 +66,7 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
         }
         set {
             guard Self.hasWildcard(filter) else {
-                exact[filter] = newValue
+                exact[WireName(filter)] = newValue
                 return
             }
             if let newValue {
@@ -61,9 +79,9 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
 
     /// Calls `body` with the value of every filter that matches.
     package func forEachMatch(of topic: String, _ body: (Value) -> Void) {
-        if let value = exact[topic] { body(value) }
+        if let value = exact[WireName(topic)] { body(value) }
         guard wildcardCount > 0 else { return }
-        let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
+        let levels = Self.levels(topic)
         let isReserved = topic.utf8.first == UInt8(ascii: "$")
         // Pairs of a node and how many levels led to it.
         var open = [(node: 0, depth: 0)]
@@ -85,15 +103,20 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
         filter.utf8.contains { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "+") }
     }
 
-    private static func split(_ filter: String) -> (path: [Substring], isMulti: Bool) {
-        var path = filter.split(separator: "/", omittingEmptySubsequences: false)
-        let isMulti = path.last == "#"
+    /// The levels of a topic: what stands between its slashes, byte by byte.
+    private static func levels(_ topic: String) -> [Level] {
+        topic.split(atByte: "/").map(Level.init(text:))
+    }
+
+    private static func split(_ filter: String) -> (path: [Level], isMulti: Bool) {
+        var path = levels(filter)
+        let isMulti = path.last == .multi
         if isMulti { path.removeLast() }
         return (path, isMulti)
     }
 
-    private func child(of index: Int, _ level: Substring) -> Int? {
-        level == "+" ? nodes[index].single : nodes[index].children[level]
+    private func child(of index: Int, _ level: Level) -> Int? {
+        level == .single ? nodes[index].single : nodes[index].children[level]
     }
 
     private mutating func insert(_ value: Value, _ filter: String) {
@@ -113,7 +136,7 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
                 next = nodes.count
                 nodes.append(node)
             }
-            if level == "+" {
+            if level == .single {
                 nodes[index].single = next
             } else {
                 nodes[index].children[level] = next
@@ -136,7 +159,7 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
         wildcardCount -= 1
         while index != 0, nodes[index].isUnused {
             let (parent, level) = (nodes[index].parent, nodes[index].level)
-            if level == "+" {
+            if level == .single {
                 nodes[parent].single = nil
             } else {
                 nodes[parent].children[level] = nil

@@ -22,7 +22,7 @@ extension STOMPClientConnection {
             throw .transactionOpen
         }
         try submit(.begin, transaction, headers, call: call, timeout: timeout, at: now)
-        transactions.insert(transaction)
+        transactions.insert(WireName(transaction))
     }
 
     /// Sends COMMIT: what was sent and acknowledged in the transaction holds.
@@ -74,7 +74,7 @@ extension STOMPClientConnection {
         guard case .connected = state else { throw .notConnected }
         guard transactions.contains(transaction) else { throw .transactionUnknown }
         try submit(command, transaction, headers, call: call, timeout: timeout, at: now)
-        transactions.remove(transaction)
+        transactions.remove(WireName(transaction))
     }
 
     private mutating func submit(

@@ -58,7 +58,7 @@ package struct STOMPClientConnection: ProtocolCore {
     var held = STOMPHeldFrames()
     var subscriptions = STOMPSubscriptions()
     /// The transactions that are open.
-    package internal(set) var transactions: Set<String> = []
+    package internal(set) var transactions: Set<WireName> = []
 
     package init(configuration: Configuration = Configuration()) {
         self.configuration = configuration

@@ -78,7 +78,9 @@ extension STOMPServerConnection {
         case .nack: note(.refuse(try acknowledgement(frame), receipt: receipt), receipt)
         case .begin:
             let transaction = try frame.required(STOMPHeaderName.transaction)
-            guard transactions.insert(transaction).inserted else { throw .transactionRepeated }
+            guard transactions.insert(WireName(transaction)).inserted else {
+                throw .transactionRepeated
+            }
             note(.begin(transaction: transaction, receipt: receipt), receipt)
         case .commit:
             note(.commit(transaction: try endTransaction(frame), receipt: receipt), receipt)
@@ -95,7 +97,7 @@ extension STOMPServerConnection {
     }
 
     private mutating func note(_ event: STOMPServerEvent, _ receipt: String?) {
-        if let receipt { owed[receipt, default: 0] += 1 }
+        if let receipt { owed[WireName(receipt), default: 0] += 1 }
         events.append(event)
     }
 
@@ -133,7 +135,7 @@ extension STOMPServerConnection {
 
     /// The highest version in common; who offers none speaks 1.0 (Protocol Negotiation).
     private func agreedVersion(_ offer: String?) throws(STOMPViolation) -> STOMPVersion {
-        let offered = (offer ?? STOMPVersion.v1_0.text).split(separator: ",")
+        let offered = (offer ?? STOMPVersion.v1_0.text).split(atByte: ",")
             .compactMap { STOMPVersion(text: String($0)) }
         guard let best = offered.filter({ configuration.versions.contains($0) }).max() else {
             throw .versionNotOffered
@@ -153,7 +155,7 @@ extension STOMPServerConnection {
         guard let ackMode = STOMPAckMode(rawValue: text),
             ackMode != .clientIndividual || version != .v1_0
         else { throw .headerInvalid(.subscribe, STOMPHeaderName.ack) }
-        guard subscriptionIDs.insert(id).inserted else { throw .subscriptionRepeated }
+        guard subscriptionIDs.insert(WireName(id)).inserted else { throw .subscriptionRepeated }
         let event = STOMPServerEvent.subscribe(
             id: id,
             destination: destination,
@@ -169,7 +171,7 @@ extension STOMPServerConnection {
         _ receipt: String?
     ) throws(STOMPViolation) {
         let id = try subscriptionID(frame)
-        guard subscriptionIDs.remove(id) != nil else { throw .subscriptionUnknown }
+        guard subscriptionIDs.remove(WireName(id)) != nil else { throw .subscriptionUnknown }
         note(.unsubscribe(id: id, receipt: receipt), receipt)
     }
 
@@ -207,7 +209,7 @@ extension STOMPServerConnection {
 
     private mutating func endTransaction(_ frame: STOMPFrame) throws(STOMPViolation) -> String {
         let transaction = try frame.required(STOMPHeaderName.transaction)
-        guard transactions.remove(transaction) != nil else { throw .transactionUnknown }
+        guard transactions.remove(WireName(transaction)) != nil else { throw .transactionUnknown }
         return transaction
     }
 }

@@ -47,10 +47,10 @@ package struct STOMPServerConnection: ProtocolCore {
     var heartBeats: STOMPHeartBeatClock
     /// What the client said about heart-beats.
     var clientHeartBeat = STOMPHeartBeat.none
-    var subscriptionIDs: Set<String> = []
-    var transactions: Set<String> = []
+    var subscriptionIDs: Set<WireName> = []
+    var transactions: Set<WireName> = []
     /// The receipts that the broker owes, and how often.
-    var owed: [String: Int] = [:]
+    var owed: [WireName: Int] = [:]
 
     /// - Parameters:
     ///   - configuration: What to accept.

@@ -1,3 +1,5 @@
+import WireCore
+
 /// The subscriptions that are open on a connection, by their id.
 package struct STOMPSubscriptions: Sendable {
     /// One subscription.
@@ -5,16 +7,22 @@ package struct STOMPSubscriptions: Sendable {
         package let id: String
         package let destination: String
         package let ackMode: STOMPAckMode
+
+        package init(id: String, destination: String, ackMode: STOMPAckMode) {
+            self.id = id
+            self.destination = destination
+            self.ackMode = ackMode
+        }
     }
 
-    private var entries: [String: Entry] = [:]
+    private var entries: [WireName: Entry] = [:]
     /// The one that had the last message, which often has the next one, too.
     private var last: Entry?
 
     package init() {}
 
     /// The ids that are open.
-    package var ids: [String] { entries.keys.sorted() }
+    package var ids: [String] { entries.keys.sorted().map(\.text) }
 
     /// The subscription of an id.
     package subscript(id: String) -> Entry? { entries[id] }
@@ -25,7 +33,7 @@ package struct STOMPSubscriptions: Sendable {
 
     package mutating func remove(_ id: String) {
         entries[id] = nil
-        if last?.id == id { last = nil }
+        if let last, last.id.hasSameBytes(as: id) { self.last = nil }
     }
 
     /// The subscription that a message belongs to: by id, not by destination, since two may share one.
@@ -40,7 +48,7 @@ package struct STOMPSubscriptions: Sendable {
         } else {
             found = entries.values.filter {
                 headers.isEqual(headers.places.destination, $0.destination)
-            }.min { $0.id < $1.id }
+            }.min { WireName($0.id) < WireName($1.id) }
         }
         return found
     }

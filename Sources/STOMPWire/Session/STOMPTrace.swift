@@ -1,3 +1,5 @@
+import WireCore
+
 /// One frame, or some heart-beats, as they went over the wire.
 package struct STOMPTrace: Hashable, Sendable {
     /// Whether this side sent it.
@@ -8,7 +10,7 @@ package struct STOMPTrace: Hashable, Sendable {
     package let byteCount: Int
 
     /// The headers whose values may be shown: they name or route things, and hold no secrets.
-    private static let shown: Set<String> = [
+    private static let shown: [String] = [
         STOMPHeaderName.acceptVersion, STOMPHeaderName.ack, STOMPHeaderName.destination,
         STOMPHeaderName.heartBeat, STOMPHeaderName.id, STOMPHeaderName.messageID,
         STOMPHeaderName.receipt, STOMPHeaderName.receiptID, STOMPHeaderName.subscription,
@@ -22,7 +24,7 @@ package struct STOMPTrace: Hashable, Sendable {
         bodyByteCount: Int
     ) -> String {
         var text = "\(command)"
-        for field in headers.fields where shown.contains(field.name) {
+        for field in headers.fields where shown.contains(where: field.name.hasSameBytes(as:)) {
             text += " \(field.name)=\(oneLine(field.value))"
         }
         if bodyByteCount > 0 { text += " (\(bodyByteCount) bytes)" }

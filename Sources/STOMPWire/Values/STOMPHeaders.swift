@@ -1,3 +1,5 @@
+import WireCore
+
 /// The headers of a frame in their order, names and values as text without escapes.
 ///
 /// A name may stand there more than once; the first counts (STOMP 1.2, Repeated Header Entries).
@@ -10,6 +12,16 @@ package struct STOMPHeaders: Hashable, Sendable {
         package init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
+        }
+
+        /// Headers are the same when their bytes are.
+        package static func == (left: Field, right: Field) -> Bool {
+            left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
+        }
+
+        package func hash(into hasher: inout Hasher) {
+            name.hashBytes(into: &hasher)
+            value.hashBytes(into: &hasher)
         }
     }
 
@@ -33,13 +45,13 @@ package struct STOMPHeaders: Hashable, Sendable {
     /// The value that counts, of the first header of that name; case matters.
     /// - Complexity: O(headers).
     package func first(_ name: String) -> String? {
-        for field in fields where field.name.utf8.elementsEqual(name.utf8) { return field.value }
+        for field in fields where field.name.hasSameBytes(as: name) { return field.value }
         return nil
     }
 
     /// All values of that name, the one that counts first.
     package func all(_ name: String) -> [String] {
-        fields.filter { $0.name.utf8.elementsEqual(name.utf8) }.map(\.value)
+        fields.filter { $0.name.hasSameBytes(as: name) }.map(\.value)
     }
 }
 

@@ -1,3 +1,5 @@
+import WireCore
+
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
 #else
@@ -75,8 +77,9 @@ public struct JSONBodyDecoder: BodyDecoder {
     /// Accepts JSON content types, and bodies that name none.
     public func accepts(contentType: String?) -> Bool {
         guard let contentType, contentType != "application/json" else { return true }
-        let media = contentType.prefix { $0 != ";" && $0 != " " }.lowercased()
-        return media == "application/json" || media.hasSuffix("+json")
+        let media = contentType.unicodeScalars.prefix { $0 != ";" && $0 != " " }
+        let name = String(media).asciiLowercased
+        return name == "application/json" || name.hasByteSuffix("+json")
     }
 
     /// Decodes a value.

@@ -2,7 +2,7 @@ package import WireCore
 
 /// Names and values in order; a name may repeat.
 ///
-/// Names are compared exactly. Transports refuse characters that their protocol does not allow; they
+/// Names are compared by their bytes. Transports refuse characters that their protocol does not allow; they
 /// never repair them.
 public struct Headers: Sendable, Hashable {
     /// A name and its value.
@@ -16,6 +16,17 @@ public struct Headers: Sendable, Hashable {
         public init(name: String, value: String) {
             self.name = name
             self.value = value
+        }
+
+        /// Headers are the same when their bytes are.
+        public static func == (left: Header, right: Header) -> Bool {
+            left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
+        }
+
+        /// Feeds the bytes of name and value.
+        public func hash(into hasher: inout Hasher) {
+            name.hashBytes(into: &hasher)
+            value.hashBytes(into: &hasher)
         }
     }
 
@@ -36,7 +47,7 @@ public struct Headers: Sendable, Hashable {
     public subscript(name: String) -> String? {
         get { first(name) }
         set {
-            let index = list.firstIndex { $0.name == name }
+            let index = list.firstIndex { $0.name.hasSameBytes(as: name) }
             removeAll(named: name)
             guard let newValue else { return }
             list.insert(NamedValue(name: name, value: newValue), at: index ?? list.endIndex)
@@ -45,12 +56,12 @@ public struct Headers: Sendable, Hashable {
 
     /// The first value of a name.
     public func first(_ name: String) -> String? {
-        list.first { $0.name == name }?.value
+        list.first { $0.name.hasSameBytes(as: name) }?.value
     }
 
     /// All values of a name, in order.
     public func all(_ name: String) -> [String] {
-        list.filter { $0.name == name }.map(\.value)
+        list.filter { $0.name.hasSameBytes(as: name) }.map(\.value)
     }
 
     /// Adds a header behind the others.
@@ -62,7 +73,7 @@ public struct Headers: Sendable, Hashable {
 
     /// Removes a name.
     public mutating func removeAll(named name: String) {
-        list.removeAll { $0.name == name }
+        list.removeAll { $0.name.hasSameBytes(as: name) }
     }
 }
 

@@ -1,3 +1,5 @@
+import WireCore
+
 /// A date in one of HTTP's three forms (RFC 9110, 5.6.7).
 package struct HTTPDate: Hashable, Sendable {
     /// Seconds since the beginning of 1970, without leap seconds.
@@ -41,7 +43,7 @@ package struct HTTPDate: Hashable, Sendable {
     }
 
     private static func secondsOfDay(_ text: String) -> Int? {
-        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        let parts = text.split(atByte: ":")
         guard parts.count == 3, parts.allSatisfy({ $0.utf8.count == 2 }),
             let hour = Self.number(parts[0]), let minute = Self.number(parts[1]),
             let second = Self.number(parts[2]), hour < 24, minute < 60, second <= 60

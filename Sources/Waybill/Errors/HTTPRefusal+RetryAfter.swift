@@ -1,3 +1,5 @@
+import WireCore
+
 extension WaybillError {
     /// How long the server asks to wait before another attempt; nil where it has not said so.
     ///
@@ -29,6 +31,6 @@ extension HTTPRefusal {
     }
 
     private func field(_ name: String) -> String? {
-        headers.first { $0.name.lowercased() == name }?.value
+        headers.first { $0.name.hasSameBytesIgnoringASCIICase(as: name) }?.value
     }
 }

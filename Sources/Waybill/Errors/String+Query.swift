@@ -1,7 +1,8 @@
 extension String {
     /// A topic as it may be shown: up to a question mark, since tokens travel in queries.
     var withoutQuery: String {
-        guard let mark = firstIndex(of: "?") else { return self }
-        return self[..<mark] + "?…"
+        // By bytes: a combining mark behind the question mark would make another character of it.
+        guard let mark = utf8.firstIndex(of: UInt8(ascii: "?")) else { return self }
+        return String(Substring(utf8[..<mark])) + "?…"
     }
 }

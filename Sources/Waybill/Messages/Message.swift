@@ -1,3 +1,5 @@
+package import WireCore
+
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
 #else
@@ -10,7 +12,7 @@ public struct Message: Sendable {
     public struct ID: Hashable, Sendable, CustomStringConvertible {
         package enum Storage: Hashable, Sendable {
             case number(UInt64)
-            case text(String)
+            case text(WireName)
         }
 
         package let storage: Storage
@@ -23,7 +25,7 @@ public struct Message: Sendable {
         public var description: String {
             switch storage {
             case .number(let number): String(number)
-            case .text(let text): text
+            case .text(let name): name.text
             }
         }
     }

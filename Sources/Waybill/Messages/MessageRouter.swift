@@ -1,3 +1,5 @@
+import WireCore
+
 /// Gives each message of a mixed subscription its own type, by its event type or its topic.
 ///
 /// A value made once, with a route for each kind; the first route that fits decides.
@@ -42,7 +44,7 @@ public struct MessageRouter<Value: Sendable>: Sendable {
         _ type: String,
         _ make: @escaping @Sendable (Body) -> Value
     ) -> MessageRouter {
-        adding(make) { ($0.details?.eventType ?? "message") == type }
+        adding(make) { ($0.details?.eventType ?? "message").hasSameBytes(as: type) }
     }
 
     /// Adds a route for topics.
@@ -97,8 +99,7 @@ public struct MessageRouter<Value: Sendable>: Sendable {
     // MARK: Topics
 
     private static func levels(_ topic: String) -> [String] {
-        topic.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-            .map { String(Substring($0)) }
+        topic.split(atByte: "/").map { String($0) }
     }
 
     private static func fits(_ topic: String, _ pattern: [String]) -> Bool {
@@ -108,7 +109,7 @@ public struct MessageRouter<Value: Sendable>: Sendable {
         guard isOpen ? levels.count >= fixed.count : levels.count == fixed.count else {
             return false
         }
-        return zip(fixed, levels).allSatisfy { $0 == "+" || $0 == $1 }
+        return zip(fixed, levels).allSatisfy { $0 == "+" || $0.hasSameBytes(as: $1) }
     }
 }
 

@@ -38,6 +38,8 @@ package final class MessageSource: Sendable {
     private let primary: MessageBuffer
     private let policy: BufferPolicy
     private let callbacks: Callbacks
+    /// Raised when nobody listens any longer: consumers look at it with each message.
+    let termination = RaisedFlag()
 
     package init(policy: BufferPolicy, callbacks: Callbacks = Callbacks()) {
         self.policy = policy
@@ -131,6 +133,7 @@ package final class MessageSource: Sendable {
         let buffers: [MessageBuffer]? = state.withLock { state in
             guard !state.isTerminated else { return nil }
             state.isTerminated = true
+            termination.raise()
             defer { state.buffers = [] }
             return state.buffers
         }
@@ -208,14 +211,37 @@ private final class SharedDelivery: MessageDelivery {
 }
 
 /// Kept by every copy of a ``Messages`` value and its iterators.
+///
+/// It keeps the transport that the messages come from, which ends when its last reference goes. The transport does not
+/// know it: no cycle.
 final class MessageHandle: Sendable {
     let source: MessageSource
+    private let transport = Locked<(any Transport)?>(nil)
 
     init(_ source: MessageSource) {
         self.source = source
     }
 
     deinit {
+        // First, so that the transport can still tell the peer.
         source.terminate()
+    }
+
+    /// Keeps a transport as long as there are messages to come.
+    func keep(_ transport: any Transport) {
+        self.transport.withLock { $0 = transport }
+    }
+
+    /// Lets go of the transport, as no more messages come.
+    func letGo() {
+        // Its last reference may be this one: the end of a transport is no matter for a lock.
+        let kept = transport.withLock { $0.take() }
+        withExtendedLifetime(kept) {}
+    }
+
+    /// Ends the subscription.
+    func cancel() {
+        source.terminate()
+        letGo()
     }
 }

@@ -12,6 +12,7 @@ import WireCore
 ///   must not stop runs over ``results``.
 /// - When the task is cancelled, `next()` throws `CancellationError`. When the last copy of the
 ///   sequence and its iterators is gone, or after ``cancel()``, the subscription ends.
+/// - The sequence and its iterators keep the transport alive until the subscription has ended.
 public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
     let handle: MessageHandle
     let intercept: (@Sendable (Message) async throws -> Message)?
@@ -35,8 +36,16 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
     public var grantedQualityOfService: QualityOfService? { handle.source.grantedQualityOfService }
 
     /// Ends the subscription: iterations finish, and the peer is told.
+    ///
+    /// No further element comes, not even of those that have arrived.
     public func cancel() {
-        handle.source.terminate()
+        handle.cancel()
+    }
+
+    /// Keeps a transport alive as long as there are messages to come.
+    package func keeping(_ transport: any Transport) -> Messages {
+        handle.keep(transport)
+        return self
     }
 
     /// The same messages, each with its own success or failure, so that a loop never stops at one.
@@ -68,7 +77,10 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
             }
             guard let message = consumer.takeNext() else { return nil }
             guard let intercept = base.intercept else { return try base.decode(message) }
-            return try base.decode(try await intercept(message))
+            let intercepted = try await intercept(message)
+            // The subscription may have been cancelled meanwhile.
+            guard !consumer.isCancelled else { return nil }
+            return try base.decode(intercepted)
         }
 
         /// As ``next()``, on the caller's actor: a loop over messages that are there lets others run there each 256
@@ -163,6 +175,7 @@ public struct MessageFeed: Sendable {
 final class MessageConsumer {
     private let handle: MessageHandle
     private let buffer: MessageBuffer
+    private let termination: RaisedFlag
     private var batch: [Message] = []
     private var position = 0
     private var turn = Turn()
@@ -170,6 +183,7 @@ final class MessageConsumer {
     init(_ handle: MessageHandle) {
         self.handle = handle
         buffer = handle.source.attach()
+        termination = handle.source.termination
     }
 
     deinit {
@@ -177,6 +191,9 @@ final class MessageConsumer {
     }
 
     var isEmpty: Bool { position == batch.count }
+
+    /// Whether the subscription was cancelled.
+    var isCancelled: Bool { termination.isRaised }
 
     /// Begins another turn if this one is over.
     /// - Returns: Whether others should run before.
@@ -186,7 +203,15 @@ final class MessageConsumer {
     func refill() async throws -> Bool {
         batch = []
         position = 0
-        guard let more = try await buffer.take() else { return false }
+        let more: [Message]?
+        do { more = try await buffer.take() } catch {
+            if error is WaybillError { handle.letGo() }
+            throw error
+        }
+        guard let more else {
+            handle.letGo()
+            return false
+        }
         batch = more
         handle.source.drained()
         return true
@@ -195,10 +220,21 @@ final class MessageConsumer {
     /// The next message, which thereby is taken.
     func takeNext() -> Message? {
         guard position < batch.count else { return nil }
+        guard !termination.isRaised else {
+            dropRest()
+            return nil
+        }
         let message = batch[position]
         position += 1
         turn.advance()
         message.delivery?.messageWasTaken()
         return message
+    }
+
+    /// Drops what has been taken from the buffer and was not asked for.
+    private func dropRest() {
+        let rest = batch[position...]
+        position = batch.count
+        for message in rest { message.delivery?.messageWasDropped() }
     }
 }

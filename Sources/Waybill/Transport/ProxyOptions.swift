@@ -1,3 +1,5 @@
+import WireCore
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -71,7 +73,7 @@ public struct ProxyOptions: Hashable, Sendable {
         guard let parsed = URL(string: url), let host = parsed.host(percentEncoded: false),
             !host.isEmpty
         else { throw WaybillError(.invalidEntry, "this is not a proxy's URL") }
-        guard parsed.scheme?.lowercased() == "http" else {
+        guard parsed.scheme?.asciiLowercased == "http" else {
             throw WaybillError(.unsupported, "a proxy has a URL with http")
         }
         guard ["", "/"].contains(parsed.path()) else {
@@ -89,6 +91,7 @@ public struct ProxyOptions: Hashable, Sendable {
 extension ProxyOptions: CustomStringConvertible {
     /// Host and port; never what is told to the proxy.
     public var description: String {
-        host.contains(":") && !host.hasPrefix("[") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        host.utf8.contains(UInt8(ascii: ":")) && !host.hasBytePrefix("[")
+            ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 }

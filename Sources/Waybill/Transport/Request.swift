@@ -1,3 +1,5 @@
+import WireCore
+
 /// What is asked of a transport: an entry, put into words.
 ///
 /// A value: interceptors pass on changed copies, and nobody can change what another one holds.
@@ -82,7 +84,7 @@ public struct Request: Sendable {
     }
 
     private static func statedContentType(in headers: Headers) -> Headers.Header? {
-        headers.first { $0.name.lowercased() == "content-type" }
+        headers.first { $0.name.hasSameBytesIgnoringASCIICase(as: "content-type") }
     }
 }
 

@@ -1,4 +1,5 @@
 package import HTTPWire
+import WireCore
 
 /// A proxy that makes tunnels by HTTP CONNECT, and what it is told.
 package struct ProxySettings: Hashable, Sendable {
@@ -20,15 +21,17 @@ package struct ProxySettings: Hashable, Sendable {
         let host = Self.folded(host)
         return exemptHosts.contains { exempt in
             let exempt = Self.folded(exempt)
-            return exempt.hasPrefix(".")
-                ? host.hasSuffix(exempt) && host.count > exempt.count : host == exempt
+            return exempt.hasBytePrefix(".")
+                ? host.hasByteSuffix(exempt) && host.utf8.count > exempt.utf8.count
+                : host.hasSameBytes(as: exempt)
         }
     }
 
     /// Without the dot of the root (RFC 1034, 3.1) and in lower case.
     private static func folded(_ host: String) -> String {
-        let host = host.lowercased()
-        return host.hasSuffix(".") && host.count > 1 ? String(host.dropLast()) : host
+        let host = host.asciiLowercased
+        guard host.hasByteSuffix("."), host.utf8.count > 1 else { return host }
+        return String(Substring(host.utf8.dropLast()))
     }
 
     /// The value of `Proxy-Authorization` for a user (RFC 7617, 2).

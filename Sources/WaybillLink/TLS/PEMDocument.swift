@@ -1,3 +1,5 @@
+import WireCore
+
 /// A file of PEM (RFC 7468): blocks of base 64 between lines that name what they are.
 package struct PEMDocument: Equatable, Sendable {
     /// What stands between a `-----BEGIN` and its `-----END`.
@@ -50,10 +52,11 @@ package struct PEMDocument: Equatable, Sendable {
 
     /// The label of a line that begins or ends a block (RFC 7468, 3); space at its end is allowed.
     private static func name(of line: String, after marker: String) -> String? {
-        guard line.hasPrefix(marker), let last = line.lastIndex(where: { $0 != " " && $0 != "\t" })
+        guard line.hasBytePrefix(marker),
+            let last = line.lastIndex(where: { $0 != " " && $0 != "\t" })
         else { return nil }
         let rest = line[...last].dropFirst(marker.count)
-        return rest.hasSuffix("-----") ? String(rest.dropLast(5)) : nil
+        return rest.hasByteSuffix("-----") ? String(rest.dropLast(5)) : nil
     }
 
     /// Base 64 (RFC 4648, 4) with white space in it.

@@ -1,3 +1,5 @@
+import WireCore
+
 /// Whom a client asks for, and must find in the certificate: a name or an address.
 package struct ServerName: Hashable, Sendable {
     /// The name without the dot of an absolute one (RFC 6066, 3), or the address without its zone.
@@ -11,11 +13,13 @@ package struct ServerName: Hashable, Sendable {
     /// - Throws: `LinkError.tls` with `invalidSettings` for what cannot be one: above all for a name that the
     ///   libraries would take for more than one host, as a dot or an asterisk in front makes it.
     package init(_ host: String) throws(LinkError) {
-        if host.contains(":") || Self.isIPv4(host) {
-            text = host.firstIndex(of: "%").map { String(host[..<$0]) } ?? host
+        let bytes = host.utf8
+        if bytes.contains(UInt8(ascii: ":")) || Self.isIPv4(host) {
+            let zone = bytes.firstIndex(of: UInt8(ascii: "%")) ?? bytes.endIndex
+            text = String(Substring(bytes[..<zone]))
             isAddress = true
         } else {
-            text = host.hasSuffix(".") ? String(host.dropLast()) : host
+            text = String(Substring(host.hasByteSuffix(".") ? bytes.dropLast() : bytes[...]))
             isAddress = false
         }
         let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)

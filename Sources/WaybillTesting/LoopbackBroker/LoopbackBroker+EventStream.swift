@@ -68,14 +68,13 @@ extension LoopbackBroker {
     private func refusal(of head: HTTPRequestHead) -> LoopbackFaults.Answer? {
         if let refusal = faults.refusesConnections { return .init(refusal.status) }
         guard !configuration.credentials.isEmpty else { return nil }
-        let words = (head.headers.first("authorization") ?? "").split(separator: " ")
+        let words = (head.headers.first("authorization") ?? "").split(atByte: " ")
         if words.count == 2, HTTPSyntax.areSameName(words[0], "Basic"),
             let data = Data(base64Encoded: String(words[1]))
         {
             // The first colon is the border (RFC 7617, 2).
-            let pair = String(decoding: data, as: UTF8.self)
-                .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            if pair.count == 2, configuration.credentials[String(pair[0])] == String(pair[1]) {
+            let pair = String(decoding: data, as: UTF8.self).split(atByte: ":", maxSplits: 1)
+            if pair.count == 2, configuration.admits(String(pair[0]), String(pair[1])) {
                 return nil
             }
         }
@@ -106,7 +105,7 @@ extension LoopbackBroker {
 
     private func openStream(_ topic: String, _ head: HTTPRequestHead, _ client: HTTPLoopbackClient)
     {
-        guard !faults.refusesSubscriptions.contains(topic) else {
+        guard !faults.refusesSubscription(topic) else {
             return respond(.init(403), client)
         }
         // Before the head: who hears that the stream is open has everything from then on.
@@ -173,7 +172,7 @@ extension LoopbackBroker {
         _ body: [UInt8],
         _ client: HTTPLoopbackClient
     ) {
-        let destination = configuration.relays[topic] ?? topic
+        let destination = configuration.relayed(topic)
         eventTopics.withLock { $0.note(destination) }
         var headers = STOMPHeaders()
         for (field, name) in [

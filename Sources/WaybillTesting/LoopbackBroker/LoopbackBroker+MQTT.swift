@@ -68,7 +68,7 @@ extension LoopbackBroker {
         if !configuration.credentials.isEmpty {
             let password = connect.password.map { String(decoding: $0, as: UTF8.self) }
             guard let user = connect.userName, let password,
-                configuration.credentials[user] == password
+                configuration.admits(user, password)
             else { return refuse(.badUserNameOrPassword) }
         }
         var connack = MQTTConnack()
@@ -88,7 +88,7 @@ extension LoopbackBroker {
         let refused = faults.refusesSubscriptions
         let version = client.withCore(.paced) { core, _ in core.version }
         let codes = packet.subscriptions.map { subscription in
-            refused.contains(subscription.filter)
+            refused.contains(where: subscription.filter.hasSameBytes(as:))
                 ? (version == .v5 ? MQTTReasonCode.notAuthorized : .unspecifiedError)
                 : MQTTReasonCode(rawValue: subscription.qualityOfService.rawValue)
         }
@@ -120,7 +120,7 @@ extension LoopbackBroker {
         from client: MQTTLoopbackClient
     ) {
         var publish = publish
-        publish.topic = configuration.relays[publish.topic] ?? publish.topic
+        publish.topic = configuration.relayed(publish.topic)
         var headers = STOMPHeaders()
         if let contentType = publish.properties.contentType {
             headers.append(STOMPHeaderName.contentType, contentType)

@@ -35,7 +35,7 @@ extension LoopbackBroker {
         case .connect(let request): admit(request, client)
         case .send(let destination, let frame, let transaction, let receipt):
             let message = LoopbackMessage(
-                destination: configuration.relays[destination] ?? destination,
+                destination: configuration.relayed(destination),
                 headers: LoopbackMessage.forwarded(frame.headers.list),
                 body: frame.body.bytes
             )
@@ -78,7 +78,7 @@ extension LoopbackBroker {
         if takeError(for: .connect) { return client.refuse("Refused on demand", nil) }
         if !configuration.credentials.isEmpty {
             guard let login = request.login, let passcode = request.passcode,
-                configuration.credentials[login] == passcode
+                configuration.admits(login, passcode)
             else { return client.refuse("Access refused", nil) }
         }
         let heartBeat =
@@ -122,7 +122,7 @@ extension LoopbackBroker {
     ) {
         let version = client.withCore(.paced) { core, _ in core.version } ?? .v1_2
         serve(.subscribe, client, receipt) { () throws(LoopbackFault) in
-            guard !faults.refusesSubscriptions.contains(destination) else {
+            guard !faults.refusesSubscription(destination) else {
                 throw .subscriptionRefused
             }
             let waiting = destinations.withLock {
@@ -189,7 +189,7 @@ extension LoopbackBroker {
         properties.correlationData = message.headers.first("correlation-id").map { Array($0.utf8) }
         let named = [STOMPHeaderName.contentType, "reply-to", "correlation-id"]
         properties.userProperties = message.headers.fields
-            .filter { !named.contains($0.name) }
+            .filter { !named.contains(where: $0.name.hasSameBytes(as:)) }
             .map { MQTTUserProperty(name: $0.name, value: $0.value) }
         return MQTTPublish(
             topic: message.destination,

@@ -72,6 +72,18 @@ public final class LoopbackBroker: Sendable {
 
         /// The defaults.
         public init() {}
+
+        /// Whether a user may connect.
+        func admits(_ user: String, _ password: String) -> Bool {
+            credentials.contains { name, secret in
+                name.hasSameBytes(as: user) && secret.hasSameBytes(as: password)
+            }
+        }
+
+        /// Where messages to a destination go.
+        func relayed(_ destination: String) -> String {
+            relays.first { $0.key.hasSameBytes(as: destination) }?.value ?? destination
+        }
     }
 
     private struct State: Sendable {

@@ -1,4 +1,5 @@
 import STOMPWire
+import WireCore
 
 /// A message as STOMP clients get it.
 struct LoopbackMessage: Sendable {
@@ -18,16 +19,18 @@ struct LoopbackMessage: Sendable {
     }
 
     /// Whether each of its messages goes to one subscriber, and waits for one.
-    static func isQueue(_ destination: String) -> Bool { destination.hasPrefix("/queue/") }
+    static func isQueue(_ destination: String) -> Bool { destination.hasBytePrefix("/queue/") }
 
     /// What is passed on of the headers of a SEND, in order.
     static func forwarded(_ headers: STOMPHeaders) -> STOMPHeaders {
-        let own: Set = [
+        let own = [
             STOMPHeaderName.destination, STOMPHeaderName.contentLength, STOMPHeaderName.receipt,
             STOMPHeaderName.transaction, STOMPHeaderName.messageID, STOMPHeaderName.subscription,
             STOMPHeaderName.ack, "redelivered",
         ]
-        return STOMPHeaders(headers.fields.filter { !own.contains($0.name) })
+        return STOMPHeaders(
+            headers.fields.filter { !own.contains(where: $0.name.hasSameBytes(as:)) }
+        )
     }
 }
 
@@ -61,7 +64,12 @@ enum LoopbackFault: Error {
 struct LoopbackDestinations: Sendable {
     struct Key: Hashable, Sendable {
         let client: UInt64
-        let id: String
+        let id: WireName
+
+        init(client: UInt64, id: String) {
+            self.client = client
+            self.id = WireName(id)
+        }
     }
 
     private struct Subscription: Sendable {
@@ -75,8 +83,8 @@ struct LoopbackDestinations: Sendable {
     private let queueLimit: Int
     private var subscriptions: [Key: Subscription] = [:]
     /// The subscriptions of a destination, in order.
-    private var listeners: [String: [Key]] = [:]
-    private var queues: [String: ArraySlice<LoopbackMessage>] = [:]
+    private var listeners: [WireName: [Key]] = [:]
+    private var queues: [WireName: ArraySlice<LoopbackMessage>] = [:]
     private var transactions: [Key: [LoopbackStep]] = [:]
     private var turn = 0
     private var lastNumber: UInt64 = 0
@@ -102,7 +110,7 @@ struct LoopbackDestinations: Sendable {
             ackMode: ackMode,
             version: version
         )
-        listeners[destination, default: []].append(key)
+        listeners[WireName(destination), default: []].append(key)
         return dispatch(destination)
     }
 
@@ -118,7 +126,7 @@ struct LoopbackDestinations: Sendable {
     /// Removes everything of a client.
     mutating func remove(_ client: UInt64) -> [LoopbackDelivery] {
         for key in transactions.keys where key.client == client { transactions[key] = nil }
-        let ids = subscriptions.keys.filter { $0.client == client }.map(\.id).sorted()
+        let ids = subscriptions.keys.filter { $0.client == client }.map(\.id).sorted().map(\.text)
         // All listeners go first, lest a message travel from one subscription of the client to another.
         var gone: [Subscription] = []
         for id in ids {
@@ -141,15 +149,16 @@ struct LoopbackDestinations: Sendable {
         guard LoopbackMessage.isQueue(message.destination) else {
             return (listeners[message.destination] ?? []).compactMap { deliver(message, to: $0) }
         }
-        guard queues[message.destination, default: []].count < queueLimit else { throw .queueFull }
-        queues[message.destination, default: []].append(message)
+        let name = WireName(message.destination)
+        guard queues[name, default: []].count < queueLimit else { throw .queueFull }
+        queues[name, default: []].append(message)
         return dispatch(message.destination)
     }
 
     /// Hands out what waits in a queue, to one subscriber after another.
     private mutating func dispatch(_ destination: String) -> [LoopbackDelivery] {
         guard let keys = listeners[destination], !keys.isEmpty,
-            var waiting = queues.removeValue(forKey: destination)
+            var waiting = queues.removeValue(forKey: WireName(destination))
         else { return [] }
         var deliveries: [LoopbackDelivery] = []
         while let message = waiting.popFirst() {
@@ -180,14 +189,14 @@ struct LoopbackDestinations: Sendable {
     private mutating func deliver(_ message: LoopbackMessage, to key: Key) -> LoopbackDelivery? {
         guard let subscription = subscriptions[key] else { return nil }
         var headers: STOMPHeaders = [
-            STOMPHeaderName.subscription: key.id,
+            STOMPHeaderName.subscription: key.id.text,
             STOMPHeaderName.messageID: String(message.number),
             STOMPHeaderName.destination: message.destination,
         ]
         if subscription.ackMode != .auto {
             // Of its own for each subscription, so that a topic's copies are told apart.
             let isByAck = subscription.version == .v1_2
-            let name = isByAck ? "\(key.id)/\(message.number)" : String(message.number)
+            let name = isByAck ? "\(key.id.text)/\(message.number)" : String(message.number)
             if isByAck { headers.append(STOMPHeaderName.ack, name) }
             subscriptions[key]?.pending.append((name, message))
         }
@@ -204,9 +213,9 @@ struct LoopbackDestinations: Sendable {
         _ client: UInt64
     ) throws(LoopbackFault) -> (key: Key, index: Int) {
         for (key, subscription) in subscriptions where key.client == client {
-            if let id = acknowledgement.subscriptionID, id != key.id { continue }
+            if let id = acknowledgement.subscriptionID, WireName(id) != key.id { continue }
             let index = subscription.pending.firstIndex {
-                $0.name == acknowledgement.identifier
+                $0.name.hasSameBytes(as: acknowledgement.identifier)
             }
             if let index { return (key, index) }
         }

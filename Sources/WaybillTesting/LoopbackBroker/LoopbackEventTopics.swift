@@ -1,3 +1,5 @@
+import WireCore
+
 /// An event as it is kept and sent.
 struct LoopbackEvent: Sendable {
     /// Increasing over all topics, from 1.
@@ -27,7 +29,7 @@ struct LoopbackEventTopics: Sendable {
 
     /// How many events a topic keeps.
     private let memory: Int
-    private var topics: [String: Topic] = [:]
+    private var topics: [WireName: Topic] = [:]
     private var streams: [UInt64: Stream] = [:]
     private var lastID: UInt64 = 0
 
@@ -50,7 +52,7 @@ struct LoopbackEventTopics: Sendable {
             stream.pending = (topics[topic]?.events ?? []).filter { $0.id > last }
         }
         streams[client] = stream
-        topics[topic, default: Topic()].streams.insert(client)
+        topics[WireName(topic), default: Topic()].streams.insert(client)
     }
 
     /// Removes the stream of a client, if it has one.

@@ -7,7 +7,7 @@ struct LoopbackExchange: Sendable {
         let client: UInt64
         let subscription: MQTTSubscription
         let identifier: UInt32?
-        let shareName: String?
+        let shareName: WireName?
     }
 
     private struct Retained: Sendable {
@@ -16,9 +16,9 @@ struct LoopbackExchange: Sendable {
     }
 
     private var trie = MQTTTopicTrie<[Subscriber]>()
-    private var retained: [String: Retained] = [:]
+    private var retained: [WireName: Retained] = [:]
     /// What a client may have subscribed to, to find it when the client goes.
-    private var filters: [UInt64: Set<String>] = [:]
+    private var filters: [UInt64: Set<WireName>] = [:]
     /// What is to be published if a client goes without taking its leave.
     private var wills: [UInt64: MQTTWill] = [:]
     private var turn = 0
@@ -37,18 +37,19 @@ struct LoopbackExchange: Sendable {
         guard let filter = try? MQTTTopicFilter(subscription.filter) else { return [] }
         var subscribers = trie[filter.filter] ?? []
         let before = subscribers.count
-        subscribers.removeAll { $0.client == client && $0.shareName == filter.shareName }
+        let shareName = filter.shareName.map(WireName.init)
+        subscribers.removeAll { $0.client == client && $0.shareName == shareName }
         let isNew = subscribers.count == before
         subscribers.append(
             Subscriber(
                 client: client,
                 subscription: subscription,
                 identifier: identifier,
-                shareName: filter.shareName
+                shareName: shareName
             )
         )
         trie[filter.filter] = subscribers
-        filters[client, default: []].insert(filter.filter)
+        filters[client, default: []].insert(WireName(filter.filter))
 
         let handling = subscription.retainHandling
         guard filter.shareName == nil, handling == .send || (handling == .sendIfNew && isNew) else {
@@ -58,7 +59,7 @@ struct LoopbackExchange: Sendable {
         matcher[filter.filter] = true
         return retained.sorted { $0.key < $1.key }.compactMap { topic, kept in
             var isMatch = false
-            matcher.forEachMatch(of: topic) { _ in isMatch = true }
+            matcher.forEachMatch(of: topic.text) { _ in isMatch = true }
             guard isMatch else { return nil }
             var publish = kept.publish
             publish.qualityOfService = min(
@@ -78,7 +79,7 @@ struct LoopbackExchange: Sendable {
             guard let filter = try? MQTTTopicFilter(string), let subscribers = trie[filter.filter]
             else { return .noSubscriptionExisted }
             let rest = subscribers.filter {
-                $0.client != client || $0.shareName != filter.shareName
+                $0.client != client || $0.shareName != filter.shareName.map(WireName.init)
             }
             trie[filter.filter] = rest.isEmpty ? nil : rest
             return rest.count < subscribers.count ? .success : .noSubscriptionExisted
@@ -89,8 +90,8 @@ struct LoopbackExchange: Sendable {
     /// - Returns: Its will.
     mutating func remove(_ client: UInt64) -> MQTTWill? {
         for filter in filters.removeValue(forKey: client) ?? [] {
-            let rest = (trie[filter] ?? []).filter { $0.client != client }
-            trie[filter] = rest.isEmpty ? nil : rest
+            let rest = (trie[filter.text] ?? []).filter { $0.client != client }
+            trie[filter.text] = rest.isEmpty ? nil : rest
         }
         return wills.removeValue(forKey: client)
     }
@@ -107,13 +108,12 @@ struct LoopbackExchange: Sendable {
                 bytes.isEmpty ? nil : Retained(publish: Self.stripped(publish), payload: bytes)
         }
         var plain: [UInt64: [Subscriber]] = [:]
-        var shared: [String: [Subscriber]] = [:]
+        var shared: [WireName: [Subscriber]] = [:]
         trie.forEachMatch(of: publish.topic) { subscribers in
             for subscriber in subscribers {
                 if let name = subscriber.shareName {
-                    shared["\(name)/\(subscriber.subscription.filter)", default: []].append(
-                        subscriber
-                    )
+                    let group = WireName("\(name.text)/\(subscriber.subscription.filter)")
+                    shared[group, default: []].append(subscriber)
                 } else if !subscriber.subscription.noLocal || subscriber.client != sender {
                     plain[subscriber.client, default: []].append(subscriber)
                 }

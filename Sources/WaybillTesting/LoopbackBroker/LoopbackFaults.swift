@@ -1,5 +1,6 @@
 package import MQTTWire
 public import Waybill
+import WireCore
 
 /// What goes wrong at a ``LoopbackBroker``, on demand.
 public struct LoopbackFaults: Sendable {
@@ -82,6 +83,11 @@ public struct LoopbackFaults: Sendable {
     public var refusesUpgrades: Int?
     /// Refuses subscriptions to these filters and destinations.
     public var refusesSubscriptions: Set<String> = []
+
+    /// Whether a subscription to a topic is refused.
+    func refusesSubscription(_ topic: String) -> Bool {
+        refusesSubscriptions.contains(where: topic.hasSameBytes(as:))
+    }
     /// Answers so many of the next requests of a kind with ERROR (STOMP), after which it closes; `.max`
     /// for ever.
     public var answersWithError: [Request: Int] = [:]

@@ -1,3 +1,5 @@
+import WireCore
+
 /// The parameters of permessage-deflate (RFC 7692, 7.1), as an offer or as what was agreed.
 package struct PermessageDeflate: Hashable, Sendable {
     /// Whether the server compresses each message on its own (7.1.1.1).
@@ -85,9 +87,9 @@ package struct PermessageDeflate: Hashable, Sendable {
     /// Reads parameters; nil when one of them is not allowed.
     private static func read(_ source: WebSocketExtension, isOffer: Bool) -> PermessageDeflate? {
         var found = PermessageDeflate(clientMaxWindowBits: nil)
-        var seen: Set<String> = []
+        var seen: Set<WireName> = []
         for (name, value) in source.parameters {
-            guard seen.insert(name).inserted else { return nil }
+            guard seen.insert(WireName(name)).inserted else { return nil }
             switch (name, value) {
             case ("server_no_context_takeover", nil): found.serverNoContextTakeover = true
             case ("client_no_context_takeover", nil): found.clientNoContextTakeover = true

@@ -1,4 +1,5 @@
 package import HTTPWire
+import WireCore
 
 /// The client's half of the opening handshake (RFC 6455, 4.1).
 package struct WebSocketClientHandshake: Sendable {
@@ -79,7 +80,7 @@ package struct WebSocketClientHandshake: Sendable {
             "Sec-WebSocket-Version": "13",
         ]
         for (index, name) in request.subprotocols.enumerated() {
-            let isRepeated = request.subprotocols[..<index].contains(name)
+            let isRepeated = request.subprotocols[..<index].contains(where: name.hasSameBytes(as:))
             guard HTTPSyntax.isToken(name), !isRepeated else { throw .invalidSubprotocol(name) }
         }
         if !request.subprotocols.isEmpty {
@@ -111,7 +112,9 @@ package struct WebSocketClientHandshake: Sendable {
         guard accepted == [WebSocketAcceptKey.make(for: key)] else { throw .wrongAcceptKey }
 
         let chosen = headers.all("sec-websocket-protocol")
-        guard chosen.count <= 1, chosen.allSatisfy(request.subprotocols.contains) else {
+        guard chosen.count <= 1,
+            chosen.allSatisfy({ request.subprotocols.contains(where: $0.hasSameBytes(as:)) })
+        else {
             throw .unexpectedSubprotocol
         }
         guard !chosen.isEmpty || !request.requiresSubprotocol else { throw .missingSubprotocol }

@@ -1,4 +1,5 @@
 import HTTPWire
+import WireCore
 
 /// An extension with its parameters, as in `Sec-WebSocket-Extensions` (RFC 6455, 9.1).
 package struct WebSocketExtension: Sendable {
@@ -25,8 +26,7 @@ package struct WebSocketExtension: Sendable {
         guard let name = parts.first, HTTPSyntax.isToken(name) else { return nil }
         var parsed = WebSocketExtension(name: name, parameters: [])
         for part in parts.dropFirst() {
-            let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-                .map { HTTPSyntax.trimmed($0) }
+            let halves = part.split(atByte: "=", maxSplits: 1).map { HTTPSyntax.trimmed($0) }
             guard let name = halves.first, HTTPSyntax.isToken(name) else { return nil }
             guard halves.count > 1 else {
                 parsed.parameters.append((name, nil))
@@ -39,24 +39,26 @@ package struct WebSocketExtension: Sendable {
     }
 
     /// What stands between separators that are not within quotes.
-    private static func split(_ text: String, at separator: Character) -> [String] {
-        var parts = [""]
+    private static func split(_ text: String, at separator: Unicode.Scalar) -> [String] {
+        var parts = [String.UnicodeScalarView()]
         var isQuoted = false
-        for character in text {
-            if character == "\"" { isQuoted.toggle() }
-            if character == separator, !isQuoted {
-                parts.append("")
+        // By scalars: a mark behind a separator would make another character of it.
+        for scalar in text.unicodeScalars {
+            if scalar == "\"" { isQuoted.toggle() }
+            if scalar == separator, !isQuoted {
+                parts.append(String.UnicodeScalarView())
             } else {
-                parts[parts.count - 1].append(character)
+                parts[parts.count - 1].append(scalar)
             }
         }
-        return parts
+        return parts.map { String($0) }
     }
 
     /// A value without its quotes; what is quoted must be a token all the same (RFC 6455, 9.1).
     private static func unquoted(_ value: String) -> String? {
-        guard value.hasPrefix("\"") else { return value }
-        guard value.count >= 2, value.hasSuffix("\"") else { return nil }
-        return String(value.dropFirst().dropLast()).filter { $0 != "\\" }
+        guard value.hasBytePrefix("\"") else { return value }
+        guard value.utf8.count >= 2, value.hasByteSuffix("\"") else { return nil }
+        let inner = Substring(value.utf8.dropFirst().dropLast())
+        return String(String.UnicodeScalarView(inner.unicodeScalars.filter { $0 != "\\" }))
     }
 }
