@@ -1,4 +1,5 @@
 public import Waybill
+import WireCore
 
 /// How an ``MQTTTransport`` behaves; an entry's own options win over these.
 public struct MQTTConfiguration: Sendable {
@@ -48,11 +49,19 @@ public struct MQTTConfiguration: Sendable {
     /// Who the client is; nil makes up a name of 22 letters and digits for each transport.
     public var clientIdentifier: String?
     /// The user's name; nil takes it from the URL.
-    public var userName: String?
+    public var userName: String? {
+        get { hiddenUserName.value }
+        set { hiddenUserName.value = newValue }
+    }
+    private var hiddenUserName = Redacted<String?>(nil)
     /// The password; nil takes it from the URL.
     ///
     /// Never logged.
-    public var password: String?
+    public var password: String? {
+        get { hiddenPassword.value }
+        set { hiddenPassword.value = newValue }
+    }
+    private var hiddenPassword = Redacted<String?>(nil)
     /// Gives credentials before each connect, also the ones that follow a loss; nil for those above.
     public var credentials: CredentialSource? {
         get { box?.values.credentials }

@@ -146,3 +146,8 @@ public final class MQTTTransport: Transport {
         await engine.destroy()
     }
 }
+
+extension MQTTTransport: CustomReflectable {
+    /// Nothing: passwords and bodies are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,4 +1,5 @@
 public import Waybill
+import WireCore
 
 extension EventSource {
     /// How far it is.
@@ -30,4 +31,17 @@ extension EventSource {
         /// What went wrong; nil for a stream that has ended as it may, and for 204 (No Content).
         public let error: WaybillError?
     }
+}
+
+extension EventSource.Event: CustomStringConvertible {
+    /// Type and length, never the data.
+    public var description: String { "event \(type.escaped) (\(data.utf8.count) bytes)" }
+}
+
+extension EventSource.Event: CustomDebugStringConvertible, CustomReflectable {
+    /// As ``description``.
+    public var debugDescription: String { description }
+
+    /// Nothing: data is never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -275,3 +275,8 @@ public final class EventSource: Sendable {
         state.withLock { state in state.current == number ? find(&state) : nil }
     }
 }
+
+extension EventSource: CustomReflectable {
+    /// Nothing: passwords and data are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,4 +1,5 @@
 public import Waybill
+import WireCore
 
 /// How an ``SSETransport`` behaves; an entry's own options win over these.
 public struct SSEConfiguration: Sendable {
@@ -8,11 +9,19 @@ public struct SSEConfiguration: Sendable {
     /// to another origin.
     public var headers: Headers = [:]
     /// The user for Basic authentication (RFC 7617); nil takes it from the URL.
-    public var userName: String?
+    public var userName: String? {
+        get { hiddenUserName.value }
+        set { hiddenUserName.value = newValue }
+    }
+    private var hiddenUserName = Redacted<String?>(nil)
     /// The password; nil takes it from the URL.
     ///
     /// Never logged.
-    public var password: String?
+    public var password: String? {
+        get { hiddenPassword.value }
+        set { hiddenPassword.value = newValue }
+    }
+    private var hiddenPassword = Redacted<String?>(nil)
 
     /// Gives credentials before each attempt to open a stream; nil for those above.
     public var credentials: CredentialSource?

@@ -106,3 +106,8 @@ public final class SSETransport: Transport {
         await engine.shutdown()
     }
 }
+
+extension SSETransport: CustomReflectable {
+    /// Nothing: passwords and bodies are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

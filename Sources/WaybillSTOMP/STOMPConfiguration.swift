@@ -1,5 +1,6 @@
 import STOMPWire
 public import Waybill
+import WireCore
 
 /// How a ``STOMPTransport`` behaves; an entry's own options win over these.
 public struct STOMPConfiguration: Sendable {
@@ -20,11 +21,19 @@ public struct STOMPConfiguration: Sendable {
     /// RabbitMQ wants the name of a virtual host of its own, such as `/`.
     public var host: String?
     /// The user; nil takes it from the URL.
-    public var login: String?
+    public var login: String? {
+        get { hiddenLogin.value }
+        set { hiddenLogin.value = newValue }
+    }
+    private var hiddenLogin = Redacted<String?>(nil)
     /// The user's secret; nil takes it from the URL.
     ///
     /// Never logged.
-    public var passcode: String?
+    public var passcode: String? {
+        get { hiddenPasscode.value }
+        set { hiddenPasscode.value = newValue }
+    }
+    private var hiddenPasscode = Redacted<String?>(nil)
     /// Gives credentials before each connect, also the ones that follow a loss; nil for those above.
     public var credentials: CredentialSource?
     /// How often this side gives a sign of life when it has nothing to say; 10 seconds by default, zero

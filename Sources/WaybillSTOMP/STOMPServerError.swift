@@ -1,4 +1,5 @@
 public import Waybill
+import WireCore
 
 /// What a server said in an ERROR frame.
 ///
@@ -22,5 +23,13 @@ public struct STOMPServerError: Error, Sendable {
 
 extension STOMPServerError: CustomStringConvertible {
     /// What failed, in short; never the body, which may repeat what was sent.
-    public var description: String { message ?? "ERROR without a message" }
+    public var description: String { message?.escaped ?? "ERROR without a message" }
+}
+
+extension STOMPServerError: CustomDebugStringConvertible, CustomReflectable {
+    /// As ``description``.
+    public var debugDescription: String { description }
+
+    /// Nothing: headers and body are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

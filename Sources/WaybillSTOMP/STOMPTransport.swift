@@ -138,3 +138,8 @@ public final class STOMPTransport: Transport {
         await engine.shutdown()
     }
 }
+
+extension STOMPTransport: CustomReflectable {
+    /// Nothing: passwords and bodies are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -231,3 +231,8 @@ extension STOMPTransport {
         )
     }
 }
+
+extension ScriptedByteStream: CustomReflectable {
+    /// Nothing: what is sent may be secret.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,5 +1,6 @@
 public import Waybill
 import WebSocketWire
+import WireCore
 
 extension WebSocket {
     /// How a connection behaves.
@@ -142,4 +143,37 @@ extension WebSocket {
             [.normalClosure, .goingAway, .noStatusReceived].contains(code)
         }
     }
+}
+
+extension WebSocket.Message: CustomStringConvertible {
+    /// Kind and length, never the content.
+    public var description: String {
+        switch self {
+        case .text: "text of \(byteCount) bytes"
+        case .binary: "\(byteCount) bytes"
+        }
+    }
+}
+
+extension WebSocket.Message: CustomDebugStringConvertible, CustomReflectable {
+    /// As ``description``.
+    public var debugDescription: String { description }
+
+    /// Nothing: content is never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension WebSocket.Closure: CustomStringConvertible {
+    /// The code and the peer's words, escaped.
+    public var description: String {
+        reason.isEmpty ? "\(code.rawValue)" : "\(code.rawValue) \(reason.escaped)"
+    }
+}
+
+extension WebSocket.Closure: CustomDebugStringConvertible, CustomReflectable {
+    /// As ``description``.
+    public var debugDescription: String { description }
+
+    /// Nothing: the peer's words are shown escaped.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

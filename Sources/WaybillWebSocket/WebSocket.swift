@@ -159,3 +159,8 @@ public final class WebSocket: Sendable {
         try await session.close(code, reason: reason)
     }
 }
+
+extension WebSocket: CustomReflectable {
+    /// Nothing: headers and messages are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -153,6 +153,7 @@ import Testing
         // What users write; looked up by bytes.
         ("LoopbackFaults.swift", "refusesSubscriptions: Set<String>"),
         ("LoopbackBroker.swift", "credentials: [String: String]"),
+        ("LoopbackBroker.swift", "Redacted<[String: String]>"),
         ("LoopbackBroker.swift", "relays: [String: String]"),
         ("CommandOptions.swift", "eventTypes: Set<String>?"),
         // Words in the sentences of a server.

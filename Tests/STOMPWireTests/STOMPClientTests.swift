@@ -287,7 +287,7 @@ import WireTestSupport
                 "> SUBSCRIBE id=0 destination=/q, 32",
                 "> SEND destination=/q receipt=1 (6 bytes), 68", "< heart-beat, 1",
                 "< RECEIPT receipt-id=1, 23", "receipt 1 1",
-                "< MESSAGE destination=/a b message-id=1 subscription=9 (6 bytes), 62",
+                "< MESSAGE destination=/a\\u{a}b message-id=1 subscription=9 (6 bytes), 62",
                 "< dropped: no such subscription, 0",
             ]
         )

@@ -173,7 +173,7 @@ func encode(
         let other = try frame("SEND\r\ndestination:/a\\nb\r\ntoken:secret\r\n\r\nbody\0")
         #expect(one == other)
         #expect(one != (try frame("SEND\ndestination:/a\n\nbody\0")))
-        #expect(one.description == "SEND destination=/a b (4 bytes)")
+        #expect(one.description == "SEND destination=/a\\u{a}b (4 bytes)")
     }
 
     @Test("Versions have their texts and the names that WebSocket offers")

@@ -51,6 +51,15 @@ import WaybillTesting
         }
     }
 
+    /// What the log of a conversation must show.
+    private static func words(of service: LoopbackBroker.Service) -> [String] {
+        switch service {
+        case .mqtt, .mqttOverWebSocket: ["CONNECT", "SUBSCRIBE", "PUBLISH", "UNSUBSCRIBE"]
+        case .stomp, .stompOverWebSocket: ["CONNECT", "SUBSCRIBE", "SEND", "MESSAGE"]
+        case .eventStream: ["GET /room?…", "POST /room?…", "event message"]
+        }
+    }
+
     @Test(
         "No log line and no event shows a password, a header's value, a body, a will or a query",
         arguments: LoopbackBroker.Service.allCases
@@ -88,8 +97,11 @@ import WaybillTesting
         )
         #expect(try await heard.next() == "\(Self.secret)-body")
         try await provider.request(leave)
-        // What fails is shown, too.
-        _ = try? await provider.request(leave)
+        // What fails is shown, too: nothing is subscribed to any longer, or the broker says no.
+        broker.faults.refusesSubscriptions = [topic, "room"]
+        await #expect(throws: WaybillError.self) {
+            _ = try await provider.messages(Entry(command: .subscribe, topic: topic))
+        }
         await transport.shutdown()
         await broker.stop()
         events.cancel()
@@ -97,9 +109,19 @@ import WaybillTesting
         requests.finish()
         let wire = await lines.reduce(into: [String]()) { $0.append($1) }
         let calls = await frames.reduce(into: [String]()) { $0.append($1) }
-        #expect(wire.count >= 4 && calls.count >= 6)
+        let noted = await events.value
+        // All of it was shown: what carried a secret, and what failed.
+        for word in Self.words(of: service) {
+            #expect(wire.contains { $0.contains(word) }, "\(word): \(wire)")
+        }
+        for command in ["connect", "subscribe", "send", "unsubscribe"] {
+            #expect(calls.contains { $0.contains(command) }, "\(command): \(calls)")
+        }
+        for kind in ["connected", "subscribed", "received", "subscriptionRefused"] {
+            #expect(noted.contains { $0.hasPrefix(kind) }, "\(kind): \(noted)")
+        }
         let basic = Data("ada:\(Self.secret)-password".utf8).base64EncodedString()
-        for line in await wire + calls + events.value {
+        for line in wire + calls + noted {
             #expect(!line.contains(Self.secret) && !line.contains(basic), "\(line)")
         }
     }

@@ -25,19 +25,9 @@ package struct STOMPTrace: Hashable, Sendable {
     ) -> String {
         var text = "\(command)"
         for field in headers.fields where shown.contains(where: field.name.hasSameBytes(as:)) {
-            text += " \(field.name)=\(oneLine(field.value))"
+            text += " \(field.name)=\(field.value.escaped)"
         }
         if bodyByteCount > 0 { text += " (\(bodyByteCount) bytes)" }
         return text
-    }
-
-    /// Control characters, which could forge lines of a log, become spaces.
-    private static func oneLine(_ value: String) -> String {
-        guard value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return value }
-        return String(
-            String.UnicodeScalarView(
-                value.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }
-            )
-        )
     }
 }

@@ -100,6 +100,6 @@ extension Headers: ExpressibleByDictionaryLiteral {
 extension Headers: CustomStringConvertible {
     /// The names alone: values may be secrets.
     public var description: String {
-        "[" + list.map(\.name).joined(separator: ", ") + "]"
+        "[" + list.map(\.name.escaped).joined(separator: ", ") + "]"
     }
 }

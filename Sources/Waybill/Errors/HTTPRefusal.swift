@@ -1,3 +1,5 @@
+import WireCore
+
 /// A server's answer that is not the one hoped for: to a request for a WebSocket, for an event stream, or to a
 /// send that is an HTTP request.
 ///
@@ -43,5 +45,5 @@ public struct HTTPRefusal: Error, Sendable {
 
 extension HTTPRefusal: CustomStringConvertible {
     /// Status and words; never fields or body.
-    public var description: String { reason.isEmpty ? "\(status)" : "\(status) \(reason)" }
+    public var description: String { reason.isEmpty ? "\(status)" : "\(status) \(reason.escaped)" }
 }

@@ -1,3 +1,5 @@
+import WireCore
+
 /// Why no secure connection could be made.
 ///
 /// The `underlying` error of a ``WaybillError`` with the code `tls`.
@@ -72,5 +74,7 @@ public struct TLSFailure: Error, Hashable, Sendable {
 
 extension TLSFailure: CustomStringConvertible {
     /// The kind and the detail.
-    public var description: String { detail.isEmpty ? reason.name : "\(reason.name): \(detail)" }
+    public var description: String {
+        detail.isEmpty ? reason.name : "\(reason.name): \(detail.escaped)"
+    }
 }

@@ -1,3 +1,5 @@
+import WireCore
+
 /// What went wrong, and what the caller can do about it.
 ///
 /// Every asynchronous call of the package throws this, or `CancellationError` when its task was
@@ -96,7 +98,7 @@ public struct WaybillError: Error, Sendable {
     public var command: String?
     /// Which attempt failed, from 1.
     public var attempt: Int
-    /// What the peer said: its reason code, status or words.
+    /// What the peer said: its reason code, status or words, as they came; ``description`` has them escaped.
     public var peerReason: String?
     /// The error behind this one.
     public var underlying: (any Error)?
@@ -157,10 +159,10 @@ public struct WaybillError: Error, Sendable {
 extension WaybillError: CustomStringConvertible {
     /// Code and message, with topic, command, attempt and the peer's reason where they are known.
     public var description: String {
-        var text = "\(code.name): \(message)"
-        if let peerReason { text += " (the peer said: \(peerReason))" }
+        var text = "\(code.name): \(message.escaped)"
+        if let peerReason { text += " (the peer said: \(peerReason.escaped))" }
         if let command { text += ", command \(command)" }
-        if let topic { text += ", topic \(topic.withoutQuery)" }
+        if let topic { text += ", topic \(topic.withoutQuery.escaped)" }
         if attempt > 1 { text += ", attempt \(attempt)" }
         return text
     }

@@ -1,3 +1,5 @@
+import WireCore
+
 extension TransportEvent: CustomStringConvertible {
     /// The kind and the values that are there, in one line without secrets.
     ///
@@ -20,7 +22,7 @@ extension TransportEvent: CustomStringConvertible {
         if isResumed == true { words.append("resumed") }
         if let dropReason { words.append("because: \(dropReason.name)") }
         if let error { words.append("error \(error.code.name): \(error.message)") }
-        return words.joined(separator: " ")
+        return words.joined(separator: " ").escaped
     }
 }
 

@@ -193,5 +193,5 @@ package protocol MessageDelivery: AnyObject, Sendable {
 
 extension Message: CustomStringConvertible {
     /// Topic and length, never the content.
-    public var description: String { "message of \(body) from \(topic.withoutQuery)" }
+    public var description: String { "message of \(body) from \(topic.withoutQuery.escaped)" }
 }

@@ -1,3 +1,5 @@
+import WireCore
+
 #if canImport(Darwin)
     import Darwin
 #elseif canImport(Musl)
@@ -37,11 +39,6 @@ public struct StandardErrorWireLogger: WireLogger {
 }
 
 extension WireRecord {
-    /// The description without control characters: C0, delete and C1 as their numbers.
-    var line: String {
-        description.unicodeScalars.reduce(into: "") { text, scalar in
-            let isControl = scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value)
-            text += isControl ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
-        }
-    }
+    /// The description, in one line also where the text was changed.
+    var line: String { description.escaped }
 }

@@ -1,3 +1,5 @@
+import WireCore
+
 /// Is shown what goes over the wire, and what goes through a provider.
 ///
 /// Records never hold bodies, credentials or the values of headers.
@@ -35,7 +37,7 @@ public struct WireRecord: Sendable {
     public var kind: Kind
     /// Which way it went.
     public var direction: Direction
-    /// What it was, in one line without secrets.
+    /// What it was, in one line without secrets; what a peer said is escaped.
     public var text: String
     /// Its length in bytes, zero where that means nothing.
     public var byteCount: Int
@@ -44,7 +46,7 @@ public struct WireRecord: Sendable {
     public init(kind: Kind, direction: Direction, text: String, byteCount: Int = 0) {
         self.kind = kind
         self.direction = direction
-        self.text = text
+        self.text = text.escaped
         self.byteCount = byteCount
     }
 }

@@ -1,3 +1,5 @@
+import WireCore
+
 /// Which other hosts a transport may connect to than that of its URL, and in which order they are tried.
 ///
 /// They are one service under several names: scheme, path, credentials and all options are the same for each.
@@ -65,6 +67,6 @@ public struct FailoverFailure: Error, Sendable {
 extension FailoverFailure: CustomStringConvertible {
     /// Each host with what went wrong.
     public var description: String {
-        attempts.map { "\($0.host): \($0.error.message)" }.joined(separator: "; ")
+        attempts.map { "\($0.host): \($0.error.message)" }.joined(separator: "; ").escaped
     }
 }

@@ -92,7 +92,7 @@ extension Request: CustomStringConvertible {
     /// Command, topic and length; never content, header values, credentials or the query of a topic.
     public var description: String {
         var text = command.name
-        if let topic { text += " \(topic.withoutQuery)" }
+        if let topic { text += " \(topic.withoutQuery.escaped)" }
         if !body.isEmpty { text += " (\(body))" }
         if !headers.isEmpty { text += " headers \(headers)" }
         return text

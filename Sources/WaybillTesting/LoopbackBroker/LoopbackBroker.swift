@@ -51,7 +51,11 @@ public final class LoopbackBroker: Sendable {
         /// The comment that event streams begin with; nil for none.
         public var eventStreamComment: String? = "waybill-loopback"
         /// User names and passwords; none lets everybody in.
-        public var credentials: [String: String] = [:]
+        public var credentials: [String: String] {
+            get { hiddenCredentials.value }
+            set { hiddenCredentials.value = newValue }
+        }
+        private var hiddenCredentials = Redacted<[String: String]>([:])
         /// The longest packet, message or body to accept, in bytes.
         public var maximumPacketSize = 16 << 20
         /// How many messages of QoS 1 and 2 an MQTT client may have under way; nil says nothing about it.
@@ -303,4 +307,9 @@ public final class LoopbackBroker: Sendable {
             client.send(delivery)
         }
     }
+}
+
+extension LoopbackBroker: CustomReflectable {
+    /// Nothing: bodies and passwords are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
