@@ -35,6 +35,14 @@ package struct EventStreamConnection: ProtocolCore {
     private var buffer = ReceiveBuffer(capacity: 4_096)
     private var events: [Event] = []
 
+    /// What the connection below has told and is not handled yet, in order.
+    private var pending: ArraySlice<HTTPClientConnection.Event> = []
+    /// What is left to decompress of a piece of the body; nil when nothing is.
+    private var compressed: ByteSlice?
+    /// Whether the buffer may hold a whole event.
+    private var isUnparsed = false
+    package private(set) var hasMoreInput = false
+
     /// How much of the body of a refusal is kept: 64 KiB.
     private static let refusalLimit = 65_536
 
@@ -108,8 +116,15 @@ package struct EventStreamConnection: ProtocolCore {
     }
 
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
-        http.receive(&buffer, at: now)
-        handleResponse()
+        var turn = Turn(events)
+        handlePending(&turn)
+        while !turn.isOver {
+            http.receive(&buffer, at: now)
+            pending += http.takeEvents()
+            handlePending(&turn)
+            guard http.hasMoreInput, !isFinished else { break }
+        }
+        hasMoreInput = !isFinished && (turn.isOver || http.hasMoreInput)
     }
 
     package mutating func receiveEndOfStream(at now: WireInstant) {
@@ -129,8 +144,46 @@ package struct EventStreamConnection: ProtocolCore {
 
     // MARK: The answer
 
+    /// How much one call may still bring.
+    private struct Turn {
+        private let eventLimit: Int
+        private var byteCount = 0
+        fileprivate var isOver = false
+
+        init(_ events: [Event]) {
+            eventLimit = events.count + ReceiveTurn.maximumEventCount
+        }
+
+        /// Notes an event, or bytes that were decompressed.
+        mutating func note(_ events: [Event], byteCount more: Int = 0) {
+            byteCount += more
+            isOver =
+                events.count >= eventLimit || byteCount >= ReceiveTurn.maximumByteCount
+        }
+    }
+
+    /// Handles what an end, or the time, has brought.
     private mutating func handleResponse() {
-        for event in http.takeEvents() where !isFinished {
+        pending += http.takeEvents()
+        var turn = Turn(events)
+        handlePending(&turn)
+        hasMoreInput = !isFinished && turn.isOver
+    }
+
+    /// Handles what is there, in order, until it is done or the turn is over.
+    private mutating func handlePending(_ turn: inout Turn) {
+        while !isFinished {
+            if isUnparsed { parse(&turn) }
+            guard !turn.isOver, !isFinished else { return }
+            if compressed != nil {
+                decompress(&turn)
+                continue
+            }
+            guard let event = pending.popFirst() else {
+                // An empty part of an array would keep the whole of it.
+                pending = []
+                return
+            }
             switch event {
             case .head(let head): begin(head)
             case .body(let slice): take(slice)
@@ -168,15 +221,8 @@ package struct EventStreamConnection: ProtocolCore {
             state = .refused(head, body: body)
             if !wantsMore { end(.endOfStream) }
         case .open:
-            guard let decoder else {
-                slice.withUnsafeBytes { parse($0) }
-                return
-            }
-            let isSound = decoder.decode(slice) { decoded in
-                parse(decoded)
-                return !isFinished
-            }
-            if !isSound, !isFinished { close(.invalidCoding) }
+            guard decoder == nil else { return compressed = slice }
+            slice.withUnsafeBytes { append($0) }
         case .asked, .closed: break
         }
     }
@@ -192,13 +238,37 @@ package struct EventStreamConnection: ProtocolCore {
         return decoder.decode(slice, append)
     }
 
-    private mutating func parse(_ bytes: UnsafeRawBufferPointer) {
+    /// Decompresses one part of what is left.
+    private mutating func decompress(_ turn: inout Turn) {
+        guard let decoder, var rest = compressed else { return compressed = nil }
+        var byteCount = 0
+        let progress = decoder.decodePart(of: &rest) { part in
+            byteCount = part.count
+            append(part)
+        }
+        compressed = progress == .more ? rest : nil
+        if progress == .broken { return close(.invalidCoding) }
+        turn.note(events, byteCount: byteCount)
+    }
+
+    private mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        guard !bytes.isEmpty else { return }
         _ = buffer.fill(atLeast: bytes.count) { space in
             space.copyMemory(from: bytes)
             return bytes.count
         }
+        isUnparsed = true
+    }
+
+    /// Takes events from the buffer until there is none, or the turn is over.
+    private mutating func parse(_ turn: inout Turn) {
         do throws(EventStreamViolation) {
-            while let event = try parser.next(&buffer) { events.append(.event(event)) }
+            while let event = try parser.next(&buffer) {
+                events.append(.event(event))
+                turn.note(events)
+                if turn.isOver { return }
+            }
+            isUnparsed = false
         } catch {
             close(.violation(error))
         }
@@ -216,6 +286,8 @@ package struct EventStreamConnection: ProtocolCore {
     private mutating func close(_ closure: EventStreamClosure) {
         guard !isFinished else { return }
         state = .closed
+        pending = []
+        compressed = nil
         http.close()
         events.append(.closed(closure))
     }

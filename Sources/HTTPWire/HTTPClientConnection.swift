@@ -33,6 +33,7 @@ package struct HTTPClientConnection: ProtocolCore {
     private var heads: HTTPHeadDecoder
     private let limits: HTTPHeadLimits
     private var events: [Event] = []
+    package private(set) var hasMoreInput = false
     private var interimCount = 0
 
     /// How long the peer may send nothing while a response is under way; nil for any time.
@@ -148,8 +149,15 @@ package struct HTTPClientConnection: ProtocolCore {
 
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         lastReceived = now
+        hasMoreInput = false
+        let limit = events.count + ReceiveTurn.maximumEventCount
         do throws(HTTPViolation) {
-            while try step(&buffer) {}
+            while try step(&buffer) {
+                guard events.count < limit || isFinished else {
+                    hasMoreInput = true
+                    return
+                }
+            }
         } catch {
             finish(.violation(error))
         }

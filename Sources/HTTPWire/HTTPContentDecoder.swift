@@ -6,7 +6,7 @@ package import WireCore
 /// `@unchecked Sendable`, because: a stream is owned by the one connection value that made it, which is used
 /// by one thread at a time, behind its driver's lock.
 package final class HTTPContentDecoder: @unchecked Sendable {
-    // Made by zlib in `init`, or in `begin(_:)` in its place, and freed in `deinit`: valid as long as the object.
+    // Made by zlib in `init`, or in `decideForm(by:)` in its place, and freed in `deinit`: valid as long as the object.
     private var stream: UnsafeMutableRawPointer
     /// The first bytes, until they tell which of its two forms `deflate` has; nil once that is known.
     private var front: [UInt8]?
@@ -51,39 +51,97 @@ package final class HTTPContentDecoder: @unchecked Sendable {
         return true
     }
 
-    /// Decodes a piece.
+    /// Decodes a piece, however much comes of it.
     ///
     /// - Parameters:
     ///   - piece: The piece.
     ///   - take: Given what comes of it, a part at a time; says whether it wants more.
     /// - Returns: Whether the data made sense and all of it was wanted.
     package func decode(_ piece: ByteSlice, _ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
-        if piece.count > 0 { hasBegun = true }
-        return piece.withUnsafeBytes { bytes in
-            guard front != nil else { return decode(bytes, take) }
-            return decodeFront(bytes, take)
+        var rest = piece
+        var isWanted = true
+        while true {
+            switch decodePart(of: &rest, { isWanted = take($0) }) {
+            case .broken: return false
+            case .more: guard isWanted else { return false }
+            case .complete: return isWanted
+            }
         }
     }
 
-    /// Decodes the first bytes of `deflate`, once there are two.
+    /// What is left to do with a piece after a part of it.
+    package enum Progress: Sendable {
+        /// There is more to come of it.
+        case more
+        /// All of it has been decoded.
+        case complete
+        /// The data makes no sense.
+        case broken
+    }
+
+    /// Decodes until a part has come of at most 16 KiB, so that the caller can stop half-way.
+    ///
+    /// - Parameters:
+    ///   - piece: The piece; what has been used is taken from its front.
+    ///   - take: Given the part, which may be empty.
+    /// - Returns: Whether to call again with the same piece.
+    package func decodePart(
+        of piece: inout ByteSlice,
+        _ take: (UnsafeRawBufferPointer) -> Void
+    ) -> Progress {
+        if piece.count > 0 { hasBegun = true }
+        guard decideForm(by: &piece) else { return .broken }
+        guard front == nil else { return .complete }
+        if hasEnded, !piece.withUnsafeBytes(beginNextMember) { return .complete }
+        var consumed = 0
+        let progress = piece.withUnsafeBytes { bytes -> Progress in
+            withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { chunk in
+                var produced = 0
+                // In bounds: zlib is told the sizes of both.
+                let result = waybill_inflate(
+                    stream,
+                    bytes.bindMemory(to: UInt8.self).baseAddress,
+                    bytes.count,
+                    chunk.bindMemory(to: UInt8.self).baseAddress,
+                    chunk.count,
+                    &consumed,
+                    &produced
+                )
+                guard result != WAYBILL_ZLIB_ERROR else { return .broken }
+                take(UnsafeRawBufferPointer(rebasing: chunk[..<produced]))
+                if result == WAYBILL_ZLIB_END {
+                    hasEnded = true
+                    return .more
+                }
+                if consumed == bytes.count, produced < chunk.count { return .complete }
+                return consumed == 0 && produced == 0 ? .broken : .more
+            }
+        }
+        piece = piece.dropFirst(consumed)
+        return progress
+    }
+
+    /// Finds out from its first two bytes which form a body of the coding `deflate` has.
     ///
     /// The coding is zlib's format (RFC 9110, 8.4.1.2). Some servers send deflate data without its header instead.
-    private func decodeFront(
-        _ bytes: UnsafeRawBufferPointer,
-        _ take: (UnsafeRawBufferPointer) -> Bool
-    ) -> Bool {
-        let gathered = (front ?? []) + bytes
+    /// - Parameter piece: The piece; replaced by what there is to decode now.
+    /// - Returns: Whether that has worked, or needs more bytes.
+    private func decideForm(by piece: inout ByteSlice) -> Bool {
+        guard let front else { return true }
+        let gathered = front + piece.bytes
+        piece = .empty
         guard gathered.count >= 2 else {
-            front = gathered
+            self.front = gathered
             return true
         }
-        front = nil
+        self.front = nil
         if !Self.hasHeader(gathered) {
             guard let raw = waybill_inflater_create(15) else { return false }
             waybill_inflater_destroy(stream)
             stream = raw
         }
-        return gathered.withUnsafeBytes { decode($0, take) }
+        piece = ByteSlice(copying: gathered)
+        return true
     }
 
     /// Whether data begins as zlib's format or gzip does (RFC 1950, 2.2; RFC 1952, 2.3.1).
@@ -92,39 +150,5 @@ package final class HTTPContentDecoder: @unchecked Sendable {
             data[0] & 0x0F == 8 && data[0] >> 4 <= 7
             && (UInt16(data[0]) << 8 | UInt16(data[1])) % 31 == 0
         return isZlib || data[0] == 0x1F && data[1] == 0x8B
-    }
-
-    private func decode(
-        _ bytes: UnsafeRawBufferPointer,
-        _ take: (UnsafeRawBufferPointer) -> Bool
-    ) -> Bool {
-        withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { chunk in
-            var left = bytes
-            if hasEnded, !beginNextMember(left) { return true }
-            while true {
-                var consumed = 0
-                var produced = 0
-                // In bounds: zlib is told the sizes of both.
-                let result = waybill_inflate(
-                    stream,
-                    left.bindMemory(to: UInt8.self).baseAddress,
-                    left.count,
-                    chunk.bindMemory(to: UInt8.self).baseAddress,
-                    chunk.count,
-                    &consumed,
-                    &produced
-                )
-                left = UnsafeRawBufferPointer(rebasing: left.dropFirst(consumed))
-                let part = UnsafeRawBufferPointer(rebasing: chunk[..<produced])
-                guard result != WAYBILL_ZLIB_ERROR, take(part) else { return false }
-                if result == WAYBILL_ZLIB_END {
-                    hasEnded = true
-                    guard beginNextMember(left) else { return true }
-                    continue
-                }
-                if left.isEmpty, produced < chunk.count { return true }
-                if consumed == 0, produced == 0 { return false }
-            }
-        }
     }
 }

@@ -42,6 +42,12 @@ package struct ByteSlice: Sendable {
         return try body(UnsafeRawBufferPointer(start: storage.base + offset, count: count))
     }
 
+    /// The same memory without its first bytes.
+    package func dropFirst(_ count: Int) -> ByteSlice {
+        let dropped = min(max(count, 0), self.count)
+        return ByteSlice(storage: storage, offset: offset + dropped, count: self.count - dropped)
+    }
+
     /// The bytes, copied.
     package var bytes: [UInt8] {
         withUnsafeBytes { Array($0) }

@@ -80,7 +80,9 @@ extension ProtocolCore {
 
 /// How many events one call of ``ProtocolCore/receive(_:at:)`` may bring.
 package enum ReceiveTurn {
-    /// The number of events: 4,096. More than a read of 64 KiB holds of all but the smallest messages.
+    /// The number of events: 4,096.
+    ///
+    /// More than a read of 64 KiB holds of all but the smallest messages.
     package static let maximumEventCount = 4_096
     /// Their bytes, where a core decompresses: 1 MiB, and one message more.
     package static let maximumByteCount = 1 << 20

@@ -3,7 +3,13 @@ package import WireCore
 extension MQTTClientConnection {
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         keepAlive.noteReceived(at: now)
+        hasMoreInput = false
+        let limit = events.count + ReceiveTurn.maximumEventCount
         while !isFinished {
+            guard events.count < limit else {
+                hasMoreInput = true
+                return
+            }
             let waiting = buffer.count
             do {
                 guard let packet = try decoder.next(&buffer) else { return }

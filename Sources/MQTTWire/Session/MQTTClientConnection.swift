@@ -60,6 +60,7 @@ package struct MQTTClientConnection: ProtocolCore {
     var decoder: MQTTPacketDecoder
     var writer: MQTTPacketWriter
     var events: [MQTTClientEvent] = []
+    package internal(set) var hasMoreInput = false
 
     /// What the request has asked for, to check the server's answer against; nil before it.
     var asked: Asked?

@@ -3,7 +3,13 @@ package import WireCore
 extension STOMPClientConnection {
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         heartBeats.noteReceived(at: now)
+        hasMoreInput = false
+        let limit = events.count + ReceiveTurn.maximumEventCount
         while !isFinished {
+            guard events.count < limit else {
+                hasMoreInput = true
+                return
+            }
             let waiting = buffer.count
             let heartBeatByteCount = decoder.heartBeatByteCount
             do {

@@ -45,6 +45,7 @@ package struct STOMPClientConnection: ProtocolCore {
     var decoder: STOMPFrameDecoder
     var writer: STOMPFrameWriter
     var events: [STOMPClientEvent] = []
+    package internal(set) var hasMoreInput = false
 
     /// The request, to check the server's answer against.
     var request: STOMPConnect?

@@ -91,11 +91,19 @@ extension WebSocketConnection {
     // MARK: Receiving
 
     mutating func receiveFrames(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
+        let limit = events.count + ReceiveTurn.maximumEventCount
+        var byteCount = 0
         while true {
+            guard events.count < limit, byteCount < ReceiveTurn.maximumByteCount else {
+                hasMoreInput = true
+                return
+            }
             do throws(WebSocketViolation) {
                 guard let input = try reader.next(&buffer) else { return }
                 switch input {
-                case .message(let message): events.append(.message(message))
+                case .message(let message):
+                    byteCount += message.payload.count
+                    events.append(.message(message))
                 case .ping(let payload): answer(payload)
                 case .pong(let payload): events.append(.pong(payload))
                 case .close(let code, let reason):

@@ -41,6 +41,7 @@ package struct WebSocketConnection: ProtocolCore {
     var reader: WebSocketReader
     var writer: WebSocketWriter
     var events: [WebSocketEvent] = []
+    package internal(set) var hasMoreInput = false
     /// What a ping asked for while too much was waiting to leave.
     var owedPong: ByteSlice?
 
@@ -154,6 +155,7 @@ package struct WebSocketConnection: ProtocolCore {
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         lastReceived = now
         pongDeadline = nil
+        hasMoreInput = false
         if case .connecting = state { receiveResponse(&buffer, at: now) }
         if case .waiting = state { receiveRequest(&buffer) }
         if case .refused = state { receiveRefusal(&buffer) }
