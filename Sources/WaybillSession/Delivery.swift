@@ -47,7 +47,10 @@ package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
         state = Locked((listeners, Settlement(isTaken: false)))
     }
 
-    package func messageWasTaken() { settle(Settlement()) }
+    package func messageWasTaken() -> Bool {
+        settle(Settlement())
+        return true
+    }
 
     package func messageWasDropped() { settle(Settlement(isTaken: false)) }
 

@@ -18,7 +18,7 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
             self.deliveries = deliveries
         }
 
-        func messageWasTaken() {}
+        func messageWasTaken() -> Bool { true }
 
         func messageWasDropped() { deliveries?.take(id)?.messageWasDropped() }
     }

@@ -185,8 +185,9 @@ public struct Message: Sendable {
 ///
 /// Called with no lock held.
 package protocol MessageDelivery: AnyObject, Sendable {
-    /// The consumer has taken it.
-    func messageWasTaken()
+    /// The consumer is about to take it.
+    /// - Returns: Whether the consumer gets it; false for a message that has become void while it waited.
+    func messageWasTaken() -> Bool
     /// Nobody will take it.
     func messageWasDropped()
 }

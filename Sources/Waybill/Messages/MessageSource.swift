@@ -195,7 +195,10 @@ private final class SharedDelivery: MessageDelivery {
         state = Locked(State(left: consumers))
     }
 
-    func messageWasTaken() { settle(taken: true) }
+    func messageWasTaken() -> Bool {
+        settle(taken: true)
+        return true
+    }
 
     func messageWasDropped() { settle(taken: false) }
 
@@ -206,7 +209,7 @@ private final class SharedDelivery: MessageDelivery {
             return (state.left == 0, state.wasTaken)
         }
         guard isLast else { return }
-        if wasTaken { delivery.messageWasTaken() } else { delivery.messageWasDropped() }
+        if wasTaken { _ = delivery.messageWasTaken() } else { delivery.messageWasDropped() }
     }
 }
 
