@@ -153,8 +153,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     ///
     /// They count twice, since they lie in memory twice while their buffer grows.
     private func isUnsentFull(_ account: MemoryAccount?, of part: Double) -> Bool {
-        let limit = account?.limit ?? MemoryAccount.defaultLimit
-        return Double((account?.byteCount ?? 0) + 2 * byteCount) >= Double(limit) * part
+        let capacity = account?.capacity ?? MemoryAccount.defaultLimit
+        return Double((account?.byteCount ?? 0) + 2 * byteCount) >= Double(capacity) * part
     }
 
     /// Ends the hold for unsent bytes once a quarter of the account is free.

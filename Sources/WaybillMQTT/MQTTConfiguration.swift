@@ -119,6 +119,11 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// Longer ones end the connection.
     public var maximumPacketSize = 1 << 20
+    /// How many bytes may wait in memory for the transport; 64 MiB by default.
+    ///
+    /// Counts messages with their topics, headers and properties until they are taken, and what the server does not
+    /// read. Near the limit reading stops until messages are taken, also while the connection is being closed.
+    public var memoryLimit = 64 << 20
 
     /// What the topic begins with to which answers to requests are sent (MQTT 5); `waybill/reply` by default.
     ///

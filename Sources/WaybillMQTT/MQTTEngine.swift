@@ -41,13 +41,15 @@ final class MQTTEngine: Sendable {
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
         let keeper = MQTTSessionKeeper(environment: environment)
-        let catchAll = CatchAll(reportingTo: events)
+        let account = MemoryAccount(limit: configuration.memoryLimit)
+        let catchAll = CatchAll(reportingTo: events, account: account)
         self.catchAll = catchAll
         let subscriptions = MQTTSubscriptions(
             configuration: shared,
             keeper: keeper,
             events: events,
             catchAll: catchAll,
+            account: account,
             environment: environment
         )
         let replies = MQTTReplies(

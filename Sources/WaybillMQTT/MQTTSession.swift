@@ -72,7 +72,8 @@ final class MQTTSession: ConnectionSession {
         driver = Driver(
             core: MQTTClientConnection(configuration: core),
             stream: link.stream,
-            timers: link.timers
+            timers: link.timers,
+            account: subscriptions.account
         )
     }
 

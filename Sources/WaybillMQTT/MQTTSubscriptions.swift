@@ -43,7 +43,9 @@ final class MQTTSubscriptions: DeliverySettler {
     private let store: (any SessionStore)?
     var configuration: MQTTConfiguration { shared.value }
     let keeper: MQTTSessionKeeper
-    private let pressure = ReadingPressure()
+    private let pressure: ReadingPressure
+    /// What waits in memory, whichever connection it came over.
+    var account: MemoryAccount { pressure.account }
     let manual = ManualDeliveries<MQTTSubscriptions>()
 
     /// - Parameters:
@@ -51,12 +53,14 @@ final class MQTTSubscriptions: DeliverySettler {
     ///   - keeper: Who knows which connection has the session.
     ///   - events: Where it is reported what becomes of subscriptions and messages.
     ///   - catchAll: Who looks on.
+    ///   - account: What waits in memory.
     ///   - environment: Where clocks come from.
     init(
         configuration shared: Shared<MQTTConfiguration>,
         keeper: MQTTSessionKeeper,
         events: TransportEventSource,
         catchAll: CatchAll,
+        account: MemoryAccount,
         environment: LinkEnvironment
     ) {
         let configuration = shared.value
@@ -72,6 +76,7 @@ final class MQTTSubscriptions: DeliverySettler {
         self.events = events
         self.keeper = keeper
         self.catchAll = catchAll
+        pressure = ReadingPressure(account: account)
     }
 
     // MARK: Connections

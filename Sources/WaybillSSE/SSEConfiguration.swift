@@ -65,6 +65,11 @@ public struct SSEConfiguration: Sendable {
     ///
     /// Of a longer body of a refusal (a status other than 2xx) the first part is kept.
     public var maximumEventSize = 1 << 20
+    /// How many bytes may wait in memory for each stream; 64 MiB by default.
+    ///
+    /// Counts messages with their topics, headers and properties until they are taken, and what the server does not
+    /// read. Near the limit reading stops until messages are taken, also while the connection is being closed.
+    public var memoryLimit = 64 << 20
 
     /// How connections are secured, where the URL or a redirect says `https`.
     public var tls = TLSOptions()

@@ -28,7 +28,10 @@ final class SSEEngine: Sendable {
 
     init(base: HTTPTarget, configuration: SSEConfiguration, links: HTTPLinks) {
         self.base = base
-        catchAll = CatchAll(reportingTo: events)
+        catchAll = CatchAll(
+            reportingTo: events,
+            account: MemoryAccount(limit: configuration.memoryLimit)
+        )
         self.configuration = configuration
         self.links = links
         pool = HTTPPool(configuration: configuration, links: links, events: events)

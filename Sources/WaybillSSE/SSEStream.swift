@@ -50,6 +50,8 @@ final class SSEStream: Sendable {
     private let states: SSEStates
     private let events: TransportEventSource
     private let catchAll: CatchAll
+    /// What waits in memory, whichever connection it came over.
+    private let account: MemoryAccount
     let journal: SSEJournal
     private let state: Locked<State>
     let opened = Promise<Void>()
@@ -86,6 +88,7 @@ final class SSEStream: Sendable {
         states = engine.states
         events = engine.events
         catchAll = engine.catchAll
+        account = MemoryAccount(limit: engine.configuration.memoryLimit)
         journal = SSEJournal(topic: topic, events: engine.events)
         state = Locked(State(lastEventID: options.lastEventID ?? stated ?? ""))
     }
@@ -104,7 +107,9 @@ final class SSEStream: Sendable {
 
     /// Asks for the stream and goes on asking, whether or not it ever opens.
     func start() -> Messages<Message> {
-        let pressure = ReadingPressure { [weak self] isReading in self?.setReading(isReading) }
+        let pressure = ReadingPressure(account: account) { [weak self] isReading in
+            self?.setReading(isReading)
+        }
         let listener = MessageListener(
             options,
             buffering: configuration.buffering,
@@ -290,7 +295,12 @@ final class SSEStream: Sendable {
                 || plan.headers.first("accept-encoding") != nil,
             idleTimeout: configuration.idleTimeout
         )
-        let driver = Driver(core: core, stream: link.stream, timers: link.timers)
+        let driver = Driver(
+            core: core,
+            stream: link.stream,
+            timers: link.timers,
+            account: account
+        )
         let over = Promise<EventStreamClosure>()
         driver.start(
             .init(

@@ -86,6 +86,11 @@ public struct STOMPConfiguration: Sendable {
     public var maximumHeaderLineSize = 65_536
     /// The most headers of a frame to accept; 100 by default.
     public var maximumHeaderCount = 100
+    /// How many bytes may wait in memory for the transport; 64 MiB by default.
+    ///
+    /// Counts messages with their topics, headers and properties until they are taken, and what the server does not
+    /// read. Near the limit reading stops until messages are taken, also while the connection is being closed.
+    public var memoryLimit = 64 << 20
 
     /// Where answers to requests are sent; nil, the default, for a temporary queue with a name made up.
     ///

@@ -33,12 +33,14 @@ final class STOMPEngine: Sendable {
             offlineQueue: configuration.offlineQueue
         )
         let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
-        let catchAll = CatchAll(reportingTo: events)
+        let account = MemoryAccount(limit: configuration.memoryLimit)
+        let catchAll = CatchAll(reportingTo: events, account: account)
         self.catchAll = catchAll
         let subscriptions = STOMPSubscriptions(
             configuration: shared,
             events: events,
-            catchAll: catchAll
+            catchAll: catchAll,
+            account: account
         )
         let replies = STOMPReplies(configuration: configuration, environment: environment)
         self.subscriptions = subscriptions

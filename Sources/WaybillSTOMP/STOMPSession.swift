@@ -79,7 +79,8 @@ final class STOMPSession: ConnectionSession {
         driver = Driver(
             core: STOMPClientConnection(configuration: core),
             stream: link.stream,
-            timers: link.timers
+            timers: link.timers,
+            account: subscriptions.account
         )
     }
 

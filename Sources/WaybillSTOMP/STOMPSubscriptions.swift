@@ -28,17 +28,21 @@ final class STOMPSubscriptions: DeliverySettler {
     private let shared: Shared<STOMPConfiguration>
     private var configuration: STOMPConfiguration { shared.value }
     /// Stops reading while at least one subscription wants it.
-    private let pressure = ReadingPressure()
+    private let pressure: ReadingPressure
+    /// What waits in memory, whichever connection it came over.
+    var account: MemoryAccount { pressure.account }
     let manual = ManualDeliveries<STOMPSubscriptions>()
 
     init(
         configuration shared: Shared<STOMPConfiguration>,
         events: TransportEventSource,
-        catchAll: CatchAll
+        catchAll: CatchAll,
+        account: MemoryAccount
     ) {
         self.shared = shared
         self.events = events
         self.catchAll = catchAll
+        pressure = ReadingPressure(account: account)
     }
 
     // MARK: Connections

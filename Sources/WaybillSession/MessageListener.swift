@@ -37,6 +37,7 @@ package struct MessageListener: Sendable {
         let policy = options.buffering ?? buffering
         let source = MessageSource(
             policy: policy,
+            account: pressure.account,
             callbacks: .init(
                 onTermination: {
                     guard let source = itself.withLock({ $0.take() }) else { return }

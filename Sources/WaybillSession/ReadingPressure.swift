@@ -1,8 +1,8 @@
 package import Waybill
 import WaybillLink
-import WireCore
+package import WireCore
 
-/// Holds the peer back as long as any of several subscriptions wants that.
+/// Holds the peer back as long as any of several subscriptions wants that, or the account of what waits is full.
 ///
 /// What a subscription wants is looked up under one lock whenever it may have changed: told as it changes, a
 /// late "hold" could come after the "go on" that it should have come before, and stay.
@@ -35,13 +35,25 @@ package final class ReadingPressure: Sendable {
     }
 
     private let state = Locked(State())
+    /// What waits for all subscriptions together.
+    package let account: MemoryAccount
 
     /// Without a connection.
-    package init() {}
+    /// - Parameter account: What waits; has no other observer.
+    package init(account: MemoryAccount = MemoryAccount()) {
+        self.account = account
+        account.onChange { [weak self] in self?.change { _ in } }
+    }
 
     /// For one connection.
-    /// - Parameter setReading: Stops or resumes reading; called by one thread at a time.
-    package init(setReading: @escaping @Sendable (Bool) -> Void) {
+    /// - Parameters:
+    ///   - account: What waits; has no other observer.
+    ///   - setReading: Stops or resumes reading; called by one thread at a time.
+    package convenience init(
+        account: MemoryAccount = MemoryAccount(),
+        setReading: @escaping @Sendable (Bool) -> Void
+    ) {
+        self.init(account: account)
         attach(setReading)
     }
 
@@ -87,7 +99,7 @@ package final class ReadingPressure: Sendable {
         change { $0.holders = [] }
     }
 
-    /// Lets the peer go on for good, whoever is full: what it says last must be heard.
+    /// Lets the peer go on although a subscription is full: what it says last must be heard. The account is still heeded.
     package func release() {
         change { $0.isReleased = true }
     }
@@ -101,7 +113,8 @@ package final class ReadingPressure: Sendable {
     private func change(_ body: (inout State) -> Void) {
         var next = state.withLock { state in
             body(&state)
-            state.hold.isHeld = !state.holders.isEmpty && !state.isReleased
+            // Looked up here, for the reason for which the holders are.
+            state.hold.isHeld = account.isFull || (!state.holders.isEmpty && !state.isReleased)
             return state.next()
         }
         while let telling = next {

@@ -22,6 +22,8 @@ final class WebSocketSession: Sendable {
     private struct State: Sendable {
         /// How many bytes of messages wait for the reader, and whether the peer is held back for it.
         var waitingSize = 0
+        /// How many of them the reader has taken and may not be done with.
+        var lentSize = 0
         var hold = ReadingHold()
         /// Whether this side closes, and whether anybody is left to read.
         var isClosing = false
@@ -151,10 +153,7 @@ final class WebSocketSession: Sendable {
         let isWanted = state.withLock { state in
             guard !state.isAbandoned else { return false }
             state.waitingSize += Self.size(of: batch)
-            // A peer that is held back could not be heard closing.
-            if state.waitingSize > configuration.maximumWaitingSize, !state.isClosing {
-                state.hold.isHeld = true
-            }
+            if state.waitingSize > waitingLimit(state) { state.hold.isHeld = true }
             return true
         }
         guard isWanted else { return }
@@ -162,9 +161,16 @@ final class WebSocketSession: Sendable {
         waiting.append { $0 += batch }
     }
 
-    /// What messages take up: the array around an empty one is memory, too.
+    /// How much may wait before the peer is held back. More while the connection closes, since a peer that is held back
+    /// cannot be heard closing, but no more than the memory of a connection.
+    private func waitingLimit(_ state: State) -> Int {
+        guard state.isClosing else { return configuration.maximumWaitingSize }
+        return max(configuration.maximumWaitingSize, MemoryAccount().capacity)
+    }
+
+    /// What messages take up: the place of an empty one is memory, too.
     private static func size(of messages: some Collection<WebSocket.Message>) -> Int {
-        messages.reduce(0) { $0 + $1.byteCount + 64 }
+        messages.reduce(0) { $0 + $1.byteCount + 128 }
     }
 
     /// Tells the stream and the core whether the peer is held back, as was decided last.
@@ -264,20 +270,29 @@ final class WebSocketSession: Sendable {
     func endReading(unused: ArraySlice<WebSocket.Message>) {
         state.withLock { state in
             state.isRead = false
-            state.waitingSize += Self.size(of: unused)
+            state.lentSize -= Self.size(of: unused)
         }
         waiting.putBack(unused)
+        releaseTaken()
     }
 
     /// Takes all that waits; nil at the end.
+    ///
+    /// The reader is done with what it has taken before.
     func take() async throws -> [WebSocket.Message]? {
+        releaseTaken()
         guard let batch = try await waiting.take() else { return nil }
+        state.withLock { $0.lentSize += Self.size(of: batch) }
+        return batch
+    }
+
+    private func releaseTaken() {
         state.withLock { state in
-            state.waitingSize -= Self.size(of: batch)
-            if state.waitingSize <= configuration.maximumWaitingSize { state.hold.isHeld = false }
+            state.waitingSize -= state.lentSize
+            state.lentSize = 0
+            if state.waitingSize <= waitingLimit(state) { state.hold.isHeld = false }
         }
         tellReading()
-        return batch
     }
 
     // MARK: The end
@@ -294,7 +309,7 @@ final class WebSocketSession: Sendable {
         }
         state.withLock { state in
             state.isClosing = true
-            state.hold.isHeld = false
+            state.hold.isHeld = state.waitingSize > waitingLimit(state)
         }
         tellReading()
         // Not to be cut short: the core's own timers bound it.

@@ -1,6 +1,6 @@
-/// The bytes that wait in memory for one connection, of whatever kind, and the limit at which reading stops.
+/// The bytes that wait in memory for one connection, of whatever kind, and the limit within which they stay.
 ///
-/// Counts what a peer makes wait: messages with their topics, headers and properties until the app takes them, and
+/// Reading stops at seven eighths of the limit: the rest is for what one turn of reading still brings. Counts what a peer makes wait: messages with their topics, headers and properties until the app takes them, and
 /// answers that the peer does not read. An account lasts longer than a connection: what waits from an
 /// earlier connection of the same transport still counts.
 package final class MemoryAccount: Sendable {
@@ -13,20 +13,21 @@ package final class MemoryAccount: Sendable {
         var onChange: (@Sendable () -> Void)?
     }
 
-    /// How many bytes may wait.
-    package let limit: Int
+    /// How many bytes may wait before reading stops.
+    package let capacity: Int
     private let state = Locked(State())
 
     /// An empty account.
     /// - Parameter limit: How many bytes may wait; at least 1.
     package init(limit: Int = MemoryAccount.defaultLimit) {
-        self.limit = max(limit, 1)
+        let limit = max(limit, 1)
+        capacity = limit - limit / 8
     }
 
     /// How many bytes wait.
     package var byteCount: Int { state.withLock { $0.byteCount } }
 
-    /// Whether the limit was reached and less than a quarter of it has been released since.
+    /// Whether the capacity was reached and less than a quarter of it has been released since.
     package var isFull: Bool { state.withLock { $0.isFull } }
 
     /// Calls `body` after each change of ``isFull``, on the thread of the change and with no lock held.
@@ -34,6 +35,21 @@ package final class MemoryAccount: Sendable {
     /// Two changes at once may call it in either order: `body` looks at ``isFull`` itself.
     package func onChange(_ body: @escaping @Sendable () -> Void) {
         state.withLock { $0.onChange = body }
+    }
+
+    /// Whether so many bytes more would stay below the capacity.
+    package func hasRoom(for byteCount: Int) -> Bool {
+        state.withLock { $0.byteCount + byteCount < capacity }
+    }
+
+    /// Counts bytes that begin to wait, if they stay below the capacity; ``isFull`` does not change then.
+    /// - Returns: Whether they were counted.
+    package func chargeIfRoom(_ byteCount: Int) -> Bool {
+        state.withLock { state in
+            guard state.byteCount + byteCount < capacity else { return false }
+            state.byteCount += byteCount
+            return true
+        }
     }
 
     /// Counts bytes that begin to wait.
@@ -50,7 +66,7 @@ package final class MemoryAccount: Sendable {
         guard difference != 0 else { return }
         let onChange = state.withLock { state -> (@Sendable () -> Void)? in
             state.byteCount += difference
-            let isFull = state.byteCount >= (state.isFull ? limit - limit / 4 : limit)
+            let isFull = state.byteCount >= (state.isFull ? capacity - capacity / 4 : capacity)
             guard isFull != state.isFull else { return nil }
             state.isFull = isFull
             return state.onChange

@@ -17,7 +17,7 @@ import WireTestSupport
 
         mutating func receive(_ text: String) {
             buffer.append(text.utf8)
-            core.receive(&buffer, at: now)
+            core.receiveAll(&buffer, at: now)
         }
 
         mutating func advance(_ duration: Duration) {

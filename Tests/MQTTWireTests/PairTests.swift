@@ -32,7 +32,7 @@ import WireTestSupport
                 }
                 for byte in pieces(server.outbound.takeBytes()) {
                     toClient.append(byte)
-                    client.receive(&toClient, at: .zero)
+                    client.receiveAll(&toClient, at: .zero)
                     note()
                 }
             }

@@ -105,7 +105,7 @@ import WireTestSupport
             } else {
                 toClient.append(Array(downward.prefix(count)))
                 downward.removeFirst(min(count, downward.count))
-                client.receive(&toClient, at: .zero)
+                client.receiveAll(&toClient, at: .zero)
             }
             handleServer()
             handleClient()

@@ -55,7 +55,7 @@ struct ClientHarness {
 
     mutating func receive(_ bytes: [UInt8]) {
         buffer.append(bytes)
-        client.receive(&buffer, at: now)
+        client.receiveAll(&buffer, at: now)
         note()
     }
 

@@ -34,7 +34,7 @@ import WireTestSupport
                 }
                 for piece in pieces(server.outbound.takeBytes()) {
                     toClient.append(piece)
-                    client.receive(&toClient, at: now)
+                    client.receiveAll(&toClient, at: now)
                     try note()
                 }
             }

@@ -112,7 +112,7 @@ struct SocketHarness {
 
     mutating func receive(_ bytes: [UInt8]) {
         buffer.append(bytes)
-        core.receive(&buffer, at: now)
+        core.receiveAll(&buffer, at: now)
     }
 
     mutating func receive(_ hex: Hex) { receive(hex.bytes) }

@@ -1,4 +1,4 @@
-import WireCore
+package import WireCore
 
 /// Those who want every message that comes to a transport, whoever has subscribed to it.
 ///
@@ -12,10 +12,17 @@ package final class CatchAll: Sendable {
 
     private let state = Locked(State())
     private let events: TransportEventSource
+    private let account: MemoryAccount
 
-    /// - Parameter events: Where it is reported what a policy has dropped.
-    package init(reportingTo events: TransportEventSource) {
+    /// - Parameters:
+    ///   - events: Where it is reported what a policy has dropped.
+    ///   - account: What is charged for messages that wait.
+    package init(
+        reportingTo events: TransportEventSource,
+        account: MemoryAccount = MemoryAccount()
+    ) {
         self.events = events
+        self.account = account
     }
 
     deinit { end() }
@@ -35,6 +42,7 @@ package final class CatchAll: Sendable {
         let itself = Locked<MessageSource?>(nil)
         let source = MessageSource(
             policy: policy,
+            account: account,
             callbacks: .init(
                 onTermination: { [weak self] in
                     guard let source = itself.withLock({ $0.take() }) else { return }

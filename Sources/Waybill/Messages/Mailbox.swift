@@ -55,11 +55,12 @@ package final class Mailbox<Element: Sendable>: Sendable {
 
     /// Takes what waits, waiting for it if there is nothing.
     ///
+    /// - Parameter onTake: Called with the lock held as elements are taken.
     /// - Returns: At least one element, or nil at the end.
     /// - Throws: `WaybillError`, once, if that is how the stream ended; `CancellationError`.
-    package func take() async throws -> [Element]? {
+    package func take(_ onTake: @Sendable () -> Void = {}) async throws -> [Element]? {
         while true {
-            if let found = try takeNow() { return found.elements }
+            if let found = try takeNow(onTake) { return found.elements }
             try Task.checkCancellation()
             await Suspension.wait { continuation in
                 let mustWait = state.withLock { state in
@@ -80,9 +81,10 @@ package final class Mailbox<Element: Sendable>: Sendable {
         let elements: [Element]?
     }
 
-    private func takeNow() throws(WaybillError) -> Found? {
+    private func takeNow(_ onTake: () -> Void) throws(WaybillError) -> Found? {
         try state.withLock { state throws(WaybillError) -> Found? in
             guard state.waiting.isEmpty else {
+                onTake()
                 defer { state.waiting = [] }
                 return Found(elements: state.waiting)
             }

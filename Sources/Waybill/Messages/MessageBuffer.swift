@@ -23,15 +23,42 @@ final class MessageBuffer: Sendable {
         var messages = 0
         var dropped = 0
         var places = EmptyPlaces()
+        /// What all that waits has been charged to the account.
+        var charged = 0
+        /// The same of what the consumer has taken and may not be done with.
+        var lent = 0
+
+        /// Begins to count anew, since nothing waits.
+        mutating func reset() {
+            bytes = 0
+            messages = 0
+            places = EmptyPlaces()
+        }
+    }
+
+    /// What is added, message by message.
+    private struct Addition {
+        var outcome = Outcome()
+        var victims: [Message] = []
+        /// What the account is to be charged once the locks are open; less than zero for a release.
+        var charge = 0
+
+        mutating func drop(_ message: Message) {
+            outcome.drop(message)
+            victims.append(message)
+        }
     }
 
     private let mailbox = Mailbox<Message>()
     /// Of those messages that the policy counts: the protocol itself bounds the others.
     private let counts = Locked(Counts())
     private let policy: BufferPolicy
+    /// What waits is charged here; nil where a user's own transport bounds it.
+    private let account: MemoryAccount?
 
-    init(policy: BufferPolicy) {
+    init(policy: BufferPolicy, account: MemoryAccount?) {
         self.policy = policy
+        self.account = account
     }
 
     var droppedCount: Int { counts.withLock { $0.dropped } }
@@ -48,67 +75,76 @@ final class MessageBuffer: Sendable {
     /// Adds a batch, dropping what the policy says.
     func append(_ batch: consuming [Message]) -> Outcome {
         var batch = batch
-        var victims: [Message] = []
-        let outcome = mailbox.append { waiting in
+        let addition = mailbox.append { waiting in
             counts.withLock { counts in
-                var outcome = Outcome()
-                if waiting.isEmpty { counts = Counts(dropped: counts.dropped) }
+                var addition = Addition()
+                if waiting.isEmpty { counts.reset() }
                 // Nearly always all fit.
-                let bytes = batch.reduce(0) { $0 + ($1.delivery == nil ? $1.body.count : 0) }
+                var bytes = 0
+                var memory = 0
+                for message in batch {
+                    if message.delivery == nil { bytes += message.body.count }
+                    if account != nil { memory += message.memoryByteCount }
+                }
                 if counts.messages + batch.count <= policy.messageLimit,
-                    counts.bytes + bytes <= policy.byteLimit
+                    counts.bytes + bytes <= policy.byteLimit, account?.chargeIfRoom(memory) ?? true
                 {
                     counts.bytes += bytes
                     counts.messages += batch.count
+                    counts.charged += memory
                     if waiting.isEmpty { swap(&waiting, &batch) } else { waiting += batch }
-                    return outcome
+                    return addition
                 }
-                for message in batch {
-                    add(message, &waiting, &counts, &outcome, &victims)
-                }
-                counts.dropped += outcome.dropped
-                return outcome
+                for message in batch { add(message, &waiting, &counts, &addition) }
+                counts.dropped += addition.outcome.dropped
+                counts.charged += addition.charge
+                return addition
             }
         }
-        for victim in victims { victim.delivery?.messageWasDropped() }
-        return outcome
+        // With no lock held: at its limit the account has the peer held back, which looks at this buffer.
+        account?.charge(addition.charge)
+        for victim in addition.victims { victim.delivery?.messageWasDropped() }
+        return addition.outcome
     }
 
+    /// Adds a message by itself. The policy holds for what no acknowledgement bounds, and has a message dropped also
+    /// where the account has no room.
     private func add(
         _ message: Message,
         _ waiting: inout [Message],
         _ counts: inout Counts,
-        _ outcome: inout Outcome,
-        _ victims: inout [Message]
+        _ addition: inout Addition
     ) {
-        if message.delivery != nil { return waiting.append(message) }
+        let memory = account == nil ? 0 : message.memoryByteCount
+        guard message.delivery == nil else {
+            addition.charge += memory
+            return waiting.append(message)
+        }
         let size = message.body.count
-        while isFull(counts, adding: size) {
+        while isFull(counts, adding: size)
+            || (counts.messages > 0 && account?.hasRoom(for: addition.charge + memory) == false)
+        {
             switch policy.overflow {
             case .dropOldest:
                 guard let oldest = counts.places.takeOldest(from: &waiting) else { break }
                 counts.bytes -= oldest.body.count
                 counts.messages -= 1
-                outcome.drop(oldest)
-                victims.append(oldest)
+                if account != nil { addition.charge -= oldest.memoryByteCount }
+                addition.drop(oldest)
                 continue
-            case .dropNewest:
-                outcome.drop(message)
-                victims.append(message)
-                return
+            case .dropNewest: return addition.drop(message)
             case .fail:
-                outcome.pressure = .fail
-                outcome.drop(message)
-                victims.append(message)
-                return
+                addition.outcome.pressure = .fail
+                return addition.drop(message)
             case .holdBack:
                 // What was read already is kept; the peer sends no more.
-                outcome.pressure = .holdBack
+                addition.outcome.pressure = .holdBack
             }
             break
         }
         counts.bytes += size
         counts.messages += 1
+        addition.charge += memory
         waiting.append(message)
     }
 
@@ -118,22 +154,43 @@ final class MessageBuffer: Sendable {
             && (counts.messages >= policy.messageLimit || counts.bytes + size > policy.byteLimit)
     }
 
+    /// Takes all that waits. It stays charged until ``releaseTaken()``.
     func take() async throws -> [Message]? {
-        try await mailbox.take()
+        try await mailbox.take {
+            counts.withLock { counts in
+                counts.lent += counts.charged
+                counts.charged = 0
+            }
+        }
     }
 
+    /// Notes that the consumer is done with what it has taken.
+    func releaseTaken() {
+        guard let account else { return }
+        let lent = counts.withLock { counts in
+            defer { counts.lent = 0 }
+            return counts.lent
+        }
+        account.release(lent)
+    }
+
+    /// Puts back what the consumer has not used of what it has taken.
     func putBack(_ messages: ArraySlice<Message>) {
-        guard !messages.isEmpty else { return }
+        guard !messages.isEmpty else { return releaseTaken() }
+        let memory = account == nil ? 0 : messages.reduce(0) { $0 + $1.memoryByteCount }
         mailbox.append { waiting in
             counts.withLock { counts in
-                if waiting.isEmpty { counts = Counts(dropped: counts.dropped) }
+                if waiting.isEmpty { counts.reset() }
                 counts.places.putBack(messages, into: &waiting)
                 for message in messages where message.delivery == nil {
                     counts.bytes += message.body.count
                     counts.messages += 1
                 }
+                counts.charged += memory
+                counts.lent -= memory
             }
         }
+        releaseTaken()
     }
 
     func finish(_ end: Mailbox<Message>.Ending) {
@@ -142,10 +199,15 @@ final class MessageBuffer: Sendable {
 
     /// Drops what waits.
     func discard() {
-        let dropped = mailbox.append { waiting in
+        let (dropped, charged) = mailbox.append { waiting in
+            let charged = counts.withLock { counts in
+                defer { counts.charged = 0 }
+                return counts.charged
+            }
             defer { waiting = [] }
-            return waiting
+            return (waiting, charged)
         }
+        account?.release(charged)
         for message in dropped { message.delivery?.messageWasDropped() }
     }
 }

@@ -1,4 +1,4 @@
-import WireCore
+package import WireCore
 
 /// A subscription as its transport sees it: takes messages in batches, hands each consumer every one.
 package final class MessageSource: Sendable {
@@ -38,13 +38,23 @@ package final class MessageSource: Sendable {
     private let primary: MessageBuffer
     private let policy: BufferPolicy
     private let callbacks: Callbacks
+    private let account: MemoryAccount?
     /// Raised when nobody listens any longer: consumers look at it with each message.
     let termination = RaisedFlag()
 
-    package init(policy: BufferPolicy, callbacks: Callbacks = Callbacks()) {
+    /// - Parameters:
+    ///   - policy: What happens when messages come faster than they are taken.
+    ///   - account: What is charged for messages that wait; nil for nothing.
+    ///   - callbacks: What the transport wants to hear.
+    package init(
+        policy: BufferPolicy,
+        account: MemoryAccount? = nil,
+        callbacks: Callbacks = Callbacks()
+    ) {
         self.policy = policy
+        self.account = account
         self.callbacks = callbacks
-        primary = MessageBuffer(policy: policy)
+        primary = MessageBuffer(policy: policy, account: account)
         state = Locked(State(buffers: [primary]))
     }
 
@@ -154,7 +164,7 @@ package final class MessageSource: Sendable {
                 state.primaryIsTaken = true
                 return primary
             }
-            let buffer = MessageBuffer(policy: policy)
+            let buffer = MessageBuffer(policy: policy, account: account)
             if let end = state.end { buffer.finish(end) } else { state.buffers.append(buffer) }
             return buffer
         }

@@ -209,6 +209,7 @@ final class MessageConsumer {
     func refill() async throws -> Bool {
         batch = []
         position = 0
+        buffer.releaseTaken()
         let more: [Message]?
         do { more = try await buffer.take() } catch {
             if error is WaybillError { handle.letGo() }

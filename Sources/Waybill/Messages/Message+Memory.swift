@@ -1,0 +1,26 @@
+import WireCore
+
+extension Message {
+    /// How many bytes the message takes while it waits: what it says, and what it is kept in.
+    ///
+    /// Rather too much than too little: 384 bytes for the message, its place and its acknowledgement, and for each
+    /// text or body what the allocator puts around it.
+    package var memoryByteCount: Int {
+        var count = 384 + body.count + topic.utf8.count
+        if let contentType { count += Self.surrounding + contentType.utf8.count }
+        for header in headers.pairs {
+            count += 2 * Self.surrounding + header.name.utf8.count + header.value.utf8.count
+        }
+        if let details {
+            count += 4 * Self.surrounding
+            count += details.responseTopic?.utf8.count ?? 0
+            count += details.correlationData?.count ?? 0
+            count += details.eventType?.utf8.count ?? 0
+        }
+        if case .text(let text) = id?.storage { count += Self.surrounding + text.utf8.count }
+        return count
+    }
+
+    /// What lies around a text or an array: its reference, its header and the rounding of the allocator.
+    private static let surrounding = 64
+}
