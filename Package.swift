@@ -240,6 +240,16 @@ let package = Package(
                 "WaybillLink", "WaybillTesting", "ChaosSupport", "WireCore", "WireTestSupport",
             ]
         ),
+        tests("FloodTests", ["WaybillFloods"]),
+        .executableTarget(
+            name: "WaybillFloods",
+            dependencies: [
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
+                "WebSocketWire", "HTTPWire", "WireCore", "CWaybillZlib",
+            ],
+            path: "Tests/Floods",
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "WaybillBenchmarks",
             dependencies: [

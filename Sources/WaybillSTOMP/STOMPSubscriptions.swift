@@ -409,6 +409,11 @@ final class STOMPSubscriptions: DeliverySettler {
         session?.acknowledge(name.token)
     }
 
+    /// ACK repeats the id that the server has chosen, of any length.
+    static func acknowledgementByteCount(of name: STOMPDeliveryName) -> Int {
+        name.token.identifier.utf8.count
+    }
+
     /// Notes that a message does not wait any longer, and all before it where that is how it is acknowledged.
     func noteSettled(_ name: STOMPDeliveryName) {
         let id = name.token.subscriptionID

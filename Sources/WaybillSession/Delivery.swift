@@ -28,6 +28,13 @@ package protocol DeliverySettler: AnyObject, Sendable {
     ///   - name: The delivery.
     ///   - settlement: What became of it.
     func settle(_ name: Name, _ settlement: Settlement)
+
+    /// How many bytes the acknowledgement of a delivery takes on the wire; zero where it is a few.
+    static func acknowledgementByteCount(of name: Name) -> Int
+}
+
+extension DeliverySettler {
+    package static func acknowledgementByteCount(of name: Name) -> Int { 0 }
 }
 
 /// A received message until all its listeners are done with it; then the peer is told.
@@ -53,6 +60,8 @@ package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
     }
 
     package func messageWasDropped() { settle(Settlement(isTaken: false)) }
+
+    package var acknowledgementByteCount: Int { Settler.acknowledgementByteCount(of: name) }
 
     /// One listener is done; refusing counts more than accepting, taking more than dropping.
     package func settle(_ settlement: Settlement) {

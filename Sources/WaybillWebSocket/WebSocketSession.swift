@@ -170,7 +170,7 @@ final class WebSocketSession: Sendable {
 
     /// What messages take up: the place of an empty one is memory, too.
     private static func size(of messages: some Collection<WebSocket.Message>) -> Int {
-        messages.reduce(0) { $0 + $1.byteCount + 128 }
+        messages.reduce(0) { $0 + $1.byteCount + 64 }
     }
 
     /// Tells the stream and the core whether the peer is held back, as was decided last.

@@ -17,6 +17,8 @@ extension Message {
             count += details.correlationData?.count ?? 0
             count += details.eventType?.utf8.count ?? 0
         }
+        // Three times: as text, and in a buffer that is copied while it grows, for a peer that does not read.
+        if let delivery { count += 3 * delivery.acknowledgementByteCount }
         if case .text(let text) = id?.storage { count += Self.surrounding + text.utf8.count }
         return count
     }

@@ -190,6 +190,12 @@ package protocol MessageDelivery: AnyObject, Sendable {
     func messageWasTaken() -> Bool
     /// Nobody will take it.
     func messageWasDropped()
+    /// How many bytes its acknowledgement will take on the wire, so that there is room for it before it is made.
+    var acknowledgementByteCount: Int { get }
+}
+
+extension MessageDelivery {
+    package var acknowledgementByteCount: Int { 0 }
 }
 
 extension Message: CustomStringConvertible {

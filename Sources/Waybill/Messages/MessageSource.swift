@@ -212,6 +212,8 @@ private final class SharedDelivery: MessageDelivery {
 
     func messageWasDropped() { settle(taken: false) }
 
+    var acknowledgementByteCount: Int { delivery.acknowledgementByteCount }
+
     private func settle(taken: Bool) {
         let (isLast, wasTaken) = state.withLock { state in
             state.left -= 1
