@@ -99,7 +99,9 @@ package final class ReadingPressure: Sendable {
         change { $0.holders = [] }
     }
 
-    /// Lets the peer go on although a subscription is full: what it says last must be heard. The account is still heeded.
+    /// Lets the peer go on although a subscription is full: what it says last must be heard.
+    ///
+    /// A full account still holds it back.
     package func release() {
         change { $0.isReleased = true }
     }

@@ -161,8 +161,10 @@ final class WebSocketSession: Sendable {
         waiting.append { $0 += batch }
     }
 
-    /// How much may wait before the peer is held back. More while the connection closes, since a peer that is held back
-    /// cannot be heard closing, but no more than the memory of a connection.
+    /// How much may wait before the peer is held back.
+    ///
+    /// More while the connection closes, since a peer that is held back cannot be heard closing. Even then no more than
+    /// the memory that a connection may take.
     private func waitingLimit(_ state: State) -> Int {
         guard state.isClosing else { return configuration.maximumWaitingSize }
         return max(configuration.maximumWaitingSize, MemoryAccount().capacity)

@@ -107,8 +107,9 @@ final class MessageBuffer: Sendable {
         return addition.outcome
     }
 
-    /// Adds a message by itself. The policy holds for what no acknowledgement bounds, and has a message dropped also
-    /// where the account has no room.
+    /// Adds a message by itself.
+    ///
+    /// The policy holds for messages without acknowledgement. It also applies where the account has no room.
     private func add(
         _ message: Message,
         _ waiting: inout [Message],
@@ -154,7 +155,9 @@ final class MessageBuffer: Sendable {
             && (counts.messages >= policy.messageLimit || counts.bytes + size > policy.byteLimit)
     }
 
-    /// Takes all that waits. It stays charged until ``releaseTaken()``.
+    /// Takes all that waits.
+    ///
+    /// The account stays charged for it until ``releaseTaken()``.
     func take() async throws -> [Message]? {
         try await mailbox.take {
             counts.withLock { counts in

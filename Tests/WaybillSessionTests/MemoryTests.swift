@@ -1,0 +1,122 @@
+import Testing
+import Waybill
+import WaybillSession
+import WireCore
+
+/// What waits in all subscriptions of a connection, against its account.
+@Suite("Memory of a connection") struct MemoryTests {
+    private final class Acknowledged: MessageDelivery {
+        func messageWasTaken() -> Bool { true }
+        func messageWasDropped() {}
+    }
+
+    /// One account, and what the link was told of it.
+    private final class Connection: Sendable {
+        let pressure: ReadingPressure
+        let told = Locked([Bool]())
+
+        init(limit: Int) {
+            pressure = ReadingPressure(account: MemoryAccount(limit: limit))
+            pressure.attach { [weak self] isReading in self?.told.withLock { $0.append(isReading) } }
+        }
+
+        var account: MemoryAccount { pressure.account }
+        var all: [Bool] { told.withLock { $0 } }
+
+        func source(_ overflow: BufferPolicy.Overflow) -> MessageSource {
+            MessageSource(
+                policy: BufferPolicy(overflow),
+                account: account,
+                callbacks: .init(onPressure: { [pressure] in pressure.update($0) })
+            )
+        }
+    }
+
+    /// A message that takes a little more than 1,000 bytes.
+    private func message(isAcknowledged: Bool = false, topic: String = "t") -> Message {
+        var message = Message(topic: topic, body: Payload([UInt8](repeating: 0, count: 620)))
+        if isAcknowledged { message.delivery = Acknowledged() }
+        return message
+    }
+
+    @Test("Messages that await acknowledgement hold the peer back at the limit, and go on being read when taken")
+    func acknowledged() async throws {
+        let connection = Connection(limit: 8_000)
+        let source = connection.source(.dropOldest)
+        for _ in 0..<6 { source.deliver([message(isAcknowledged: true)]) }
+        #expect(connection.all == [])
+        source.deliver([message(isAcknowledged: true)])
+        #expect(connection.all == [false])
+        var iterator = source.messages.makeAsyncIterator()
+        for _ in 0..<7 { #expect(try await iterator.next() != nil) }
+        // The consumer may still work on the last one that it has taken.
+        #expect(connection.all == [false])
+        source.deliver([message(isAcknowledged: true)])
+        _ = try await iterator.next()
+        #expect(connection.all == [false, true])
+        #expect(connection.account.byteCount < 2_000)
+    }
+
+    @Test("Topic, headers and details count, not only the body")
+    func everything() {
+        let plain = message().memoryByteCount
+        let long = String(repeating: "x", count: 10_000)
+        #expect(message(topic: long).memoryByteCount >= plain + 9_999)
+        var decorated = message()
+        decorated.headers = ["name": long]
+        #expect(decorated.memoryByteCount >= plain + 10_000)
+        var details = Message.Details()
+        details.correlationData = [UInt8](repeating: 0, count: 10_000)
+        decorated.details = details
+        #expect(decorated.memoryByteCount >= plain + 20_000)
+    }
+
+    @Test(
+        "Where no acknowledgement bounds them, messages make room by their policy and hold nothing back",
+        arguments: [BufferPolicy.Overflow.dropOldest, .dropNewest]
+    )
+    func dropped(overflow: BufferPolicy.Overflow) {
+        let connection = Connection(limit: 8_000)
+        let source = connection.source(overflow)
+        source.deliver((0..<100).map { _ in message() })
+        for _ in 0..<100 { source.deliver([message()]) }
+        #expect(connection.all == [])
+        #expect(source.droppedCount == 194)
+        #expect(connection.account.byteCount < 7_000)
+    }
+
+    @Test("A stream that is to fail fails at the limit of the connection, too")
+    func failed() {
+        let connection = Connection(limit: 8_000)
+        let source = connection.source(.fail)
+        source.deliver((0..<100).map { _ in message() })
+        #expect(source.failure?.code == .slowConsumer)
+    }
+
+    @Test("A consumer of its own for each loop counts, and the end of a loop gives back what it had taken")
+    func givenBack() async throws {
+        let connection = Connection(limit: 1 << 20)
+        let source = connection.source(.holdBack)
+        let messages = source.messages
+        source.deliver((0..<10).map { _ in message() })
+        let all = connection.account.byteCount
+        do {
+            var iterator = messages.makeAsyncIterator()
+            _ = try await iterator.next()
+            #expect(connection.account.byteCount == all)
+        }
+        // One of ten is gone, the others wait again.
+        #expect(connection.account.byteCount == all / 10 * 9)
+        messages.cancel()
+        #expect(connection.account.byteCount == 0)
+    }
+
+    @Test("A connection that is closing is held back by its account all the same")
+    func closing() {
+        let connection = Connection(limit: 8_000)
+        let source = connection.source(.holdBack)
+        connection.pressure.release()
+        source.deliver((0..<10).map { _ in message() })
+        #expect(connection.all == [false])
+    }
+}

@@ -1,0 +1,33 @@
+import Testing
+import WireCore
+
+@Suite("Memory account") struct MemoryAccountTests {
+    @Test("It is full at seven eighths of its limit, until a quarter of that is released")
+    func hysteresis() {
+        let account = MemoryAccount(limit: 800)
+        let changes = Locked([Bool]())
+        account.onChange { [weak account] in
+            changes.withLock { $0.append(account?.isFull ?? false) }
+        }
+        account.charge(699)
+        #expect(!account.isFull)
+        account.charge(1)
+        #expect(account.isFull)
+        account.release(175)
+        #expect(account.isFull)
+        account.release(1)
+        #expect(!account.isFull)
+        #expect(account.byteCount == 524)
+        #expect(changes.withLock { $0 } == [true, false])
+    }
+
+    @Test("What has no room is not charged, and what has room does not fill it")
+    func room() {
+        let account = MemoryAccount(limit: 800)
+        #expect(account.chargeIfRoom(699))
+        #expect(!account.chargeIfRoom(1))
+        #expect(!account.hasRoom(for: 1))
+        #expect(!account.isFull)
+        #expect(account.byteCount == 699)
+    }
+}
