@@ -129,7 +129,7 @@ package final class WebSocketStream: ByteStream {
                     break loop
                 }
                 if message.payload.count > 0 { pieces.append(message.payload) }
-            case .ping, .pong: break
+            case .ping, .pong, .violationAhead: break
             // Whatever broke the stream below is told behind this.
             case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):

@@ -25,6 +25,8 @@ final class WebSocketSession: Sendable {
         /// How many of them the reader has taken and may not be done with.
         var lentSize = 0
         var hold = ReadingHold()
+        /// Whether a violation follows the messages that wait: the reader may answer those first.
+        var awaitsAnswers = false
         /// Whether this side closes, and whether anybody is left to read.
         var isClosing = false
         var isAbandoned = false
@@ -142,6 +144,10 @@ final class WebSocketSession: Sendable {
                 deliver(batch)
                 batch = []
                 finish(closure, WaybillError.webSocketClosure(closure))
+            case .violationAhead:
+                deliver(batch)
+                batch = []
+                awaitAnswers()
             case .requested, .ping: break
             }
         }
@@ -159,6 +165,33 @@ final class WebSocketSession: Sendable {
         guard isWanted else { return }
         tellReading()
         waiting.append { $0 += batch }
+    }
+
+    /// Stops before the violation that follows until the reader asks for more, and no longer than a Close may take.
+    ///
+    /// What the reader sends meanwhile leaves before the Close.
+    private func awaitAnswers() {
+        let awaits = state.withLock { state in
+            guard state.waitingSize > 0, !state.isAbandoned else { return false }
+            state.awaitsAnswers = true
+            state.hold.isHeld = true
+            return true
+        }
+        guard awaits else { return }
+        tellReading()
+        let deadline = timers.now.advanced(by: configuration.closeTimeout)
+        _ = timers.scheduleTimer(at: deadline) { [weak self] in
+            self?.state.withLock { state in
+                state.awaitsAnswers = false
+                self?.updateHold(&state)
+            }
+            self?.tellReading()
+        }
+    }
+
+    /// Decides anew whether the peer is held back.
+    private func updateHold(_ state: inout State) {
+        state.hold.isHeld = state.awaitsAnswers || state.waitingSize > waitingLimit(state)
     }
 
     /// How much may wait before the peer is held back.
@@ -292,7 +325,8 @@ final class WebSocketSession: Sendable {
         state.withLock { state in
             state.waitingSize -= state.lentSize
             state.lentSize = 0
-            if state.waitingSize <= waitingLimit(state) { state.hold.isHeld = false }
+            if state.waitingSize == 0 { state.awaitsAnswers = false }
+            updateHold(&state)
         }
         tellReading()
     }
@@ -311,7 +345,8 @@ final class WebSocketSession: Sendable {
         }
         state.withLock { state in
             state.isClosing = true
-            state.hold.isHeld = state.waitingSize > waitingLimit(state)
+            state.awaitsAnswers = false
+            updateHold(&state)
         }
         tellReading()
         // Not to be cut short: the core's own timers bound it.

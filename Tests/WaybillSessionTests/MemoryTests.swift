@@ -17,7 +17,8 @@ import WireCore
 
         init(limit: Int) {
             pressure = ReadingPressure(account: MemoryAccount(limit: limit))
-            pressure.attach { [weak self] isReading in self?.told.withLock { $0.append(isReading) } }
+            pressure.attach { [weak self] isReading in self?.told.withLock { $0.append(isReading) }
+            }
         }
 
         var account: MemoryAccount { pressure.account }
@@ -39,7 +40,7 @@ import WireCore
         return message
     }
 
-    @Test("Messages that await acknowledgement hold the peer back at the limit, and go on being read when taken")
+    @Test("Unacknowledged messages hold the peer back at the limit, until they are taken")
     func acknowledged() async throws {
         let connection = Connection(limit: 8_000)
         let source = connection.source(.dropOldest)
@@ -93,7 +94,7 @@ import WireCore
         #expect(source.failure?.code == .slowConsumer)
     }
 
-    @Test("A consumer of its own for each loop counts, and the end of a loop gives back what it had taken")
+    @Test("The end of a loop gives back what it had taken and not used")
     func givenBack() async throws {
         let connection = Connection(limit: 1 << 20)
         let source = connection.source(.holdBack)

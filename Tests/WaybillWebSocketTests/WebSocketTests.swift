@@ -202,6 +202,52 @@ struct WebSocketTests {
         #expect(peer.unsentByteCount == 0)
     }
 
+    @Test(
+        "What the reader answers to good messages leaves before the Close for what is wrong behind them"
+    )
+    func answersBeforeViolation() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect()
+        let reader = Task {
+            for try await message in socket.messages {
+                guard case .text(let text) = message else { continue }
+                try await socket.send("echo of \(text)")
+            }
+        }
+        peer.act { core, _ in
+            try? core.send(.text, Array("one".utf8))
+            try? core.send(.text, Array("two".utf8))
+            // A frame with an opcode that is reserved (RFC 6455, 5.2).
+            core.outbound.append(contentsOf: [0x83, 0x00])
+        }
+        await #expect(throws: WaybillError.self) { try await reader.value }
+        let heard = peer.events.compactMap { event -> String? in
+            switch event {
+            case .message(let message): String(decoding: message.payload.bytes, as: UTF8.self)
+            case .closed(.closed(let code, _, _)): "closed \(code.rawValue)"
+            default: nil
+            }
+        }
+        #expect(heard == ["echo of one", "echo of two", "closed 1002"])
+    }
+
+    @Test("A violation behind messages that are not read is answered after the time of a Close")
+    func violationBehindUnreadMessages() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect { $0.closeTimeout = .seconds(3) }
+        peer.act { core, _ in
+            try? core.send(.text, Array("unread".utf8))
+            core.outbound.append(contentsOf: [0x83, 0x00])
+        }
+        let isClosed = { peer.events.contains { if case .closed = $0 { true } else { false } } }
+        #expect(!isClosed())
+        peer.clock.advance(by: .seconds(3))
+        #expect(isClosed())
+        var iterator = socket.messages.makeAsyncIterator()
+        #expect(try await iterator.next() == .text("unread"))
+        await #expect(throws: WaybillError.self) { try await iterator.next() }
+    }
+
     @Test("A reader that makes room just as the peer is to be held back does not lose it")
     func holdsBackInTurn() async throws {
         let peer = Peer()

@@ -91,8 +91,14 @@ extension WebSocketConnection {
     // MARK: Receiving
 
     mutating func receiveFrames(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
+        if let violation = pendingViolation {
+            pendingViolation = nil
+            buffer.removeAll()
+            return violate(violation, at: now)
+        }
         let limit = events.count + ReceiveTurn.maximumEventCount
         var byteCount = 0
+        var hasMessages = false
         while true {
             guard events.count < limit, byteCount < ReceiveTurn.maximumByteCount else {
                 hasMoreInput = true
@@ -102,6 +108,7 @@ extension WebSocketConnection {
                 guard let input = try reader.next(&buffer) else { return }
                 switch input {
                 case .message(let message):
+                    hasMessages = true
                     byteCount += message.payload.count
                     events.append(.message(message))
                 case .ping(let payload): answer(payload)
@@ -111,8 +118,14 @@ extension WebSocketConnection {
                     return receiveClose(code, reason: reason, at: now)
                 }
             } catch {
-                buffer.removeAll()
-                return violate(error, at: now)
+                guard hasMessages, isOpen else {
+                    buffer.removeAll()
+                    return violate(error, at: now)
+                }
+                // The messages before are good: what the application answers to them leaves before the Close.
+                pendingViolation = error
+                hasMoreInput = true
+                return events.append(.violationAhead)
             }
         }
     }

@@ -51,6 +51,8 @@ package enum WebSocketEvent: Hashable, Sendable {
     case ping(ByteSlice)
     /// The peer gives one.
     case pong(ByteSlice)
+    /// What follows the messages before breaks the protocol: the connection fails when the core goes on.
+    case violationAhead
     /// The connection is over; nothing follows.
     case closed(WebSocketClosure)
 }

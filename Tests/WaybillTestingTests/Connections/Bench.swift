@@ -123,6 +123,8 @@ final class Bench: Sendable {
             )
         }
         var configuration = SSEConfiguration()
+        // Many calls are to be under way at once.
+        configuration.maximumConnectionsPerHost = 64
         configuration.reconnection = plan.reconnection
         configuration.credentials = plan.credentials
         configuration.hints = plan.hints
