@@ -129,7 +129,9 @@ struct SocketHarness {
     mutating func sentHex() -> String { Hex.text(sent()) }
 
     /// The events that wait, with messages as text where they are.
-    mutating func events() -> [WebSocketEvent] { core.takeEvents().filter { $0 != .violationAhead } }
+    mutating func events() -> [WebSocketEvent] {
+        core.takeEvents().filter { $0 != .violationAhead }
+    }
 }
 
 extension WebSocketEvent {
