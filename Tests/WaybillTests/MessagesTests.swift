@@ -46,7 +46,11 @@ import WireTestSupport
         let taken = LockedBox(0)
         let dropped = LockedBox(0)
 
-        func messageWasTaken() { taken.change { $0 += 1 } }
+        func messageWasTaken() -> Bool {
+            taken.change { $0 += 1 }
+            return true
+        }
+
         func messageWasDropped() { dropped.change { $0 += 1 } }
     }
 

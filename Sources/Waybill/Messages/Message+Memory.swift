@@ -19,7 +19,7 @@ extension Message {
         }
         // Three times: as text, and in a buffer that is copied while it grows, for a peer that does not read.
         if let delivery { count += 3 * delivery.acknowledgementByteCount }
-        if case .text(let text) = id?.storage { count += Self.surrounding + text.utf8.count }
+        if case .text(let name) = id?.storage { count += Self.surrounding + name.text.utf8.count }
         return count
     }
 
