@@ -83,6 +83,7 @@ final class MQTTSubscriptions: DeliverySettler {
             if !state.isFamiliar || !hasSession { state.router.hasForeignIdentifiers = hasSession }
             state.isFamiliar = true
         }
+        if hasSession { removeRepeated(session.repeatedSerials) }
     }
 
     /// Lets go of a connection that is over.
@@ -173,11 +174,13 @@ final class MQTTSubscriptions: DeliverySettler {
         over session: MQTTSession
     ) async throws {
         guard let first = entries.first else { return }
+        let filters = entries.map(\.subscription.filter)
         let answers = try await session.subscribe(
-            entries.map(\.subscription),
+            entries.map(\.asked),
             identifier: entries.count == 1 ? first.identifier : nil,
             Self.request(first.subscription.filter),
-            timeout: nil
+            timeout: nil,
+            didAnswer: { [weak self] in self?.noteAnswer(of: filters, hasBacklog: $0) }
         )
         for (entry, answer) in zip(entries, answers) {
             let filter = entry.subscription.filter
@@ -252,7 +255,14 @@ final class MQTTSubscriptions: DeliverySettler {
 
     // MARK: Listeners
 
-    /// Subscribes a new listener; the filter is sent only if nobody has it yet, or not as good.
+    /// Has the retained messages that follow a SUBACK go to those that the SUBSCRIBE was sent for.
+    private func noteAnswer(of filters: [String], hasBacklog: Bool) {
+        state.withLock { state in
+            for filter in filters { state.router.noteAnswer(of: filter, hasBacklog: hasBacklog) }
+        }
+    }
+
+    /// Subscribes a new listener; the filter is sent if no other has it, or not as good, or for its retained messages.
     func subscribe(
         _ subscription: MQTTSubscription,
         _ request: Request,
@@ -261,10 +271,11 @@ final class MQTTSubscriptions: DeliverySettler {
     ) async throws -> Messages<Message> {
         let listener = makeListener(subscription.filter, options)
         let messages = listener.source.messages
-        guard let (answer, identifier) = add(listener, subscription) else {
+        guard let (answer, asked) = add(listener, subscription) else {
             throw WaybillError(.notConnected, "there is no connection").about(request)
         }
-        if let identifier {
+        if let asked {
+            let (subscription, identifier) = asked
             ask(for: subscription, identifier, request, options, answer, over: session)
         }
         do {
@@ -323,7 +334,8 @@ final class MQTTSubscriptions: DeliverySettler {
                     [subscription],
                     identifier: identifier,
                     request,
-                    timeout: options.timeout
+                    timeout: options.timeout,
+                    didAnswer: { [weak self] in self?.noteAnswer(of: [filter], hasBacklog: $0) }
                 )[0].get()
                 isConfirmed = true
                 try await note(granted, of: filter, by: session, since: begun)
@@ -351,26 +363,23 @@ final class MQTTSubscriptions: DeliverySettler {
     }
 
     /// Adds a listener.
-    /// - Returns: What resolves when the server has answered, and the identifier if the filter is to be sent; nil when that is
+    /// - Returns: What resolves when the server has answered, and what is to be sent, with its identifier; nil when that is
     ///   left to the next connection.
     private func add(
         _ listener: MessageListener,
         _ subscription: MQTTSubscription
-    ) -> (Promise<QualityOfService>, UInt32?)? {
+    ) -> (Promise<QualityOfService>, (MQTTSubscription, UInt32)?)? {
         let filter = subscription.filter
         return add(listener, matching: subscription) { state in
             guard let entry = state.router[filter] else {
                 let entry = state.router.add(subscription, listener: listener)
-                return (entry.answer, entry.identifier)
+                return (entry.answer, (subscription, entry.identifier))
             }
             // Over a connection that is over already, nobody waits for the next one.
-            guard !entry.isDeferred else { return nil }
-            state.router.add(listener, to: filter)
-            // What is there is good enough, unless a better quality of service is wanted.
-            guard entry.subscription.qualityOfService < subscription.qualityOfService else {
-                return (entry.answer, nil)
-            }
-            return (state.router.raise(filter, to: subscription), entry.identifier)
+            guard !entry.isDeferred,
+                let (answer, asked) = state.router.join(listener, subscription)
+            else { return nil }
+            return (answer, asked.map { ($0, entry.identifier) })
         }
     }
 

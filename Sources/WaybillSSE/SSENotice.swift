@@ -23,6 +23,6 @@ final class SSENotice: MessageDelivery {
         return message
     }
 
-    func messageWasTaken() {}
+    func messageWasTaken() -> MessageValidity { .valid }
     func messageWasDropped() {}
 }

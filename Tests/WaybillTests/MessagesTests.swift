@@ -46,7 +46,10 @@ import WireTestSupport
         let taken = LockedBox(0)
         let dropped = LockedBox(0)
 
-        func messageWasTaken() { taken.change { $0 += 1 } }
+        func messageWasTaken() -> MessageValidity {
+            taken.change { $0 += 1 }
+            return .valid
+        }
         func messageWasDropped() { dropped.change { $0 += 1 } }
     }
 

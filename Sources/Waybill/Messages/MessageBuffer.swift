@@ -22,6 +22,7 @@ final class MessageBuffer: Sendable {
         var bytes = 0
         var messages = 0
         var dropped = 0
+        var places = EmptyPlaces()
     }
 
     private let mailbox = Mailbox<Message>()
@@ -85,9 +86,7 @@ final class MessageBuffer: Sendable {
         while isFull(counts, adding: size) {
             switch policy.overflow {
             case .dropOldest:
-                let index = waiting.firstIndex { $0.delivery == nil }
-                guard let index else { break }
-                let oldest = waiting.remove(at: index)
+                guard let oldest = counts.places.takeOldest(from: &waiting) else { break }
                 counts.bytes -= oldest.body.count
                 counts.messages -= 1
                 outcome.drop(oldest)
@@ -124,7 +123,25 @@ final class MessageBuffer: Sendable {
     }
 
     func putBack(_ messages: ArraySlice<Message>) {
-        mailbox.putBack(messages)
+        guard !messages.isEmpty else { return }
+        mailbox.append { waiting in
+            counts.withLock { counts in
+                if waiting.isEmpty { counts = Counts(dropped: counts.dropped) }
+                counts.places.putBack(messages, into: &waiting)
+                for message in messages where message.delivery == nil {
+                    counts.bytes += message.body.count
+                    counts.messages += 1
+                }
+            }
+        }
+    }
+
+    /// Removes messages that wait.
+    func remove(where isGone: (any MessageDelivery) -> Bool) {
+        let gone = mailbox.append { waiting in
+            counts.withLock { $0.places.remove(from: &waiting, where: isGone) }
+        }
+        for message in gone { message.delivery?.messageWasDropped() }
     }
 
     func finish(_ end: Mailbox<Message>.Ending) {

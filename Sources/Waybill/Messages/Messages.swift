@@ -72,15 +72,17 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
         ///   subscription failed; `CancellationError`.
         public mutating func next() async throws -> Element? {
             if consumer.endTurnIfOver() { await Turn.giveWay() }
-            if consumer.isEmpty {
-                guard try await consumer.refill() else { return nil }
+            while true {
+                guard let message = consumer.takeNext() else {
+                    guard try await consumer.refill() else { return nil }
+                    continue
+                }
+                guard let intercept = base.intercept else { return try base.decode(message) }
+                let intercepted = try await intercept(message)
+                // The subscription may have been cancelled meanwhile.
+                guard !consumer.isCancelled else { return nil }
+                return try base.decode(intercepted)
             }
-            guard let message = consumer.takeNext() else { return nil }
-            guard let intercept = base.intercept else { return try base.decode(message) }
-            let intercepted = try await intercept(message)
-            // The subscription may have been cancelled meanwhile.
-            guard !consumer.isCancelled else { return nil }
-            return try base.decode(intercepted)
         }
 
         /// As ``next()``, on the caller's actor: a loop over messages that are there lets others run there each 256
@@ -91,13 +93,19 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
 
         /// The next element or its failure; nil when the subscription has ended well.
         mutating func nextResult() async throws -> Result<Element, WaybillError>? {
-            if consumer.isEmpty {
-                guard try await consumer.refill() else { return nil }
-            }
-            do {
-                return try await next().map { .success($0) }
-            } catch let error as WaybillError {
-                return .failure(error)
+            if consumer.endTurnIfOver() { await Turn.giveWay() }
+            while true {
+                guard let message = consumer.takeNext() else {
+                    guard try await consumer.refill() else { return nil }
+                    continue
+                }
+                do {
+                    let intercepted = try await base.intercept?(message) ?? message
+                    guard !consumer.isCancelled else { return nil }
+                    return .success(try base.decode(intercepted))
+                } catch let error as WaybillError {
+                    return .failure(error)
+                }
             }
         }
     }
@@ -190,8 +198,6 @@ final class MessageConsumer {
         handle.source.detach(buffer, unused: batch[position...])
     }
 
-    var isEmpty: Bool { position == batch.count }
-
     /// Whether the subscription was cancelled.
     var isCancelled: Bool { termination.isRaised }
 
@@ -217,18 +223,24 @@ final class MessageConsumer {
         return true
     }
 
-    /// The next message, which thereby is taken.
+    /// The next message, which thereby is taken; nil when there is none left.
     func takeNext() -> Message? {
-        guard position < batch.count else { return nil }
-        guard !termination.isRaised else {
-            dropRest()
-            return nil
+        while position < batch.count {
+            guard !termination.isRaised else {
+                dropRest()
+                return nil
+            }
+            let message = batch[position]
+            position += 1
+            turn.advance()
+            guard let delivery = message.delivery else { return message }
+            switch delivery.messageWasTaken() {
+            case .valid: return message
+            case .comesAgain where handle.source.isOver: return message
+            case .comesAgain, .empty: continue
+            }
         }
-        let message = batch[position]
-        position += 1
-        turn.advance()
-        message.delivery?.messageWasTaken()
-        return message
+        return nil
     }
 
     /// Drops what has been taken from the buffer and was not asked for.
