@@ -111,9 +111,8 @@ public struct MQTTConfiguration: Sendable {
     /// How many messages of QoS 1 and 2 the server may send before the first is taken; 1,024 by
     /// default.
     ///
-    /// Only MQTT 5 servers are told. One that sends more has its connection ended with `protocolViolation` (3.3.4-9);
-    /// what comes again takes no place. Mosquitto 2.0.11 sends more to an app that lags: there, 65,535 is
-    /// better.
+    /// Only MQTT 5 servers are told. A server that sends more all the same (Mosquitto 2.0.11 does, to an app that lags)
+    /// keeps its connection: the client takes what comes, up to 65,535 messages that wait.
     public var receiveMaximum: UInt16 = 1_024
     /// The longest packet to accept, in bytes; 1 MiB by default.
     ///

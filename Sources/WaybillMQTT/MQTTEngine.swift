@@ -69,7 +69,7 @@ final class MQTTEngine: Sendable {
             reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
-                    try await Self.prepare(greeting, occasion, shared.value, desk)
+                    try await Self.prepare(greeting, occasion, shared.value, keeper, desk)
                 },
                 canReplaceCredentials: desk != nil,
                 open: { route, timeout, greeting in
@@ -80,7 +80,8 @@ final class MQTTEngine: Sendable {
                         ),
                         configuration: shared,
                         subscriptions: subscriptions,
-                        keeper: keeper
+                        keeper: keeper,
+                        onRedirect: { failover.avoid(route) }
                     )
                 },
                 conclude: { cause, isForGood in
@@ -138,15 +139,17 @@ final class MQTTEngine: Sendable {
             try await lifecycle.disconnect(options) { $0.farewell = farewell }
             return Receipt()
         case .unsubscribe:
-            try checkFilter(request)
+            try MQTTMapping.checkUnsubscription(request, version: version)
             try lifecycle.check(request)
+            // Without a connection the next one is told of the filter alone.
+            if !request.headers.isEmpty { _ = try lifecycle.current(for: request) }
             return try await subscriptions.unsubscribe(request)
         case .ack(let id, let transaction):
-            guard transaction == nil else { throw MQTTMapping.unsupported("transactions", request) }
+            try MQTTMapping.checkSettlement(request, transaction)
             _ = try lifecycle.current(for: request)
             return try subscriptions.settle(id, isAccepted: true, request)
         case .nack(let id, let transaction):
-            guard transaction == nil else { throw MQTTMapping.unsupported("transactions", request) }
+            try MQTTMapping.checkSettlement(request, transaction)
             guard version == .v5 else { throw MQTTMapping.unsupported("nack in 3.1.1", request) }
             _ = try lifecycle.current(for: request)
             return try subscriptions.settle(id, isAccepted: false, request)
@@ -271,14 +274,6 @@ final class MQTTEngine: Sendable {
         }
     }
 
-    private func checkFilter(_ request: Request) throws(WaybillError) {
-        do {
-            _ = try MQTTTopicFilter(request.topic ?? "")
-        } catch {
-            throw MQTTMapping.error(.encoding(error), request)
-        }
-    }
-
     /// The session, made first if need be.
     func session(
         for request: Request,
@@ -373,12 +368,18 @@ final class MQTTEngine: Sendable {
         _ greeting: MQTTGreeting,
         _ occasion: ConnectOccasion,
         _ configuration: MQTTConfiguration,
+        _ keeper: MQTTSessionKeeper,
         _ desk: CredentialDesk?
     ) async throws -> MQTTGreeting {
         var greeting = greeting
         // In 3.1.1 a clean session ends with its connection; in 5 a clean start has done its work (3.1.2.4).
         if occasion.isReconnection, configuration.version == .v5, configuration.keepsSession {
             greeting.packet.cleanStart = false
+        }
+        if occasion.isReconnection, greeting.packet.clientIdentifier.isEmpty,
+            let assigned = keeper.assignedClientIdentifier
+        {
+            greeting.packet.clientIdentifier = assigned
         }
         guard let desk else { return greeting }
         let credentials = try await desk.credentials(for: occasion)

@@ -50,6 +50,11 @@ struct MQTTHeldMessages: Sendable {
         return Array(messages.prefix(gone))
     }
 
+    /// Drops those whose receipts are void.
+    mutating func remove(where isVoid: (MQTTDeliveryReceipt) -> Bool) {
+        _ = take { held in held.receipt.map(isVoid) ?? false }
+    }
+
     /// Takes those that have been kept long enough.
     mutating func takeExpired(at now: WireInstant) -> [Held] {
         take { $0.deadline <= now }

@@ -62,8 +62,8 @@ enum MQTTMapping {
         _ options: SubscribeOptions,
         version: MQTTVersion
     ) throws(WaybillError) -> MQTTSubscription {
-        guard request.headers.isEmpty else {
-            throw unsupported("headers of a subscription", request)
+        guard request.headers.isEmpty, request.body.isEmpty else {
+            throw unsupported("headers or body of a subscription", request)
         }
         guard options.ackMode == nil, options.asksForReceipt == nil else {
             throw unsupported("ack modes or receipts", request)
@@ -92,6 +92,45 @@ enum MQTTMapping {
             throw self.error(.encoding(error), request)
         }
         return subscription
+    }
+
+    /// Checks a request to unsubscribe; its headers become user properties.
+    /// - Throws: `unsupported`, `invalidEntry`.
+    static func checkUnsubscription(
+        _ request: Request,
+        version: MQTTVersion
+    ) throws(WaybillError) {
+        guard request.body.isEmpty else {
+            throw unsupported("the body of an unsubscribe", request)
+        }
+        guard request.headers.isEmpty || version == .v5 else {
+            throw unsupported("headers in 3.1.1", request)
+        }
+        var properties = MQTTProperties()
+        properties.userProperties = request.headers.pairs
+        let packet = MQTTUnsubscribe(
+            packetIdentifier: 1,
+            filters: [request.topic ?? ""],
+            properties: properties
+        )
+        var scratch = ByteWriter()
+        do {
+            try packet.encode(into: &scratch, version: version)
+        } catch {
+            throw self.error(.encoding(error), request)
+        }
+    }
+
+    /// Checks a request to acknowledge a message or to refuse it, which names that message and says nothing else.
+    /// - Throws: `unsupported`.
+    static func checkSettlement(
+        _ request: Request,
+        _ transaction: String?
+    ) throws(WaybillError) {
+        guard transaction == nil else { throw unsupported("transactions", request) }
+        guard request.topic == nil, request.headers.isEmpty, request.body.isEmpty else {
+            throw unsupported("topic, headers or body of an \(request.command.name)", request)
+        }
     }
 
     private static func retainHandling(
@@ -208,14 +247,20 @@ enum MQTTMapping {
             command: request?.command.name,
             peerReason: reason(code, properties)
         )
-        error.isServerBusy = busyCodes.contains(code)
+        // A server that has moved for good refuses for good.
+        error.isServerBusy = busyCodes.contains(code) && code != .serverMoved
         return error
     }
 
     /// That the server wants to be left alone for a while (MQTT 5, 4.13.2 and table 2-6).
     private static let busyCodes: Set<MQTTReasonCode> = [
-        .serverBusy, .quotaExceeded, .connectionRateExceeded,
+        .serverBusy, .quotaExceeded, .connectionRateExceeded, .useAnotherServer, .serverMoved,
     ]
+
+    /// Whether the server sends its client to another one (MQTT 5, 4.11).
+    static func isRedirect(_ code: MQTTReasonCode) -> Bool {
+        code == .useAnotherServer || code == .serverMoved
+    }
 
     /// What a request fails with when the connection ends, and no other follows, before it was answered.
     static func unanswered(_ cause: WaybillError?) -> WaybillError {
@@ -308,6 +353,11 @@ enum MQTTMapping {
         case .disconnected: nil
         case .refused(let code, let properties): refusal(code, properties, nil)
         case .disconnectedByServer(let code, let properties): end(code, properties)
+        case .packetSizeTooSmall(let maximum):
+            WaybillError(
+                .limitExceeded,
+                "the server takes \(maximum) bytes in a packet, too few for an acknowledgement"
+            )
         case .violation(.packetTooLarge(let count, let maximum)):
             WaybillError(
                 .limitExceeded,

@@ -19,6 +19,26 @@ struct MQTTSubscriptionEntry: Sendable {
     var established: MQTTSubscription?
     /// Whether it is left to the next connection to ask for it.
     var isDeferred = false
+    /// The listeners that the last SUBSCRIBE was sent for, which get the retained messages that follow its SUBACK; nil for
+    /// all of the filter.
+    var retainedTo: [MessageListener]?
+    /// The listeners that a SUBSCRIBE without SUBACK is sent for.
+    var joining: [MessageListener] = []
+
+    /// What is asked for: with the retained messages, where listeners have joined for them.
+    var asked: MQTTSubscription {
+        var asked = subscription
+        if !joining.isEmpty { asked.retainHandling = .send }
+        return asked
+    }
+
+    /// Whether a further listener with these options gets the retained messages by another SUBSCRIBE.
+    ///
+    /// A shared subscription has none (MQTT 5, 4.8.2). With Retain As Published they look like those that are sent now.
+    func renewsRetained(for subscription: MQTTSubscription) -> Bool {
+        subscription.retainHandling != .doNotSend && !self.subscription.retainAsPublished
+            && matcher?.shareName == nil
+    }
 }
 
 /// Who gets a message: filters, and their listeners.
@@ -37,6 +57,8 @@ struct MQTTRouter: Sendable {
     private static let recentLimit = 1_024
     /// The longest topic that is remembered, in bytes: 256 KiB in all.
     private static let recentTopicLimit = 256
+    /// Whether some listeners of a filter get its retained messages and others do not.
+    private var dividesRetained = false
 
     private mutating func forgetRecent() {
         last = nil
@@ -99,6 +121,52 @@ struct MQTTRouter: Sendable {
         forgetRecent()
     }
 
+    /// Adds a listener to a filter that the server was asked for.
+    ///
+    /// - Parameters:
+    ///   - listener: The listener.
+    ///   - subscription: What it asks for.
+    /// - Returns: The answer to wait for; and what is to be sent, if the listener wants a better quality of service or the
+    ///   retained messages, which the others have had.
+    mutating func join(
+        _ listener: MessageListener,
+        _ subscription: MQTTSubscription
+    ) -> (answer: Promise<QualityOfService>, asked: MQTTSubscription?)? {
+        let filter = subscription.filter
+        guard let entry = entries[filter] else { return nil }
+        add(listener, to: filter)
+        let isBetter = entry.subscription.qualityOfService < subscription.qualityOfService
+        let wantsRetained = entry.renewsRetained(for: subscription)
+        if !isBetter, !wantsRetained { return (entry.answer, nil) }
+        if !isBetter, entry.answer.result == nil {
+            // The SUBSCRIBE that is under way brings them.
+            if entry.retainedTo != nil { entries[filter]?.joining.append(listener) }
+            return (entry.answer, nil)
+        }
+        if wantsRetained { noteJoining(listener, of: entry) }
+        let answer = raise(filter, to: isBetter ? subscription : entry.subscription)
+        return (answer, entries[filter]?.asked)
+    }
+
+    private mutating func noteJoining(_ listener: MessageListener, of entry: MQTTSubscriptionEntry)
+    {
+        let filter = entry.subscription.filter
+        entries[filter]?.retainedTo = entry.retainedTo ?? entry.listeners
+        entries[filter]?.joining.append(listener)
+        dividesRetained = true
+    }
+
+    /// Notes the SUBACK of a filter: the retained messages that follow it are for those who have joined.
+    ///
+    /// - Parameters:
+    ///   - filter: The filter.
+    ///   - hasBacklog: Whether those of an earlier SUBSCRIBE may follow, too.
+    mutating func noteAnswer(of filter: String, hasBacklog: Bool) {
+        guard let entry = entries[filter], !entry.joining.isEmpty else { return }
+        entries[filter]?.retainedTo = (hasBacklog ? entry.retainedTo ?? [] : []) + entry.joining
+        entries[filter]?.joining = []
+    }
+
     /// Asks for more than before, with an answer of its own.
     mutating func raise(_ filter: String, to subscription: MQTTSubscription) -> Promise<
         QualityOfService
@@ -128,7 +196,13 @@ struct MQTTRouter: Sendable {
 
     /// Notes that the server has lost its session.
     mutating func forgetGrants() {
-        for filter in entries.keys { entries[filter]?.granted = nil }
+        for filter in entries.keys {
+            entries[filter]?.granted = nil
+            // A new session has them sent once more, to all.
+            entries[filter]?.retainedTo = nil
+            entries[filter]?.joining = []
+        }
+        dividesRetained = false
     }
 
     /// Adds a listener, and leaves the filter to the next connection unless the server has it, as good.
@@ -170,6 +244,7 @@ struct MQTTRouter: Sendable {
     mutating func revoke(_ filter: String, _ answer: Promise<QualityOfService>) -> [MessageSource] {
         guard let entry = entries[filter], entry.answer === answer else { return [] }
         guard let established = entry.established else { return remove(filter) }
+        entries[filter]?.joining = []
         entries[filter]?.subscription = established
         let former = Promise<QualityOfService>()
         former.resolve(.success(MQTTMapping.quality(established.qualityOfService)))
@@ -185,6 +260,8 @@ struct MQTTRouter: Sendable {
         else { return false }
         forgetRecent()
         entries[filter]?.listeners.removeAll { $0.source === source }
+        entries[filter]?.retainedTo?.removeAll { $0.source === source }
+        entries[filter]?.joining.removeAll { $0.source === source }
         guard entry.listeners.count == 1 else { return false }
         _ = remove(filter)
         return true
@@ -208,6 +285,7 @@ struct MQTTRouter: Sendable {
     /// Where the server names the subscriptions that matched, those alone: it may send a copy for each. Otherwise, and
     /// where the names are those of an earlier process, every filter that matches the topic.
     mutating func listeners(for publish: MQTTPublish) -> [MessageListener] {
+        if publish.isRetained, dividesRetained { return retainedListeners(for: publish) }
         if !publish.properties.isEmpty {
             let named = publish.properties.subscriptionIdentifiers
             if !named.isEmpty {
@@ -231,6 +309,25 @@ struct MQTTRouter: Sendable {
         guard publish.topic.utf8.count <= Self.recentTopicLimit else { return found }
         if recent.count >= Self.recentLimit { recent.removeAll(keepingCapacity: true) }
         recent[topic] = found
+        return found
+    }
+
+    /// Who gets a message that the server had kept.
+    private func retainedListeners(for publish: MQTTPublish) -> [MessageListener] {
+        func listeners(of entry: MQTTSubscriptionEntry) -> [MessageListener] {
+            entry.subscription.retainAsPublished
+                ? entry.listeners : entry.retainedTo ?? entry.listeners
+        }
+        let named = publish.properties.subscriptionIdentifiers
+            .compactMap { identifiers[$0].flatMap { entries[$0] } }
+            .filter { !hasForeignIdentifiers || $0.matcher?.matches(publish.topic) == true }
+        if !named.isEmpty { return named.flatMap(listeners) }
+        var found: [MessageListener] = []
+        trie.forEachMatch(of: publish.topic) { filters in
+            for filter in filters {
+                if let entry = entries[filter] { found += listeners(of: entry) }
+            }
+        }
         return found
     }
 

@@ -13,12 +13,14 @@ struct MQTTGreeting: Sendable {
 
 /// One connection from its stream to its end: the core, its driver, and who waits for answers.
 final class MQTTSession: ConnectionSession {
-    private struct State: Sendable {
+    struct State: Sendable {
         var closure: MQTTClosure?
         /// What the server says that topics for answers should begin with.
         var responseInformation: String?
         /// Resolves when no message is under way, if somebody waits for that.
         var drained: Promise<Void>?
+        /// What hears of a SUBACK before the messages that follow it, by call.
+        var notes: [ObjectIdentifier: @Sendable (Bool) -> Void] = [:]
         /// What the server is told at the end.
         var farewell = MQTTDisconnect()
         /// Calls that the end leaves unanswered.
@@ -30,13 +32,15 @@ final class MQTTSession: ConnectionSession {
         )
     }
 
-    private let state = Locked(State())
+    let state = Locked(State())
     private let shared: Shared<MQTTConfiguration>
-    private var configuration: MQTTConfiguration { shared.value }
+    var configuration: MQTTConfiguration { shared.value }
     private let timers: any TimerSource
-    private let driver: Driver<MQTTClientConnection>
+    let driver: Driver<MQTTClientConnection>
     private let subscriptions: MQTTSubscriptions
     private let keeper: MQTTSessionKeeper
+    /// Has other hosts be tried first from now on; false when there are none.
+    private let onRedirect: @Sendable () -> Bool
     private let tls: NegotiatedTLS?
     /// What the packets go through.
     private let stream: any ByteStream
@@ -50,8 +54,10 @@ final class MQTTSession: ConnectionSession {
         link: OpenedLink,
         configuration shared: Shared<MQTTConfiguration>,
         subscriptions: MQTTSubscriptions,
-        keeper: MQTTSessionKeeper
+        keeper: MQTTSessionKeeper,
+        onRedirect: @escaping @Sendable () -> Bool
     ) {
+        self.onRedirect = onRedirect
         self.shared = shared
         let configuration = shared.value
         self.subscriptions = subscriptions
@@ -62,7 +68,6 @@ final class MQTTSession: ConnectionSession {
         var core = MQTTClientConnection.Configuration()
         core.version = configuration.version == .v5 ? .v5 : .v3_1_1
         core.maximumPacketSize = configuration.maximumPacketSize
-        core.receiveMaximum = max(configuration.receiveMaximum, 1)
         core.inflightWindow = min(max(configuration.inflightWindow, 1), 65_535)
         core.connectTimeout = link.timeLeft
         core.acknowledgementTimeout = configuration.acknowledgementTimeout
@@ -132,6 +137,11 @@ final class MQTTSession: ConnectionSession {
         let connack = try await connack.value()
         var receipt = try MQTTMapping.receipt(request, connack.reasonCode, connack.properties)
         receipt.isSessionPresent = connack.sessionPresent
+        let assigned = connack.properties.assignedClientIdentifier
+        if let assigned { keeper.assignedClientIdentifier = assigned }
+        // A 3.1.1 server does not tell the one that it has assigned.
+        let identifier = assigned ?? packet.clientIdentifier
+        receipt.clientIdentifier = identifier.isEmpty ? nil : identifier
         receipt.tls = tls
         return receipt
     }
@@ -237,84 +247,19 @@ final class MQTTSession: ConnectionSession {
         driver.withCore { core, _ in core.cancel(call) }
     }
 
-    /// Sends SUBSCRIBE and waits for SUBACK.
-    /// - Returns: For each filter what was granted, or the refusal.
-    func subscribe(
-        _ subscriptions: [MQTTSubscription],
-        identifier: UInt32?,
-        _ request: Request,
-        timeout: Duration?
-    ) async throws -> [Result<QualityOfService, WaybillError>] {
-        let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
-            try core.subscribe(
-                subscriptions,
-                identifier: identifier,
-                call: call,
-                timeout: timeout,
-                at: now
-            )
-        }
-        guard case .subscribed(let suback) = answer,
-            suback.reasonCodes.count == subscriptions.count
-        else { throw Self.confusion }
-        return suback.reasonCodes.map { code in
-            guard let granted = MQTTQualityOfService(rawValue: code.rawValue) else {
-                return .failure(MQTTMapping.refusal(code, suback.properties, request))
-            }
-            return .success(MQTTMapping.quality(granted))
-        }
-    }
-
-    /// Subscriptions as they go into packets: one each where the server names them by identifiers, which
-    /// belong to a whole packet (MQTT 5, 3.8.2.1.2), and many where it does not.
-    func batches(of entries: [MQTTSubscriptionEntry]) -> [[MQTTSubscriptionEntry]] {
-        let isNamed =
-            configuration.version == .v5
-            && driver.withCore { core, _ in core.limits.subscriptionIdentifiersAvailable }
-        return Self.batches(of: entries, size: isNamed ? 1 : Self.batchSize)
-    }
-
-    /// Parts of a list that fit into packets.
-    static func batches<Element>(of all: [Element], size: Int = batchSize) -> [[Element]] {
-        stride(from: 0, to: all.count, by: size).map { start in
-            Array(all[start..<min(start + size, all.count)])
-        }
-    }
-
-    /// How many filters go into one packet: few enough for what brokers take.
-    static let batchSize = 100
-
-    /// Sends UNSUBSCRIBE without waiting.
-    ///
-    /// - Parameters:
-    ///   - filter: The filter.
-    ///   - didEnd: Called when the server has confirmed it; not at all if the connection ends before.
-    func leave(_ filter: String, didEnd: @escaping @Sendable () -> Void) {
-        try? driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
-            try core.unsubscribe([filter], call: MQTTStoredCall(didEnd: didEnd), at: now)
-        }
-    }
-
-    /// Sends UNSUBSCRIBE and waits for UNSUBACK.
-    func unsubscribe(_ filters: [String], _ request: Request) async throws -> Receipt {
-        let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
-            try core.unsubscribe(filters, call: call, at: now)
-        }
-        guard case .unsubscribed(let unsuback) = answer else { throw Self.confusion }
-        let code = unsuback.reasonCodes.first ?? .success
-        return try MQTTMapping.receipt(request, code, unsuback.properties)
-    }
-
     /// Acknowledges a message that came over this connection, or over one before within the same session.
-    /// - Returns: Whether the session was still this connection's.
-    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool {
+    /// - Returns: False for a message that the server sends again; nil when the session was no longer this connection's.
+    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool? {
         driver.withCore { core, now in
-            core.acknowledge(receipt, reason, at: now)
-            return !core.isSessionTaken
+            let isFirst = core.acknowledge(receipt, reason, at: now)
+            return core.isSessionTaken ? nil : isFirst
         }
     }
 
-    private func answer(
+    /// The QoS 1 messages of earlier connections that the server sends again.
+    var repeatedSerials: MQTTRepeatedSerials { driver.withCore { core, _ in core.repeatedSerials } }
+
+    func answer(
         _ request: Request,
         withdrawing withdraw: (@Sendable (MQTTPendingCall) -> Void)? = nil,
         _ send: (inout MQTTClientConnection, WireInstant, MQTTPendingCall)
@@ -341,7 +286,7 @@ final class MQTTSession: ConnectionSession {
         }
     }
 
-    private static let confusion = WaybillError(
+    static let confusion = WaybillError(
         .protocolViolation,
         "the answer belongs to another request"
     )
@@ -387,6 +332,11 @@ final class MQTTSession: ConnectionSession {
         case (.endOfStream?, let error?), (nil, let error?): return WaybillError(error)
         case (.disconnectedByServer(.sessionTakenOver, _)?, _) where keeper.takeLateAttempt(at: now):
             return MQTTMapping.takenOverByLateAttempt
+        case (.disconnectedByServer(let code, _)?, _) where MQTTMapping.isRedirect(code):
+            var error = state.withLock { $0.closure }.flatMap(MQTTMapping.error)
+            // Another host is not busy.
+            if onRedirect() { error?.isServerBusy = false }
+            return error
         case (let closure?, _): return MQTTMapping.error(closure)
         case (nil, nil): return nil
         }
@@ -450,8 +400,12 @@ final class MQTTSession: ConnectionSession {
         case .message: break
         // Those of callers who wait are answered all at once.
         case .published(let call, _, _): (call as? MQTTStoredCall)?.didEnd()
-        case .subscribed(let call, let suback):
-            (call as? MQTTPendingCall)?.succeed(.subscribed(suback))
+        case .subscribed(let call, let suback, let hasBacklog):
+            guard let call = call as? MQTTPendingCall else { return }
+            // Before the retained messages, which follow the SUBACK.
+            let note = state.withLock { $0.notes.removeValue(forKey: ObjectIdentifier(call)) }
+            note?(hasBacklog)
+            call.succeed(.subscribed(suback))
         case .unsubscribed(let call, let unsuback):
             if let call = call as? MQTTPendingCall {
                 call.succeed(.unsubscribed(unsuback))

@@ -29,6 +29,8 @@ final class MQTTSessionKeeper: Sendable {
 
     private struct State: Sendable {
         var whereabouts = Whereabouts.parked(MQTTSessionState())
+        /// The client identifier that the server has assigned (MQTT 5, 3.2.2.3.7); nil when it has not.
+        var assignedClientIdentifier: String?
         /// The clock of the callers who wait while it is parked.
         var timers: (any TimerSource)?
         var lateAttempts = MQTTLateAttempts()
@@ -40,6 +42,12 @@ final class MQTTSessionKeeper: Sendable {
     /// - Parameter environment: Where clocks come from.
     init(environment: LinkEnvironment) {
         self.environment = environment
+    }
+
+    /// The client identifier that the server has assigned: reconnections use it.
+    var assignedClientIdentifier: String? {
+        get { state.withLock { $0.assignedClientIdentifier } }
+        set { state.withLock { $0.assignedClientIdentifier = newValue } }
     }
 
     // MARK: From connection to connection
@@ -176,21 +184,37 @@ final class MQTTSessionKeeper: Sendable {
     // MARK: Taking messages
 
     /// Acknowledges a message, over whatever connection has the session.
-    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) {
+    /// - Returns: False for a message of an earlier connection that the server sends again.
+    @discardableResult
+    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool {
         while true {
-            let session = state.withLock { state -> MQTTSession? in
+            let (session, isFirst) = state.withLock { state -> (MQTTSession?, Bool) in
                 switch state.whereabouts {
-                case .with(let session): return session
+                case .with(let session): return (session, true)
                 case .moving(let errands):
                     state.whereabouts = .moving(errands + [.acknowledge(receipt, reason)])
+                    return (nil, true)
                 case .parked(var session):
-                    session.acknowledge(receipt, reason)
+                    let isFirst = session.acknowledge(receipt, reason)
                     state.whereabouts = .parked(session)
+                    return (nil, isFirst)
                 }
-                return nil
             }
-            // Else its state has just been taken: it is to be found elsewhere.
-            guard let session, !session.acknowledge(receipt, reason) else { return }
+            guard let session else { return isFirst }
+            // Without an answer its state has just been taken: it is to be found elsewhere.
+            if let isFirst = session.acknowledge(receipt, reason) { return isFirst }
         }
+    }
+
+    /// The QoS 1 messages of earlier connections that the server sends again.
+    var repeatedSerials: MQTTRepeatedSerials {
+        let (session, parked) = state.withLock { state -> (MQTTSession?, MQTTRepeatedSerials) in
+            switch state.whereabouts {
+            case .with(let session): (session, MQTTRepeatedSerials())
+            case .moving: (nil, MQTTRepeatedSerials())
+            case .parked(let session): (nil, session.repeatedSerials)
+            }
+        }
+        return session?.repeatedSerials ?? parked
     }
 }

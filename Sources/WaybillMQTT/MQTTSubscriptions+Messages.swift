@@ -107,7 +107,29 @@ extension MQTTSubscriptions {
     }
 
     func settle(_ receipt: MQTTDeliveryReceipt, _ settlement: Settlement) {
+        _ = take(receipt, settlement)
+    }
+
+    func take(_ receipt: MQTTDeliveryReceipt, _ settlement: Settlement) -> MessageValidity {
         let reason: MQTTReasonCode = settlement.isAccepted ? .success : .unspecifiedError
-        keeper.acknowledge(receipt, reason)
+        return keeper.acknowledge(receipt, reason) ? .valid : .comesAgain
+    }
+
+    func validity(of receipt: MQTTDeliveryReceipt) -> MessageValidity {
+        keeper.repeatedSerials.contains(receipt) ? .comesAgain : .valid
+    }
+
+    /// Drops the unread messages that the server sends again, so that copies do not pile up.
+    func removeRepeated(_ repeated: MQTTRepeatedSerials) {
+        let sources = state.withLock { state in
+            state.held?.remove { repeated.contains($0) }
+            return state.router.sources
+        }
+        for source in sources {
+            source.removeWaiting { delivery in
+                guard let delivery = delivery as? Delivery<MQTTSubscriptions> else { return false }
+                return repeated.contains(delivery.name)
+            }
+        }
     }
 }

@@ -43,7 +43,7 @@ final class MQTTSubscriptions: DeliverySettler {
     private let store: (any SessionStore)?
     var configuration: MQTTConfiguration { shared.value }
     let keeper: MQTTSessionKeeper
-    private let pressure: ReadingPressure
+    let pressure: ReadingPressure
     /// What waits in memory, whichever connection it came over.
     var account: MemoryAccount { pressure.account }
     let manual = ManualDeliveries<MQTTSubscriptions>()
@@ -88,6 +88,7 @@ final class MQTTSubscriptions: DeliverySettler {
             if !state.isFamiliar || !hasSession { state.router.hasForeignIdentifiers = hasSession }
             state.isFamiliar = true
         }
+        if hasSession { removeRepeated(session.repeatedSerials) }
     }
 
     /// Lets go of a connection that is over.
@@ -104,127 +105,9 @@ final class MQTTSubscriptions: DeliverySettler {
         manual.remove { $0.qualityOfService != .exactlyOnce }
     }
 
-    /// Has the server know every filter again.
-    ///
-    /// A filter that the server no longer grants ends its streams with the refusal; the others go on.
-    ///
-    /// - Parameters:
-    ///   - session: The connection.
-    ///   - hasSession: Whether the server has kept the session.
-    /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
-    func resume(over session: MQTTSession, hasSession: Bool) async throws {
-        let (entries, left) = state.withLock { state in
-            if !hasSession {
-                state.router.forgetGrants()
-                state.left.removeAll()
-            }
-            return (state.router.ungranted, state.left.all)
-        }
-        if !hasSession { manual.removeAll() }
-        saveLeft()
-        if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: session) }
-        // Not before: held back, the server could not answer.
-        pressure.attach(session.reading)
-        // Over already, and nobody else to let go of it.
-        if state.withLock({ $0.session !== session }) { pressure.detach() }
-    }
-
-    private func resume(
-        _ entries: [MQTTSubscriptionEntry],
-        _ left: [MQTTLeftFilters.Filter],
-        over session: MQTTSession
-    ) async throws {
-        try await withThrowingTaskGroup { group in
-            for batch in MQTTSession.batches(of: left) {
-                group.addTask { try await self.leave(batch, over: session) }
-            }
-            for batch in session.batches(of: entries) {
-                group.addTask { try await self.resubscribe(batch, over: session) }
-            }
-            try await group.waitForAll()
-        }
-    }
-
-    /// Has the server forget filters.
-    private func leave(
-        _ left: [MQTTLeftFilters.Filter],
-        over session: MQTTSession
-    ) async throws {
-        guard let first = left.first else { return }
-        do {
-            _ = try await session.unsubscribe(left.map(\.text), Self.request(first.text))
-        } catch let error as WaybillError where !Self.leavesOpen(error) {
-            // One that the server refuses, or that cannot be sent, is not to keep the others.
-            guard left.count == 1 else {
-                for one in left { try await leave([one], over: session) }
-                return
-            }
-            // What nobody listens to may stay as well.
-        }
-        forgetLeft(left)
-    }
-
-    /// Whether the server may have done what was asked for, or may do it yet, all the same.
-    private static func leavesOpen(_ error: WaybillError) -> Bool {
-        [.connectionLost, .notConnected, .timedOut, .shutDown].contains(error.code)
-    }
-
-    private static func request(_ filter: String) -> Request {
-        Request(topic: filter, command: .subscribe(SubscribeOptions()))
-    }
-
-    private func resubscribe(
-        _ entries: [MQTTSubscriptionEntry],
-        over session: MQTTSession
-    ) async throws {
-        guard let first = entries.first else { return }
-        let answers = try await session.subscribe(
-            entries.map(\.subscription),
-            identifier: entries.count == 1 ? first.identifier : nil,
-            Self.request(first.subscription.filter),
-            timeout: nil
-        )
-        for (entry, answer) in zip(entries, answers) {
-            let filter = entry.subscription.filter
-            switch answer {
-            case .success(let granted):
-                let isWanted = state.withLock { state in
-                    let isAgain = state.router.isEstablished(filter)
-                    state.router.grant(filter, granted)
-                    // Everybody may have left meanwhile.
-                    guard state.router.isEstablished(filter) else { return false }
-                    events.report(
-                        .subscribed(
-                            topic: filter,
-                            since: state.lossTime,
-                            qos: granted,
-                            isAgain: isAgain
-                        )
-                    )
-                    return true
-                }
-                if !isWanted { session.leave(filter) {} }
-            case .failure(let error):
-                let sources = state.withLock { state in
-                    if let entry = state.router[filter], entry.established == nil {
-                        events.report(
-                            .subscriptionRefused(topic: filter, since: nil, error: error)
-                        )
-                    }
-                    return remove(filter, from: &state, because: error)
-                }
-                entry.answer.resolve(.failure(error))
-                for source in sources {
-                    source.finish(throwing: error)
-                    pressure.forget(source)
-                }
-            }
-        }
-    }
-
     /// Removes a filter, and reports it.
     /// - Returns: Who listened.
-    private func remove(
+    func remove(
         _ filter: String,
         from state: inout State,
         because cause: WaybillError?
@@ -257,7 +140,14 @@ final class MQTTSubscriptions: DeliverySettler {
 
     // MARK: Listeners
 
-    /// Subscribes a new listener; the filter is sent only if nobody has it yet, or not as good.
+    /// Has the retained messages that follow a SUBACK go to those that the SUBSCRIBE was sent for.
+    private func noteAnswer(of filters: [String], hasBacklog: Bool) {
+        state.withLock { state in
+            for filter in filters { state.router.noteAnswer(of: filter, hasBacklog: hasBacklog) }
+        }
+    }
+
+    /// Subscribes a new listener; the filter is sent if no other has it, or not as good, or for its retained messages.
     func subscribe(
         _ subscription: MQTTSubscription,
         _ request: Request,
@@ -266,10 +156,11 @@ final class MQTTSubscriptions: DeliverySettler {
     ) async throws -> Messages<Message> {
         let listener = makeListener(subscription.filter, options)
         let messages = listener.source.messages
-        guard let (answer, identifier) = add(listener, subscription) else {
+        guard let (answer, asked) = add(listener, subscription) else {
             throw WaybillError(.notConnected, "there is no connection").about(request)
         }
-        if let identifier {
+        if let asked {
+            let (subscription, identifier) = asked
             ask(for: subscription, identifier, request, options, answer, over: session)
         }
         do {
@@ -328,7 +219,8 @@ final class MQTTSubscriptions: DeliverySettler {
                     [subscription],
                     identifier: identifier,
                     request,
-                    timeout: options.timeout
+                    timeout: options.timeout,
+                    didAnswer: { [weak self] in self?.noteAnswer(of: [filter], hasBacklog: $0) }
                 )[0].get()
                 isConfirmed = true
                 try await note(granted, of: filter, by: session, since: begun)
@@ -356,26 +248,23 @@ final class MQTTSubscriptions: DeliverySettler {
     }
 
     /// Adds a listener.
-    /// - Returns: What resolves when the server has answered, and the identifier if the filter is to be sent; nil when that is
+    /// - Returns: What resolves when the server has answered, and what is to be sent, with its identifier; nil when that is
     ///   left to the next connection.
     private func add(
         _ listener: MessageListener,
         _ subscription: MQTTSubscription
-    ) -> (Promise<QualityOfService>, UInt32?)? {
+    ) -> (Promise<QualityOfService>, (MQTTSubscription, UInt32)?)? {
         let filter = subscription.filter
         return add(listener, matching: subscription) { state in
             guard let entry = state.router[filter] else {
                 let entry = state.router.add(subscription, listener: listener)
-                return (entry.answer, entry.identifier)
+                return (entry.answer, (subscription, entry.identifier))
             }
             // Over a connection that is over already, nobody waits for the next one.
-            guard !entry.isDeferred else { return nil }
-            state.router.add(listener, to: filter)
-            // What is there is good enough, unless a better quality of service is wanted.
-            guard entry.subscription.qualityOfService < subscription.qualityOfService else {
-                return (entry.answer, nil)
-            }
-            return (state.router.raise(filter, to: subscription), entry.identifier)
+            guard !entry.isDeferred,
+                let (answer, asked) = state.router.join(listener, subscription)
+            else { return nil }
+            return (answer, asked.map { ($0, entry.identifier) })
         }
     }
 
@@ -478,7 +367,7 @@ final class MQTTSubscriptions: DeliverySettler {
     }
 
     /// Forgets filters that the server has forgotten.
-    private func forgetLeft(_ left: [MQTTLeftFilters.Filter]) {
+    func forgetLeft(_ left: [MQTTLeftFilters.Filter]) {
         state.withLock { $0.left.remove(left) }
         saveLeft()
     }

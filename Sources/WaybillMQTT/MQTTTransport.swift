@@ -111,8 +111,10 @@ public final class MQTTTransport: Transport {
 
     /// Subscribes; see ``Waybill/Transport/subscribe(_:)``.
     ///
-    /// A filter that is subscribed to already is not sent again: the new listener gets what arrives from
-    /// now on. Retained messages come only with the first subscription.
+    /// A filter that is subscribed to already is sent again for its retained messages: the new listener gets them, and
+    /// what arrives from now on, and the others get no retained message twice. A shared subscription has none. With
+    /// `retainAsPublished`, and for a listener that joins while there is no connection, they come only with the first
+    /// subscription of a session.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
         try await engine.subscribe(request).keeping(self)
     }

@@ -224,7 +224,7 @@ final class SSEEngine: Sendable {
             state.streams.values.filter { $0.topic.hasSameBytes(as: request.topic ?? "") }
         }
         guard !found.isEmpty else {
-            throw WaybillError(.invalidEntry, "nothing subscribes to this topic").about(request)
+            return Receipt(topic: request.topic, reason: "no subscription existed")
         }
         for stream in found { await stream.close(throwing: nil, because: Self.closed) }
         return Receipt(topic: request.topic)

@@ -23,6 +23,6 @@ final class SSENotice: MessageDelivery {
         return message
     }
 
-    func messageWasTaken() -> Bool { true }
+    func messageWasTaken() -> MessageValidity { .valid }
     func messageWasDropped() {}
 }

@@ -290,8 +290,7 @@ final class STOMPSubscriptions: DeliverySettler {
             )
         }
         guard !found.isEmpty else {
-            throw WaybillError(.invalidEntry, "nothing subscribes to this destination")
-                .about(request)
+            return Receipt(topic: request.topic, reason: "no subscription existed")
         }
         remove(found.map(\.key))
         defer {

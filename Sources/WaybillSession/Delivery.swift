@@ -1,4 +1,4 @@
-import Waybill
+package import Waybill
 import WireCore
 
 /// What becomes of a received message.
@@ -29,11 +29,25 @@ package protocol DeliverySettler: AnyObject, Sendable {
     ///   - settlement: What became of it.
     func settle(_ name: Name, _ settlement: Settlement)
 
+    /// As ``settle(_:_:)``, for a message that a consumer is about to take.
+    /// - Returns: Whether the consumer gets it.
+    func take(_ name: Name, _ settlement: Settlement) -> MessageValidity
+
+    /// Whether a consumer gets a message that waits.
+    func validity(of name: Name) -> MessageValidity
+
     /// How many bytes the acknowledgement of a delivery takes on the wire; zero where it is a few.
     static func acknowledgementByteCount(of name: Name) -> Int
 }
 
 extension DeliverySettler {
+    package func take(_ name: Name, _ settlement: Settlement) -> MessageValidity {
+        settle(name, settlement)
+        return .valid
+    }
+
+    package func validity(of name: Name) -> MessageValidity { .valid }
+
     package static func acknowledgementByteCount(of name: Name) -> Int { 0 }
 }
 
@@ -54,9 +68,11 @@ package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
         state = Locked((listeners, Settlement(isTaken: false)))
     }
 
-    package func messageWasTaken() -> Bool {
-        settle(Settlement())
-        return true
+    package var validity: MessageValidity { settler?.validity(of: name) ?? .valid }
+
+    package func messageWasTaken() -> MessageValidity {
+        guard let all = settlement(with: Settlement()) else { return validity }
+        return settler?.take(name, all) ?? .valid
     }
 
     package func messageWasDropped() { settle(Settlement(isTaken: false)) }
@@ -65,15 +81,20 @@ package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
 
     /// One listener is done; refusing counts more than accepting, taking more than dropping.
     package func settle(_ settlement: Settlement) {
-        let (isLast, all) = state.withLock { state in
+        if let all = self.settlement(with: settlement) { settler?.settle(name, all) }
+    }
+
+    /// Counts one listener's settlement.
+    /// - Returns: That of all listeners, after the last one's.
+    private func settlement(with settlement: Settlement) -> Settlement? {
+        state.withLock { state in
             state.left -= 1
             state.settlement.isTaken = state.settlement.isTaken || settlement.isTaken
             if !settlement.isAccepted { state.settlement.isAccepted = false }
             if let transaction = settlement.transaction {
                 state.settlement.transaction = transaction
             }
-            return (state.left == 0, state.settlement)
+            return state.left == 0 ? state.settlement : nil
         }
-        if isLast { settler?.settle(name, all) }
     }
 }

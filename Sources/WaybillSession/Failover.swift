@@ -1,6 +1,7 @@
 import HTTPWire
 package import Waybill
 package import WaybillLink
+import WireCore
 
 /// The hosts of a service, and the order in which they are tried.
 package struct Failover: Sendable {
@@ -37,9 +38,15 @@ package struct Failover: Sendable {
         }
     }
 
+    /// The host that has sent its clients elsewhere.
+    private final class Avoided: Sendable {
+        let endpoint = Locked<Endpoint?>(nil)
+    }
+
     /// The routes, that of the URL first.
     package let routes: [Route]
     private let order: FailoverOptions.Order
+    private let avoided = Avoided()
     private let random: @Sendable () -> UInt64
 
     /// - Parameters:
@@ -68,15 +75,29 @@ package struct Failover: Sendable {
         random = environment.random
     }
 
-    /// The routes in the order of one connect.
+    /// The routes in the order of one connect; one that is avoided comes last.
     package func arranged() -> [Route] {
         var routes = routes
-        guard order == .shuffled, routes.count > 1 else { return routes }
-        // Fisher and Yates. The remainder of 64 bits is as good as even.
-        for last in (1..<routes.count).reversed() {
-            routes.swapAt(last, Int(random() % UInt64(last + 1)))
+        guard routes.count > 1 else { return routes }
+        if order == .shuffled {
+            // Fisher and Yates. The remainder of 64 bits is as good as even.
+            for last in (1..<routes.count).reversed() {
+                routes.swapAt(last, Int(random() % UInt64(last + 1)))
+            }
         }
+        guard let endpoint = avoided.endpoint.withLock({ $0 }),
+            let index = routes.firstIndex(where: { $0.address.endpoint == endpoint })
+        else { return routes }
+        routes.append(routes.remove(at: index))
         return routes
+    }
+
+    /// Notes that a host has sent its clients elsewhere: the others come first from now on.
+    /// - Returns: Whether there are others.
+    package func avoid(_ route: Route) -> Bool {
+        guard routes.count > 1 else { return false }
+        avoided.endpoint.withLock { $0 = route.address.endpoint }
+        return true
     }
 
     /// Tries one route after another until one leads somewhere.

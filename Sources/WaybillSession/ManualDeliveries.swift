@@ -11,14 +11,20 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
     /// Rides on a message, so that one that is dropped is settled all the same.
     private final class Ticket: MessageDelivery {
         private let id: Message.ID
+        private let delivery: Delivery<Settler>
         private weak let deliveries: ManualDeliveries?
 
-        init(_ id: Message.ID, _ deliveries: ManualDeliveries) {
+        init(_ id: Message.ID, _ delivery: Delivery<Settler>, _ deliveries: ManualDeliveries) {
             self.id = id
+            self.delivery = delivery
             self.deliveries = deliveries
         }
 
-        func messageWasTaken() -> Bool { true }
+        var origin: any MessageDelivery { delivery }
+
+        var validity: MessageValidity { delivery.validity }
+
+        func messageWasTaken() -> MessageValidity { delivery.validity }
 
         func messageWasDropped() { deliveries?.take(id)?.messageWasDropped() }
     }
@@ -36,7 +42,7 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
             return id
         }
         message.id = id
-        message.delivery = Ticket(id, self)
+        message.delivery = Ticket(id, delivery, self)
     }
 
     /// Does what an entry with the command `ack` or `nack` asks for.

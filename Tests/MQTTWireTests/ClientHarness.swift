@@ -177,7 +177,7 @@ struct ClientHarness {
                 log.append("message \(String(decoding: publish.payload.bytes, as: UTF8.self))")
                 if let receipt { receipts.append(receipt) }
             case .published(let call, let code, _): log.append("published \(number(call)) \(code)")
-            case .subscribed(let call, let suback):
+            case .subscribed(let call, let suback, _):
                 log.append("subscribed \(number(call)) \(suback.reasonCodes)")
             case .unsubscribed(let call, _): log.append("unsubscribed \(number(call))")
             case .timedOut(let call): log.append("timed out \(number(call))")

@@ -47,6 +47,20 @@ import WireCore
         #expect(harness.sent == [.pubrel(.ack(1, unknown))])
     }
 
+    @Test("A refusal of an unknown identifier gets no PUBREL (4.3.3-4)")
+    func unknownRefusal() throws {
+        var harness = try ClientHarness(.v5)
+        harness.receive(.pubrec(.ack(7, .packetIdentifierInUse)))
+        #expect(harness.sent == [])
+        try harness.publish(.exactlyOnce, 1)
+        harness.receive(.pubrec(.ack(1)))
+        _ = harness.sent
+        harness.receive(.pubrec(.ack(1, .packetIdentifierInUse)))
+        #expect(harness.sent == [], "and neither does one that comes too late")
+        harness.receive(.pubcomp(.ack(1)))
+        #expect(harness.told() == ["published 1 Success (0x00)"])
+    }
+
     @Test("A refusal of 0x80 and above ends a message, and PUBREL is not sent (4.4.0-2)")
     func refusals() throws {
         var harness = try ClientHarness(.v5)

@@ -72,29 +72,48 @@ import WireTestSupport
         #expect(harness.told() == ["message a", "message b"])
     }
 
-    @Test("More than our Receive Maximum is a violation, 0x93 (3.3.4-9)")
-    func receiveMaximum() throws {
-        var harness = try ClientHarness(.v5) { $0.receiveMaximum = 2 }
-        harness.receive(.message("1", .atLeastOnce, id: 1), .message("2", .exactlyOnce, id: 2))
-        harness.take(1)
-        harness.receive(.message("3", .atLeastOnce, id: 3))
-        #expect(harness.told().last == "closed receiveMaximumExceeded")
-        #expect(
-            harness.sent.last == .disconnect(MQTTDisconnect(reasonCode: .receiveMaximumExceeded))
-        )
+    @Test(
+        "A server that sends more than the Receive Maximum keeps its connection (3.3.4-9)",
+        arguments: MQTTVersion.allCases,
+        [MQTTQualityOfService.atLeastOnce, .exactlyOnce]
+    )
+    func moreThanReceiveMaximum(version: MQTTVersion, quality: MQTTQualityOfService) throws {
+        var connect = MQTTConnect(version: version, clientIdentifier: "c")
+        if version == .v5 { connect.properties.receiveMaximum = 2 }
+        var harness = try ClientHarness(version, connect: connect)
+        var writer = ByteWriter()
+        for id in UInt16(1)...2_000 {
+            try MQTTPacket.message("\(id)", quality, id: id).encode(into: &writer, version: version)
+        }
+        harness.receive(writer.bytes)
+        #expect(harness.told() == (1...2_000).map { "message \($0)" })
+        #expect(!harness.client.isFinished)
+        try #require(harness.receipts.count == 2_000)
+        for index in 0..<2_000 { harness.take(index) }
+        let answers = (UInt16(1)...2_000).map { id -> MQTTPacket in
+            quality == .atLeastOnce ? .puback(.ack(id)) : .pubrec(.ack(id))
+        }
+        #expect(harness.sent == answers)
     }
 
-    @Test("A server that repeats an identifier for ever is stopped, also in 3.1.1")
-    func endlessRepetition() throws {
-        var harness = try ClientHarness(.v3_1_1)
+    @Test(
+        "No more messages wait for their acknowledgement than there are packet identifiers",
+        arguments: MQTTVersion.allCases,
+        [false, true]
+    )
+    func endlessRepetition(version: MQTTVersion, dup: Bool) throws {
+        var harness = try ClientHarness(version)
         var writer = ByteWriter()
         for _ in 0..<65_535 {
-            try MQTTPacket.message("x", .atLeastOnce, id: 1).encode(into: &writer, version: .v3_1_1)
+            try MQTTPacket.message("x", .atLeastOnce, id: 1, dup: dup)
+                .encode(into: &writer, version: version)
         }
         harness.receive(writer.bytes)
         #expect(!harness.client.isFinished)
         harness.receive(.message("x", .atLeastOnce, id: 1))
         #expect(harness.told().last == "closed receiveMaximumExceeded")
+        let answer = MQTTDisconnect(reasonCode: .receiveMaximumExceeded)
+        #expect(harness.sent.last == (version == .v5 ? .disconnect(answer) : nil))
     }
 
     @Test("A thousand messages in one read are delivered in one go, in order")
@@ -361,8 +380,8 @@ import WireTestSupport
         var harness = try harness(60)
         for _ in 0..<5 {
             harness.advance(.seconds(50))
-            try harness.publish(.atMostOnce)
             harness.receive(.message("x"))
+            try harness.publish(.atMostOnce)
         }
         #expect(harness.sent.allSatisfy { $0.kind == .publish })
         for _ in 0..<2 {

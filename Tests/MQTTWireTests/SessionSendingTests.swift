@@ -154,6 +154,21 @@ struct SessionSendingTests {
         }
     }
 
+    @Test("PUBCOMP 0x92 for a PUBREL that is sent again is success (MQTT 5, 3.7.2.1)")
+    func completedBefore() throws {
+        var harness = try start(.v5, window: 10)
+        for number in 1...2 { try harness.publish(.exactlyOnce, number) }
+        harness.receive(.pubrec(.ack(1)))
+        try harness.reconnect(sessionPresent: true)
+        harness.resume()
+        // The first message was taken over before the connection was lost, the second one is sent again.
+        harness.receive(.pubcomp(.ack(1, .packetIdentifierNotFound)), .pubrec(.ack(2)))
+        #expect(harness.told() == ["published 1 Success (0x00)"])
+        harness.receive(.pubcomp(.ack(2, .packetIdentifierNotFound)))
+        let code = "Packet Identifier not found (0x92)"
+        #expect(harness.told() == ["published 2 \(code)"], "no PUBREL of it was sent before")
+    }
+
     @Test("Identifiers in flight stay reserved for a SUBSCRIBE sent first (2.2.1-3)")
     func reserved() throws {
         var harness = try start(.v5, window: 100)

@@ -3,6 +3,13 @@ import Testing
 import WireCore
 import WireTestSupport
 
+extension ClientHarness {
+    /// Acknowledges messages, and says which of them do not come again.
+    fileprivate mutating func acknowledge(_ indices: Int...) -> [Bool] {
+        indices.map { client.acknowledge(receipts[$0], at: now) }
+    }
+}
+
 @Suite("MQTT client: who waits, and what is half received, between connections (4.1)")
 struct SessionStateTests {
     private func start(_ version: MQTTVersion = .v5, window: Int = 20) throws -> ClientHarness {
@@ -17,6 +24,30 @@ struct SessionStateTests {
     }
 
     // MARK: Callers
+
+    @Test(
+        "QoS 1 of an earlier connection comes again with its session, and does not without",
+        arguments: MQTTVersion.allCases
+    )
+    func repeated(version: MQTTVersion) throws {
+        var harness = try ClientHarness(version) { $0.keepsSession = true }
+        harness.receive(.message("1", .atLeastOnce, id: 1), .message("2", .atLeastOnce, id: 2))
+        #expect(harness.acknowledge(0, 0) == [true, true])
+        try harness.reconnect(sessionPresent: false)
+        #expect(harness.acknowledge(1) == [true], "it does not come again")
+        harness.receive(.message("3", .atLeastOnce, id: 1), .message("4", .exactlyOnce, id: 2))
+        try harness.reconnect(sessionPresent: true)
+        harness.receive(.message("3", .atLeastOnce, id: 1, dup: true))
+        try harness.reconnect(sessionPresent: true)
+        #expect(harness.acknowledge(2, 4) == [false, false], "they come again")
+        #expect(harness.acknowledge(1, 3) == [true, true], "of another session, and of QoS 2")
+        try harness.reconnect(sessionPresent: false)
+        #expect(harness.acknowledge(2, 1) == [false, true], "as before")
+        _ = harness.sent
+        harness.receive(.message("5", .atLeastOnce, id: 1))
+        #expect(harness.acknowledge(5) == [true])
+        #expect(harness.sent == [.puback(.ack(1))])
+    }
 
     @Test("Callers give up while there is no connection; only what was never sent is withdrawn")
     func expired() throws {
@@ -288,82 +319,5 @@ struct SessionStateTests {
         for index in 3..<6 { harness.take(index) }
         #expect(harness.sent == (UInt16(1)...3).map { .pubrec(.ack($0)) })
         #expect(Set(harness.receipts).count == 6)
-    }
-
-    @Test("The Receive Maximum counts what came on this connection (3.3.4-9, 4.9)")
-    func receiveMaximum() throws {
-        var harness = try ClientHarness(.v5) {
-            $0.keepsSession = true
-            $0.receiveMaximum = 2
-        }
-        harness.receive(.message("1", .exactlyOnce, id: 1), .message("2", .exactlyOnce, id: 2))
-        harness.take(0)
-        try harness.reconnect(sessionPresent: true)
-        // The server has begun to count anew: both places are free.
-        harness.receive(.message("3", .exactlyOnce, id: 3), .pubrel(.ack(1)))
-        harness.receive(.message("2", .exactlyOnce, id: 2, dup: true))
-        #expect(!harness.client.isFinished)
-        harness.take(1)
-        harness.receive(.pubrel(.ack(2)), .message("4", .atLeastOnce, id: 4))
-        #expect(!harness.client.isFinished)
-        harness.receive(.message("5", .atLeastOnce, id: 5))
-        #expect(harness.told().last == "closed receiveMaximumExceeded")
-    }
-
-    @Test("What comes again takes no place in the Receive Maximum")
-    func repetitions() throws {
-        var harness = try ClientHarness(.v5) {
-            $0.keepsSession = true
-            $0.receiveMaximum = 2
-        }
-        harness.receive(.message("1", .exactlyOnce, id: 1), .message("2", .exactlyOnce, id: 2))
-        try harness.reconnect(sessionPresent: true)
-        harness.receive(
-            .message("1", .exactlyOnce, id: 1, dup: true),
-            .message("2", .exactlyOnce, id: 2, dup: true),
-            .message("3", .exactlyOnce, id: 3),
-            .message("4", .exactlyOnce, id: 4)
-        )
-        #expect(!harness.client.isFinished)
-        for index in 0..<4 { harness.take(index) }
-        #expect(harness.sent == (UInt16(1)...4).map { .pubrec(.ack($0)) })
-        harness.receive(.pubrel(.ack(1)), .pubrel(.ack(2)))
-        #expect(!harness.client.isFinished)
-        // Those that were new still count.
-        harness.receive(.message("5", .exactlyOnce, id: 5))
-        #expect(harness.told().last == "closed receiveMaximumExceeded")
-    }
-
-    @Test("What is marked as sent before takes no place in the Receive Maximum either (QoS 1)")
-    func marked() throws {
-        var harness = try ClientHarness(.v5) {
-            $0.keepsSession = true
-            $0.receiveMaximum = 2
-        }
-        for id in UInt16(1)...10 {
-            harness.receive(.message("\(id)", .atLeastOnce, id: id, dup: true))
-        }
-        harness.receive(.message("11", .atLeastOnce, id: 11), .message("12", .atLeastOnce, id: 12))
-        #expect(!harness.client.isFinished)
-        for index in 0..<11 { harness.take(index) }
-        #expect(harness.sent == (UInt16(1)...11).map { .puback(.ack($0)) })
-        harness.receive(.message("13", .atLeastOnce, id: 13))
-        #expect(!harness.client.isFinished)
-        harness.receive(.message("14", .atLeastOnce, id: 14))
-        #expect(harness.told().last == "closed receiveMaximumExceeded")
-    }
-
-    @Test("However they are marked, no more are under way than there are identifiers")
-    func markedForEver() throws {
-        var harness = try ClientHarness(.v5) { $0.receiveMaximum = 2 }
-        var writer = ByteWriter()
-        for _ in 0..<65_535 {
-            try MQTTPacket.message("x", .atLeastOnce, id: 1, dup: true)
-                .encode(into: &writer, version: .v5)
-        }
-        harness.receive(writer.bytes)
-        #expect(!harness.client.isFinished)
-        harness.receive(.message("x", .atLeastOnce, id: 1, dup: true))
-        #expect(harness.told().last == "closed receiveMaximumExceeded")
     }
 }

@@ -8,6 +8,7 @@ enum MosquittoServer {
         case open = "MOSQUITTO"
         case password = "MOSQUITTO_AUTH"
         case small = "MOSQUITTO_SMALL"
+        case packaged = "MOSQUITTO_PACKAGED"
         case webSocket = "MOSQUITTO_WS"
         case secure = "MOSQUITTO_TLS"
         case secureWebSocket = "MOSQUITTO_WSS"

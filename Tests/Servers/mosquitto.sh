@@ -29,6 +29,14 @@ mosquitto_run() {
     echo $! >> "$1/mosquitto.pid"
 }
 
+# As Debian packages it, but that no message is dropped for want of room: mosquitto_run_packaged FOLDER PORT.
+mosquitto_run_packaged() {
+    printf '%s\n' "listener $2 127.0.0.1" 'allow_anonymous true' 'user root' 'log_dest stderr' \
+        'max_queued_messages 0' > "$1/packaged.conf"
+    mosquitto -c "$1/packaged.conf" > "$1/packaged.log" 2>&1 &
+    echo $! >> "$1/mosquitto.pid"
+}
+
 mosquitto_run_with_tls() {
     local folder=$1 base=$2 name port websocket='protocol websockets' asks
     # Without the socket domain it would listen on every interface.
@@ -63,7 +71,7 @@ mosquitto_run_with_tls() {
 mosquitto_start() {
     local folder=$1 base main port ready
     mosquitto_passwd -b -c "$folder/passwd" alice secret
-    for base in $(candidate_ports 17); do
+    for base in $(candidate_ports 18); do
         rm -f "$folder/mosquitto.pid"
         {
             cat << CONF
@@ -88,9 +96,11 @@ CONF
             [ -z "$certificates" ] || mosquitto_secure $((base + 4)) server
         } | mosquitto_run "$folder" mosquitto
         main=$(head -n 1 "$folder/mosquitto.pid")
+        mosquitto_run_packaged "$folder" $((base + 17))
         [ -z "$certificates" ] || mosquitto_run_with_tls "$folder" "$base"
         ready=1
         answers_in 10 "$main" mqtt_round_trip "$base" &&
+            answers_in 10 "$main" mqtt_round_trip $((base + 17)) &&
             answers_in 10 "$main" upgrade_round_trip $((base + 3)) / 101 || ready=0
         if [ -n "$certificates" ]; then
             for port in $((base + 6)) $((base + 7)) $((base + 14)) $((base + 16)); do
@@ -103,6 +113,7 @@ CONF
                 echo "export WAYBILL_MOSQUITTO_AUTH_PORT=$((base + 1))"
                 echo "export WAYBILL_MOSQUITTO_SMALL_PORT=$((base + 2))"
                 echo "export WAYBILL_MOSQUITTO_WS_PORT=$((base + 3))"
+                echo "export WAYBILL_MOSQUITTO_PACKAGED_PORT=$((base + 17))"
                 if [ -n "$certificates" ]; then
                     echo "export WAYBILL_MOSQUITTO_TLS_PORT=$((base + 4))"
                     echo "export WAYBILL_MOSQUITTO_MUTUAL_PORT=$((base + 5))"

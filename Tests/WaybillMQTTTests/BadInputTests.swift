@@ -87,6 +87,37 @@ import WireCore
             code: .invalidEntry
         ),
         Row(
+            name: "topic of an ack",
+            entry: .command(.ack(.init(.number(1))), topic: "t"),
+            code: .unsupported
+        ),
+        Row(
+            name: "headers of an ack",
+            entry: .command(.ack(.init(.number(1))), headers: ["n": "v"]),
+            code: .unsupported
+        ),
+        Row(
+            name: "body of a nack",
+            entry: .command(.nack(.init(.number(1))), body: .text("x")),
+            code: .unsupported
+        ),
+        Row(
+            name: "body of an unsubscribe",
+            entry: .command(.unsubscribe, topic: "t", body: .text("x")),
+            code: .unsupported
+        ),
+        Row(
+            name: "headers of an unsubscribe in 3.1.1",
+            entry: .command(.unsubscribe, topic: "t", headers: ["n": "v"]),
+            code: .unsupported,
+            version: .v3_1_1
+        ),
+        Row(
+            name: "over-long header of an unsubscribe",
+            entry: .command(.unsubscribe, topic: "t", headers: ["n": long]),
+            code: .invalidEntry
+        ),
+        Row(
             name: "faulty filter to leave",
             entry: .command(.unsubscribe, topic: "a#"),
             code: .invalidEntry
@@ -121,6 +152,11 @@ import WireCore
         }
         for filter in ["", "a#", "a/#/b", "\0", Self.long, "$share/g"] {
             await expectError(.invalidEntry) { try await provider.messages(.subscribe(filter)) }
+        }
+        await expectError(.unsupported) {
+            try await provider.messages(
+                .command(.subscribe(qos: .atMostOnce), topic: "t", body: .text("x"))
+            )
         }
         if version == .v3_1_1 {
             await expectError(.unsupported) {

@@ -35,6 +35,21 @@ import WireCore
         #expect(await run([.timedOut, .tls, nil]).tried == ["a:1883", "b:1883", "c:1"])
     }
 
+    @Test("A host that has sent its clients elsewhere comes last, until another one does so")
+    func avoided() {
+        func order(_ failover: Failover) -> [String] {
+            failover.arranged().map(\.address.endpoint.host)
+        }
+        let failover = Failover.fixture(FailoverOptions(hosts: ["b", "c"]))
+        #expect(failover.avoid(failover.routes[0]))
+        #expect(order(failover) == ["b", "c", "a"])
+        #expect(failover.avoid(failover.routes[1]))
+        #expect(order(failover) == ["a", "c", "b"])
+        let alone = Failover.fixture(FailoverOptions())
+        #expect(!alone.avoid(alone.routes[0]))
+        #expect(order(alone) == ["a"])
+    }
+
     @Test(
         "What may be one host's own leads to the next, any other no is final",
         arguments: [

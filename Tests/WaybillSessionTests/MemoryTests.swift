@@ -6,7 +6,7 @@ import WireCore
 /// What waits in all subscriptions of a connection, against its account.
 @Suite("Memory of a connection") struct MemoryTests {
     private final class Acknowledged: MessageDelivery {
-        func messageWasTaken() -> Bool { true }
+        func messageWasTaken() -> MessageValidity { .valid }
         func messageWasDropped() {}
     }
 

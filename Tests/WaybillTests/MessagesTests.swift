@@ -46,11 +46,10 @@ import WireTestSupport
         let taken = LockedBox(0)
         let dropped = LockedBox(0)
 
-        func messageWasTaken() -> Bool {
+        func messageWasTaken() -> MessageValidity {
             taken.change { $0 += 1 }
-            return true
+            return .valid
         }
-
         func messageWasDropped() { dropped.change { $0 += 1 } }
     }
 

@@ -97,6 +97,8 @@ extension ByteReader {
         var properties = MQTTProperties()
         var reader = ByteReader(try bytes(length, kind))
         var seen: UInt64 = 0
+        // Stays empty for a message that matched one subscription.
+        var named: [UInt32] = []
         while reader.remaining > 0 {
             let number = try reader.variableByteInteger(kind)
             guard let raw = UInt8(exactly: number),
@@ -107,10 +109,35 @@ extension ByteReader {
             guard seen & bit == 0 || identifier.isRepeatable(in: place) else {
                 throw .propertyRepeated(kind)
             }
+            if identifier == .subscriptionIdentifier, seen & bit != 0 {
+                try reader.appendSubscriptionIdentifier(to: &properties, &named, kind)
+                continue
+            }
             seen |= bit
             try reader.append(identifier, to: &properties, kind)
         }
+        if named.count > MQTTProperties.subscriptionIdentifierLimit {
+            properties.subscriptionIdentifiers = []
+        }
         return properties
+    }
+
+    /// Reads one more subscription identifier of a message; the same one may come again (MQTT 5, 3.3.4).
+    private mutating func appendSubscriptionIdentifier(
+        to properties: inout MQTTProperties,
+        _ named: inout [UInt32],
+        _ kind: MQTTPacketKind
+    ) throws(MQTTViolation) {
+        let number = try variableByteInteger(kind)
+        guard MQTTPropertyIdentifier.subscriptionIdentifier.allows(number) else {
+            throw .propertyOutOfRange(kind)
+        }
+        if named.isEmpty { named = properties.subscriptionIdentifiers }
+        guard named.count <= MQTTProperties.subscriptionIdentifierLimit, !named.contains(number)
+        else { return }
+        named.append(number)
+        let value = MQTTProperty.Value.integer(number)
+        properties.list.append(MQTTProperty(identifier: .subscriptionIdentifier, value: value))
     }
 
     /// Reads the value of a property, and appends both.

@@ -5,27 +5,26 @@
 package struct MQTTAcknowledgementQueue: Sendable {
     struct Entry {
         let packetIdentifier: UInt16
-        /// Whether it counts towards the Receive Maximum.
-        let isCounted: Bool
         var reasonCode: MQTTReasonCode?
     }
 
     private var entries: [Entry] = []
     private var head = 0
-    private var firstSerial: UInt64 = 0
-    /// How many of those that are owed count towards the Receive Maximum.
-    private(set) var countedCount = 0
+    /// The serial number of the first entry; smaller ones belong to acknowledged messages and earlier connections.
+    private(set) var firstSerial: UInt64 = 0
 
     package init() {}
 
     /// The number of acknowledgements that are owed.
     package var count: Int { entries.count - head }
 
+    /// The serial number of the next message.
+    var nextSerial: UInt64 { firstSerial + UInt64(entries.count) }
+
     /// Notes a message.
     /// - Returns: Its serial number, to name it by once it has been taken.
-    package mutating func append(_ packetIdentifier: UInt16, isCounted: Bool = true) -> UInt64 {
-        entries.append(Entry(packetIdentifier: packetIdentifier, isCounted: isCounted))
-        if isCounted { countedCount += 1 }
+    package mutating func append(_ packetIdentifier: UInt16) -> UInt64 {
+        entries.append(Entry(packetIdentifier: packetIdentifier))
         return firstSerial + UInt64(entries.count - 1)
     }
 
@@ -47,7 +46,6 @@ package struct MQTTAcknowledgementQueue: Sendable {
         firstSerial += UInt64(entries.count)
         entries = []
         head = 0
-        countedCount = 0
         return owed
     }
 
@@ -55,7 +53,6 @@ package struct MQTTAcknowledgementQueue: Sendable {
     package mutating func next() -> (packetIdentifier: UInt16, reasonCode: MQTTReasonCode)? {
         guard head < entries.count, let reasonCode = entries[head].reasonCode else { return nil }
         let identifier = entries[head].packetIdentifier
-        if entries[head].isCounted { countedCount -= 1 }
         head += 1
         if head == entries.count || head >= 1024 {
             firstSerial += UInt64(head)

@@ -30,15 +30,15 @@ extension MQTTClientConnection {
         _ packet: MQTTPacket,
         at now: WireInstant
     ) throws(MQTTViolation) {
-        guard case .connected = state else { return try handleFirst(packet) }
+        guard case .connected = state else { return try handleFirst(packet, at: now) }
         switch packet {
         case .publish(let publish): try handlePublish(publish, at: now)
         case .puback(let puback): try handleAcknowledgement(puback, isComplete: false, at: now)
         case .pubrec(let pubrec): try handlePubrec(pubrec, at: now)
         case .pubrel(let pubrel): try handlePubrel(pubrel, at: now)
         case .pubcomp(let pubcomp): try handleAcknowledgement(pubcomp, isComplete: true, at: now)
-        case .suback(let suback): try handleSuback(suback)
-        case .unsuback(let unsuback): try handleUnsuback(unsuback)
+        case .suback(let suback): try handleSuback(suback, at: now)
+        case .unsuback(let unsuback): try handleUnsuback(unsuback, at: now)
         case .pingresp: keepAlive.notePingResponse()
         case .disconnect(let disconnect):
             // The interval is the client's to say (MQTT 5, 3.14.2-2).
@@ -54,7 +54,10 @@ extension MQTTClientConnection {
 
     // MARK: CONNACK
 
-    private mutating func handleFirst(_ packet: MQTTPacket) throws(MQTTViolation) {
+    private mutating func handleFirst(
+        _ packet: MQTTPacket,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
         isUnanswered = false
         guard case .connack(let connack) = packet else {
             // Enhanced authentication was not asked for (MQTT 5, 4.12.0-6).
@@ -66,6 +69,11 @@ extension MQTTClientConnection {
             return close(.refused(connack.reasonCode, connack.properties))
         }
         limits = MQTTServerLimits(connack, version: configuration.version)
+        guard limits.maximumPacketSize >= MQTTServerLimits.smallestPacketSize else {
+            writer.maximumPacketSize = limits.maximumPacketSize
+            writeDisconnect(.packetTooLarge, at: now)
+            return close(.packetSizeTooSmall(limits.maximumPacketSize))
+        }
         writer.maximumPacketSize = limits.maximumPacketSize
         if let seconds = connack.properties.serverKeepAlive {
             keepAlive.interval = .seconds(Int64(seconds))
@@ -153,7 +161,10 @@ extension MQTTClientConnection {
         events.append(.published(call, acknowledgement.reasonCode, acknowledgement.properties))
     }
 
-    private mutating func handleSuback(_ suback: MQTTSuback) throws(MQTTViolation) {
+    private mutating func handleSuback(
+        _ suback: MQTTSuback,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
         try checkProblemInformation(suback.properties)
         guard
             case .subscribe(let count) = publisher.inflight.entry(suback.packetIdentifier)?.exchange
@@ -161,12 +172,17 @@ extension MQTTClientConnection {
             return
         }
         guard suback.reasonCodes.count == count else { throw .reasonCodeCountWrong(.suback) }
-        if let call = publisher.endRequest(suback.packetIdentifier, to: &writer)?.call {
-            events.append(.subscribed(call, suback))
+        let entry = publisher.endRequest(suback.packetIdentifier, to: &writer)
+        noteSent(at: now)
+        if let call = entry?.call {
+            events.append(.subscribed(call, suback, hasBacklog: receiver.hasBacklog))
         }
     }
 
-    private mutating func handleUnsuback(_ unsuback: MQTTUnsuback) throws(MQTTViolation) {
+    private mutating func handleUnsuback(
+        _ unsuback: MQTTUnsuback,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
         try checkProblemInformation(unsuback.properties)
         guard
             case .unsubscribe(let count) = publisher.inflight.entry(unsuback.packetIdentifier)?
@@ -175,7 +191,9 @@ extension MQTTClientConnection {
         guard configuration.version == .v3_1_1 || unsuback.reasonCodes.count == count else {
             throw .reasonCodeCountWrong(.unsuback)
         }
-        if let call = publisher.endRequest(unsuback.packetIdentifier, to: &writer)?.call {
+        let entry = publisher.endRequest(unsuback.packetIdentifier, to: &writer)
+        noteSent(at: now)
+        if let call = entry?.call {
             events.append(.unsubscribed(call, unsuback))
         }
     }

@@ -44,7 +44,10 @@ extension MQTTClientConnection {
                 var terse = MQTTDisconnect(reasonCode: packet.reasonCode)
                 let expiry = packet.properties.sessionExpiryInterval
                 terse.properties.sessionExpiryInterval = expiry
-                write(.disconnect(terse), at: now)
+                do { try writeChecked(.disconnect(terse), at: now) } catch {
+                    // Three bytes, which a connected server takes.
+                    write(.disconnect(MQTTDisconnect(reasonCode: packet.reasonCode)), at: now)
+                }
             }
         case .idle, .closed: break
         }
@@ -140,19 +143,25 @@ extension MQTTClientConnection {
     ///
     /// - Parameters:
     ///   - filters: The filters, at least one.
+    ///   - userProperties: What else the server is told (MQTT 5, 3.10.2.1.2).
     ///   - call: Who waits for ``MQTTClientEvent/unsubscribed(_:_:)``; nil for nobody.
     ///   - timeout: How long it waits; nil for the configuration's.
     ///   - now: The time.
     /// - Throws: `MQTTSendError`; nothing was written then.
     package mutating func unsubscribe(
         _ filters: [String],
+        userProperties: [MQTTUserProperty] = [],
         call: (any MQTTCall)?,
         timeout: Duration? = nil,
         at now: WireInstant
     ) throws(MQTTSendError) {
         guard case .connected = state else { throw .notConnected }
+        var properties = MQTTProperties()
+        properties.userProperties = userProperties
         try request(.unsubscribe(count: filters.count), call: call, timeout: timeout, at: now) {
-            .unsubscribe(MQTTUnsubscribe(packetIdentifier: $0, filters: filters))
+            .unsubscribe(
+                MQTTUnsubscribe(packetIdentifier: $0, filters: filters, properties: properties)
+            )
         }
     }
 
@@ -203,14 +212,17 @@ extension MQTTClientConnection {
     ///   - receipt: What came with the message.
     ///   - reasonCode: `success`, or why it is refused (MQTT 5; 3.1.1 cannot say so).
     ///   - now: The time.
+    /// - Returns: False for a message of an earlier connection that the server sends again.
+    @discardableResult
     package mutating func acknowledge(
         _ receipt: MQTTDeliveryReceipt,
         _ reasonCode: MQTTReasonCode = .success,
         at now: WireInstant
-    ) {
+    ) -> Bool {
         guard case .connected = state else { return receiver.settle(receipt, reasonCode) }
-        receiver.acknowledge(receipt, reasonCode, to: &writer)
+        let isFirst = receiver.acknowledge(receipt, reasonCode, to: &writer)
         noteSent(at: now)
+        return isFirst
     }
 
     // MARK: Giving up

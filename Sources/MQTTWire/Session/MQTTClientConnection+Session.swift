@@ -21,14 +21,14 @@ extension MQTTClientConnection {
     /// Begins with the state that an earlier connection has left.
     mutating func adopt(_ session: MQTTSessionState) {
         publisher = session.publisher
-        let maximum = receiver.maximum
         receiver = session.receiver
-        receiver.maximum = maximum
     }
 
     /// Settles what CONNACK says of the session, and opens the window unless messages are carried.
     mutating func beginSession(isPresent: Bool) {
-        if !isPresent {
+        if isPresent {
+            receiver.resumeSession()
+        } else {
             publisher.loseSession()
             receiver.loseSession()
         }

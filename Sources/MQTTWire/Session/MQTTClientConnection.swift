@@ -15,9 +15,6 @@ package struct MQTTClientConnection: ProtocolCore {
         package var version = MQTTVersion.v5
         /// The longest packet to accept, in bytes; MQTT 5 servers are told.
         package var maximumPacketSize = 1 << 20
-        /// How many inbound messages of QoS 1 and 2 may wait to be acknowledged; MQTT 5 servers are
-        /// told (Receive Maximum, 3.1.2.11.3).
-        package var receiveMaximum: UInt16 = 1024
         /// How many outbound messages of QoS 1 and 2 may be under way; a server may lower it.
         package var inflightWindow = 20
         /// How long the server may take for CONNACK.
@@ -90,9 +87,7 @@ package struct MQTTClientConnection: ProtocolCore {
             isTracing: configuration.isTracing
         )
         publisher = MQTTPublisher(window: configuration.inflightWindow)
-        // A 3.1.1 server cannot be told a maximum.
-        let isTold = configuration.version == .v5
-        receiver = MQTTReceiver(maximum: isTold ? configuration.receiveMaximum : .max)
+        receiver = MQTTReceiver()
     }
 
     package var outboundByteCount: Int { writer.outbound.count }
@@ -124,6 +119,9 @@ package struct MQTTClientConnection: ProtocolCore {
     package var hasBegun: Bool { asked != nil }
 
     package var hasEvents: Bool { !events.isEmpty }
+
+    /// The QoS 1 messages of earlier connections that the server sends again.
+    package var repeatedSerials: MQTTRepeatedSerials { receiver.repeatedSerials }
 
     package var openCallCount: Int { publisher.inflight.count }
 
@@ -188,8 +186,9 @@ package struct MQTTClientConnection: ProtocolCore {
         noteSent(at: now)
     }
 
+    /// Notes the packets that were written since the last call; a queued message is none (MQTT 5, 3.1.2-20).
     mutating func noteSent(at now: WireInstant) {
-        keepAlive.noteSent(at: now)
+        if writer.takeHasWritten() { keepAlive.noteSent(at: now) }
         if configuration.isTracing {
             events.append(contentsOf: writer.takeTraces().map { .trace($0) })
         }
@@ -225,7 +224,7 @@ package struct MQTTClientConnection: ProtocolCore {
         close(.violation(violation))
     }
 
-    private mutating func writeDisconnect(_ reasonCode: MQTTReasonCode, at now: WireInstant) {
+    mutating func writeDisconnect(_ reasonCode: MQTTReasonCode, at now: WireInstant) {
         guard configuration.version == .v5 else { return }
         write(.disconnect(MQTTDisconnect(reasonCode: reasonCode)), at: now)
     }

@@ -6,8 +6,9 @@ package enum MQTTClientEvent: Sendable {
     case message(MQTTPublish, receipt: MQTTDeliveryReceipt?)
     /// The server has taken over a message of QoS 1 or 2, or has refused it (reason 0x80 and above).
     case published(any MQTTCall, MQTTReasonCode, MQTTProperties)
-    /// The server has answered a SUBSCRIBE, one code per filter.
-    case subscribed(any MQTTCall, MQTTSuback)
+    /// The server has answered a SUBSCRIBE, one code per filter. With a backlog, unacknowledged messages may make the
+    /// server hold back retained messages of an earlier SUBSCRIBE.
+    case subscribed(any MQTTCall, MQTTSuback, hasBacklog: Bool)
     /// The server has answered an UNSUBSCRIBE.
     case unsubscribed(any MQTTCall, MQTTUnsuback)
     /// A call has waited for its acknowledgement long enough.
@@ -34,6 +35,8 @@ package enum MQTTClosure: Hashable, Sendable {
     case disconnected
     /// The server refused the connection.
     case refused(MQTTReasonCode, MQTTProperties)
+    /// The server takes no packet longer than this many bytes, fewer than an acknowledgement has.
+    case packetSizeTooSmall(Int)
     /// The server sent DISCONNECT.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
     /// The server broke the protocol.

@@ -11,6 +11,7 @@ package struct MQTTPacketWriter: Sendable {
     /// Whether packets are remembered for ``takeTraces()``.
     package let isTracing: Bool
     private var traces: [MQTTTrace] = []
+    private var hasWritten = false
 
     package init(version: MQTTVersion, isTracing: Bool) {
         self.version = version
@@ -31,6 +32,7 @@ package struct MQTTPacketWriter: Sendable {
             outbound.truncate(to: start)
             throw .packetTooLarge(byteCount: byteCount, maximum: maximumPacketSize)
         }
+        hasWritten = true
         if isTracing { noteTrace(of: packet, byteCount: byteCount, isOutbound: true) }
     }
 
@@ -47,10 +49,17 @@ package struct MQTTPacketWriter: Sendable {
         } catch {
             throw .encoding(error)
         }
+        hasWritten = true
         guard isTracing else { return }
         var shown = publish
         payload.withWireBytes { shown.payload = ByteSlice(copying: $0) }
         noteTrace(of: .publish(shown), byteCount: outbound.count - start, isOutbound: true)
+    }
+
+    /// Whether a packet was written since the last call.
+    mutating func takeHasWritten() -> Bool {
+        defer { hasWritten = false }
+        return hasWritten
     }
 
     /// Whether the message could be written now, without writing it.

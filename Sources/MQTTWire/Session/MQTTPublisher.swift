@@ -6,7 +6,7 @@ package import WireCore
 /// | --- | --- | --- | --- |
 /// | QoS 1 | ends it | not its answer | not its answer |
 /// | QoS 2, PUBLISH sent | not its answer | PUBREL, or ends it when refused | not its answer |
-/// | QoS 2, PUBREL sent | not its answer | PUBREL again | ends it |
+/// | QoS 2, PUBREL sent | not its answer | PUBREL again, nothing when refused | ends it |
 package struct MQTTPublisher: Sendable {
     /// How an exchange ended.
     package struct Outcome: Sendable {
@@ -85,6 +85,9 @@ package struct MQTTPublisher: Sendable {
     }
 
     /// Handles PUBACK and PUBCOMP.
+    ///
+    /// A PUBREL that was sent again in a resumed session may find that the peer has completed the exchange before:
+    /// PUBCOMP 0x92 is no error then (MQTT 5, 3.7.2.1).
     /// - Returns: The exchange that this ended; nil for the answer to none, which is ignored.
     package mutating func receive(
         _ acknowledgement: MQTTAcknowledgement,
@@ -93,12 +96,20 @@ package struct MQTTPublisher: Sendable {
     ) -> Outcome? {
         switch inflight.entry(acknowledgement.packetIdentifier)?.exchange {
         case .publishAtLeastOnce where !isComplete: end(acknowledgement, to: &writer)
-        case .release where isComplete: end(acknowledgement, to: &writer)
+        case .release where isComplete: end(completion(acknowledgement), to: &writer)
         default: nil
         }
     }
 
-    /// Handles PUBREC, by sending PUBREL unless the message was refused (MQTT 5, 4.3.3).
+    private func completion(_ pubcomp: MQTTAcknowledgement) -> MQTTAcknowledgement {
+        let identifier = pubcomp.packetIdentifier
+        guard pubcomp.reasonCode == .packetIdentifierNotFound,
+            inflight.entry(identifier)?.isOfThisConnection == false
+        else { return pubcomp }
+        return MQTTAcknowledgement(packetIdentifier: identifier)
+    }
+
+    /// Handles PUBREC, by sending PUBREL unless the message was refused (MQTT 5, 4.3.3-4).
     /// - Returns: The exchange, if this ended it.
     package mutating func receivePubrec(
         _ pubrec: MQTTAcknowledgement,
@@ -109,6 +120,7 @@ package struct MQTTPublisher: Sendable {
         switch inflight.entry(identifier)?.exchange {
         case .publishExactlyOnce where pubrec.reasonCode.isFailure:
             return end(pubrec, to: &writer)
+        case _ where pubrec.reasonCode.isFailure: return nil
         case .publishExactlyOnce: inflight.release(identifier)
         case .release: break
         default: reasonCode = .packetIdentifierNotFound

@@ -43,15 +43,14 @@ package struct MQTTReceiver: Sendable {
         case turn(UInt64)
     }
 
-    /// How many messages may wait to be acknowledged, not counting those that come again.
+    /// How many QoS 2 messages may be half received (MQTT 5, 3.3.4-9): a server's Receive Maximum.
     ///
-    /// Counting begins anew with each connection (MQTT 5, 4.9). What the server marks as sent before, and what is known, does
-    /// not count: a server that has once sent too many (Mosquitto 2.0.11 does, to an app that lags and after broken
-    /// connections) sends them again at each connection, and would be refused for ever.
+    /// Counting begins anew with each connection (4.9); repetitions do not count. A server's half acknowledges QoS 1
+    /// at once, so these never wait there.
     ///
-    /// A peer that was told nothing may have as many under way as there are packet identifiers, and
-    /// no more, however it repeats them.
-    var maximum: Int
+    /// A client enforces no maximum of its own. Mosquitto passes it by each time that an app lags, and ending the
+    /// connection would lose what a clean session holds. The packet identifiers bound what a client takes.
+    var maximum = Int(UInt16.max)
     private var publishAcknowledgements = MQTTAcknowledgementQueue()
     private var receivedAcknowledgements = MQTTAcknowledgementQueue()
     /// QoS 2 messages between PUBLISH and PUBREL, by identifier.
@@ -61,9 +60,10 @@ package struct MQTTReceiver: Sendable {
     /// Receipts of QoS 2 that were handed out on earlier connections and not given back, by serial.
     private var earlierReceipts: [UInt64: EarlierReceipt] = [:]
 
-    package init(maximum: UInt16 = .max) {
-        self.maximum = Int(maximum)
-    }
+    /// QoS 1 messages of earlier connections that come again.
+    private(set) var repeatedSerials = MQTTRepeatedSerials()
+
+    package init() {}
 
     /// Handles PUBLISH.
     /// - Throws: `receiveMaximumExceeded` (MQTT 5, 3.3.4-9).
@@ -76,15 +76,19 @@ package struct MQTTReceiver: Sendable {
         case .atMostOnce:
             return .deliver(nil)
         case .atLeastOnce:
-            try checkRoom(for: publish)
-            let serial = publishAcknowledgements.append(identifier, isCounted: !publish.isDuplicate)
+            guard publishAcknowledgements.count < Int(UInt16.max) else {
+                throw .receiveMaximumExceeded
+            }
+            let serial = publishAcknowledgements.append(identifier)
             return .deliver(MQTTDeliveryReceipt(qualityOfService: .atLeastOnce, serial: serial))
         case .exactlyOnce:
             if let exchange = exactlyOnce[identifier] {
                 receiveAgain(identifier, exchange, to: &writer)
                 return .repetition
             }
-            try checkRoom(for: publish)
+            guard publish.isDuplicate || countedExactlyOnce < maximum else {
+                throw .receiveMaximumExceeded
+            }
             let isCounted = !publish.isDuplicate
             exactlyOnce[identifier] = Exchange(progress: .delivered, isCounted: isCounted)
             if isCounted { countedExactlyOnce += 1 }
@@ -116,47 +120,53 @@ package struct MQTTReceiver: Sendable {
         sendReceived(to: &writer)
     }
 
-    private func checkRoom(for publish: MQTTPublish) throws(MQTTViolation) {
-        let counted = publishAcknowledgements.countedCount + countedExactlyOnce
-        guard publish.isDuplicate || counted < maximum,
-            publishAcknowledgements.count < Int(UInt16.max)
-        else { throw .receiveMaximumExceeded }
-    }
-
     /// Acknowledges a message that has been taken, or refused with a reason, in its turn.
+    /// - Returns: False for a message of an earlier connection that the server sends again.
+    @discardableResult
     package mutating func acknowledge(
         _ receipt: MQTTDeliveryReceipt,
         _ reasonCode: MQTTReasonCode,
         to writer: inout MQTTPacketWriter
-    ) {
-        settle(receipt, reasonCode)
+    ) -> Bool {
+        guard settle(receipt, reasonCode) else { return false }
         switch receipt.qualityOfService {
-        case .atMostOnce: return
+        case .atMostOnce: break
         case .atLeastOnce:
             while let (identifier, reasonCode) = publishAcknowledgements.next() {
                 answer(.puback, identifier, reasonCode, to: &writer)
             }
         case .exactlyOnce: sendReceived(to: &writer)
         }
+        return true
     }
 
     /// Notes that a message has been taken, or refused with a reason, and writes nothing.
-    package mutating func settle(_ receipt: MQTTDeliveryReceipt, _ reasonCode: MQTTReasonCode) {
+    /// - Returns: False for a message of an earlier connection that the server sends again.
+    @discardableResult
+    package mutating func settle(
+        _ receipt: MQTTDeliveryReceipt,
+        _ reasonCode: MQTTReasonCode
+    ) -> Bool {
         switch receipt.qualityOfService {
-        case .atMostOnce: return
-        case .atLeastOnce: publishAcknowledgements.settle(receipt.serial, reasonCode)
-        case .exactlyOnce:
-            guard !earlierReceipts.isEmpty,
-                let earlier = earlierReceipts.removeValue(forKey: receipt.serial)
-            else { return receivedAcknowledgements.settle(receipt.serial, reasonCode) }
-            switch earlier {
-            case .turn(let turn): receivedAcknowledgements.settle(turn, reasonCode)
-            case .identifier(let identifier):
-                guard case .carried(receipt.serial, nil)? = exactlyOnce[identifier]?.progress else {
-                    return
-                }
-                exactlyOnce[identifier]?.progress = .carried(serial: receipt.serial, reasonCode)
+        case .atMostOnce: break
+        case .atLeastOnce:
+            guard receipt.serial >= publishAcknowledgements.firstSerial else {
+                return !repeatedSerials.contains(receipt.serial)
             }
+            publishAcknowledgements.settle(receipt.serial, reasonCode)
+        case .exactlyOnce: settleExactlyOnce(receipt.serial, reasonCode)
+        }
+        return true
+    }
+
+    private mutating func settleExactlyOnce(_ serial: UInt64, _ reasonCode: MQTTReasonCode) {
+        guard !earlierReceipts.isEmpty, let earlier = earlierReceipts.removeValue(forKey: serial)
+        else { return receivedAcknowledgements.settle(serial, reasonCode) }
+        switch earlier {
+        case .turn(let turn): receivedAcknowledgements.settle(turn, reasonCode)
+        case .identifier(let identifier):
+            guard case .carried(serial, nil)? = exactlyOnce[identifier]?.progress else { return }
+            exactlyOnce[identifier]?.progress = .carried(serial: serial, reasonCode)
         }
     }
 
@@ -193,6 +203,14 @@ package struct MQTTReceiver: Sendable {
 
     // MARK: Between connections
 
+    /// The smallest number of unacknowledged messages at which a server may hold back others: RabbitMQ's window is 10.
+    private static let smallestServerWindow = 10
+
+    /// Whether the server may hold back messages until others are acknowledged.
+    var hasBacklog: Bool {
+        publishAcknowledgements.count + receivedAcknowledgements.count >= Self.smallestServerWindow
+    }
+
     /// Whether no QoS 2 message is half received.
     package var isIdle: Bool { exactlyOnce.isEmpty }
 
@@ -219,9 +237,15 @@ package struct MQTTReceiver: Sendable {
         countedExactlyOnce = 0
     }
 
+    /// Notes that the server has kept the session.
+    mutating func resumeSession() {
+        repeatedSerials.resumeSession(before: publishAcknowledgements.nextSerial)
+    }
+
     /// Forgets everything but the serial numbers that were given out: old receipts do nothing.
     package mutating func loseSession() {
         _ = publishAcknowledgements.takeAll()
+        repeatedSerials.loseSession(before: publishAcknowledgements.nextSerial)
         _ = receivedAcknowledgements.takeAll()
         exactlyOnce = [:]
         countedExactlyOnce = 0
@@ -239,7 +263,7 @@ package struct MQTTReceiver: Sendable {
         to writer: inout MQTTPacketWriter
     ) {
         let body = MQTTAcknowledgement.answer(identifier, reasonCode, version: writer.version)
-        // Five bytes at the most, which no peer can refuse.
+        // Five bytes at the most: ``MQTTServerLimits/smallestPacketSize``.
         switch kind {
         case .puback: try? writer.write(.puback(body))
         case .pubrec: try? writer.write(.pubrec(body))

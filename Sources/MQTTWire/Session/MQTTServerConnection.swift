@@ -127,6 +127,9 @@ package struct MQTTServerConnection: ProtocolCore {
         if connack.sessionPresent {
             publisher = session.publisher
             receiver = session.receiver
+        }
+        receiver.maximum = connack.properties.receiveMaximum.map(Int.init) ?? Int(UInt16.max)
+        if connack.sessionPresent {
             _ = publisher.resume(window: window, limits: MQTTServerLimits(), to: &writer)
             collectTraces()
         }

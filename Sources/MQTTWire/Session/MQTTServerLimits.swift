@@ -1,5 +1,8 @@
 /// What a server allows, as its CONNACK says (MQTT 5, 3.2.2.3); a 3.1.1 server allows everything.
 package struct MQTTServerLimits: Hashable, Sendable {
+    /// The longest packet that a client must be able to send at any time, in bytes: an acknowledgement with a reason.
+    package static let smallestPacketSize = 5
+
     /// How many messages of QoS 1 and 2 it takes at once.
     package var receiveMaximum = 65_535
     /// The best quality of service it takes.

@@ -56,12 +56,17 @@ package struct MQTTSessionState: Sendable {
     ///
     /// A QoS 2 message is acknowledged when the server repeats it. A QoS 1 message of an earlier
     /// connection cannot be acknowledged any longer: the server delivers it again.
+    /// - Returns: False for a message that the server has sent again, or will.
+    @discardableResult
     package mutating func acknowledge(
         _ receipt: MQTTDeliveryReceipt,
         _ reasonCode: MQTTReasonCode = .success
-    ) {
+    ) -> Bool {
         receiver.settle(receipt, reasonCode)
     }
+
+    /// The QoS 1 messages of earlier connections that the server has sent again.
+    package var repeatedSerials: MQTTRepeatedSerials { receiver.repeatedSerials }
 
     /// Forgets the session, and who waits with it: take ``calls`` first.
     ///

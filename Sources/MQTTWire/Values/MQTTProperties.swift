@@ -195,7 +195,12 @@ extension MQTTProperties {
         set { set(.maximumQoS, newValue.map { .integer(UInt32($0.rawValue)) }) }
     }
 
-    /// The subscriptions that a message matched, or in SUBSCRIBE the one identifier.
+    /// How many different subscription identifiers of a received message are kept.
+    ///
+    /// A message that names more is taken as one that names none: its topic tells which filters it matches.
+    package static let subscriptionIdentifierLimit = 64
+
+    /// The subscriptions that a message matched, or in SUBSCRIBE the one identifier; received ones each once.
     package var subscriptionIdentifiers: [UInt32] {
         get {
             list.compactMap { property in

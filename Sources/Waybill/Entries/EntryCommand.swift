@@ -6,7 +6,7 @@ public enum EntryCommand: Sendable {
     case send(SendOptions)
     /// Receives what is sent to the topic, or to every topic that a filter matches.
     indirect case subscribe(SubscribeOptions)
-    /// Ends a subscription.
+    /// Ends every subscription to the topic; done also where there is none.
     case unsubscribe
     /// Takes a message that was subscribed to with manual acknowledgement.
     indirect case ack(Message.ID, transaction: String? = nil)

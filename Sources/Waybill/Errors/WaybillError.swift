@@ -131,8 +131,8 @@ public struct WaybillError: Error, Sendable {
     }
 
     /// Whether the server has too much to do, or has had enough of this client for now, and asks to be left alone for a
-    /// while: Server busy, Quota exceeded and Connection rate exceeded in MQTT 5 (0x89, 0x97, 0x9F), 429 (Too Many
-    /// Requests) in HTTP (RFC 6585, 4).
+    /// while: Server busy, Quota exceeded, Use another server, Server moved and Connection rate exceeded in MQTT 5 (0x89,
+    /// 0x97, 0x9C, 0x9D, 0x9F), 429 (Too Many Requests) in HTTP (RFC 6585, 4).
     ///
     /// ``serverDelay`` is for how long, if it has said so.
     public var isServerBusy: Bool {

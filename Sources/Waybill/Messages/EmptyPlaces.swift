@@ -7,7 +7,7 @@ struct EmptyPlaces: Sendable {
     private final class Nothing: MessageDelivery {
         static let shared = Nothing()
 
-        func messageWasTaken() -> Bool { false }
+        func messageWasTaken() -> MessageValidity { .empty }
 
         func messageWasDropped() {}
     }
@@ -46,6 +46,25 @@ struct EmptyPlaces: Sendable {
         next = waiting.count
         closeUp(&waiting)
         next = 0
+    }
+
+    /// Removes messages, and every empty place.
+    /// - Returns: The messages that were removed.
+    mutating func remove(
+        from waiting: inout [Message],
+        where isGone: (any MessageDelivery) -> Bool
+    ) -> [Message] {
+        var gone: [Message] = []
+        waiting.removeAll { message in
+            guard let delivery = message.delivery else { return false }
+            guard delivery !== Nothing.shared else { return true }
+            guard isGone(delivery.origin) else { return false }
+            gone.append(message)
+            return true
+        }
+        next = 0
+        count = 0
+        return gone
     }
 
     private mutating func closeUp(_ waiting: inout [Message]) {

@@ -186,16 +186,34 @@ public struct Message: Sendable {
 /// Called with no lock held.
 package protocol MessageDelivery: AnyObject, Sendable {
     /// The consumer is about to take it.
-    /// - Returns: Whether the consumer gets it; false for a message that has become void while it waited.
-    func messageWasTaken() -> Bool
-    /// Nobody will take it.
+    /// - Returns: Whether the consumer gets it.
+    func messageWasTaken() -> MessageValidity
+    /// No consumer will take it.
     func messageWasDropped()
+    /// Whether the consumer gets it, without taking it.
+    var validity: MessageValidity { get }
+    /// The transport's own delivery, where this one stands for it.
+    var origin: any MessageDelivery { get }
     /// How many bytes its acknowledgement will take on the wire, so that there is room for it before it is made.
     var acknowledgementByteCount: Int { get }
 }
 
 extension MessageDelivery {
+    package var origin: any MessageDelivery { self }
+
+    package var validity: MessageValidity { .valid }
+
     package var acknowledgementByteCount: Int { 0 }
+}
+
+/// Whether a message that has waited still counts.
+package enum MessageValidity: Sendable {
+    /// The consumer gets it.
+    case valid
+    /// The peer sends it again: the consumer gets the repetition, unless its subscription is over.
+    case comesAgain
+    /// It is the empty place of a message that was dropped.
+    case empty
 }
 
 extension Message: CustomStringConvertible {

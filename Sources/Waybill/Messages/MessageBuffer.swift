@@ -196,6 +196,20 @@ final class MessageBuffer: Sendable {
         releaseTaken()
     }
 
+    /// Removes messages that wait.
+    func remove(where isGone: (any MessageDelivery) -> Bool) {
+        let (gone, memory) = mailbox.append { waiting in
+            counts.withLock { counts in
+                let gone = counts.places.remove(from: &waiting, where: isGone)
+                let memory = account == nil ? 0 : gone.reduce(0) { $0 + $1.memoryByteCount }
+                counts.charged -= memory
+                return (gone, memory)
+            }
+        }
+        account?.release(memory)
+        for message in gone { message.delivery?.messageWasDropped() }
+    }
+
     func finish(_ end: Mailbox<Message>.Ending) {
         mailbox.finish(end)
     }

@@ -127,6 +127,15 @@ package final class MessageSource: Sendable {
         }
     }
 
+    /// Removes messages that wait and that the peer sends again; streams that have ended keep theirs.
+    package func removeWaiting(where comesAgain: (any MessageDelivery) -> Bool) {
+        let buffers = state.withLock { $0.end == nil ? $0.buffers : [] }
+        for buffer in buffers { buffer.remove(where: comesAgain) }
+    }
+
+    /// Whether no message follows those that wait.
+    var isOver: Bool { state.withLock { $0.end != nil } }
+
     /// Ends the streams: consumers finish what waits, and then see the end.
     package func finish(throwing error: WaybillError? = nil) {
         let end: Mailbox<Message>.Ending = error.map { .failed($0) } ?? .finished
@@ -205,23 +214,24 @@ private final class SharedDelivery: MessageDelivery {
         state = Locked(State(left: consumers))
     }
 
-    func messageWasTaken() -> Bool {
-        settle(taken: true)
-        return true
-    }
+    var origin: any MessageDelivery { delivery.origin }
 
-    func messageWasDropped() { settle(taken: false) }
+    func messageWasTaken() -> MessageValidity { settle(taken: true) }
+
+    func messageWasDropped() { _ = settle(taken: false) }
 
     var acknowledgementByteCount: Int { delivery.acknowledgementByteCount }
 
-    private func settle(taken: Bool) {
+    private func settle(taken: Bool) -> MessageValidity {
         let (isLast, wasTaken) = state.withLock { state in
             state.left -= 1
             state.wasTaken = state.wasTaken || taken
             return (state.left == 0, state.wasTaken)
         }
-        guard isLast else { return }
-        if wasTaken { _ = delivery.messageWasTaken() } else { delivery.messageWasDropped() }
+        guard isLast else { return delivery.validity }
+        if wasTaken { return delivery.messageWasTaken() }
+        delivery.messageWasDropped()
+        return .valid
     }
 }
 

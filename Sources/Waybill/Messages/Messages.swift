@@ -234,7 +234,12 @@ final class MessageConsumer {
             let message = batch[position]
             position += 1
             turn.advance()
-            if message.delivery?.messageWasTaken() ?? true { return message }
+            guard let delivery = message.delivery else { return message }
+            switch delivery.messageWasTaken() {
+            case .valid: return message
+            case .comesAgain where handle.source.isOver: return message
+            case .comesAgain, .empty: continue
+            }
         }
         return nil
     }

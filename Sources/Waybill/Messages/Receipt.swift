@@ -10,12 +10,13 @@ public struct Receipt: Sendable {
         var headers: Headers = [:]
         var grantedQualityOfService: QualityOfService?
         var isSessionPresent = false
+        var clientIdentifier: String?
         var tls: NegotiatedTLS?
         var reply: Message?
 
         var isEmpty: Bool {
             reason == nil && headers.isEmpty && grantedQualityOfService == nil && !isSessionPresent
-                && tls == nil && reply == nil
+                && tls == nil && reply == nil && clientIdentifier == nil
         }
     }
 
@@ -57,6 +58,13 @@ public struct Receipt: Sendable {
     public var isSessionPresent: Bool {
         get { box?.values.isSessionPresent ?? false }
         set { rare.isSessionPresent = newValue }
+    }
+
+    /// Under which identifier the server knows the client, after `connect` over MQTT: the client's own, or the one that
+    /// the server has assigned.
+    public var clientIdentifier: String? {
+        get { box?.values.clientIdentifier }
+        set { rare.clientIdentifier = newValue }
     }
 
     /// How the connection is secured, after `connect` and with the answer to a request of HTTP; nil without TLS.

@@ -1,0 +1,36 @@
+/// The QoS 1 messages of earlier connections that the server sends again, by serial number.
+///
+/// | connection | what becomes of messages that came over earlier ones and were not acknowledged |
+/// | --- | --- |
+/// | session present | the server sends them again (MQTT 5, 4.4.0-1) |
+/// | session lost | they do not come again |
+package struct MQTTRepeatedSerials: Sendable {
+    /// How many ranges are kept: one for each lost session.
+    private static let limit = 8
+
+    /// The first message of the server's session.
+    private var sessionStart: UInt64 = 0
+    private var ranges: [Range<UInt64>] = []
+
+    package init() {}
+
+    /// Whether the server sends a message again.
+    package func contains(_ receipt: MQTTDeliveryReceipt) -> Bool {
+        receipt.qualityOfService == .atLeastOnce && contains(receipt.serial)
+    }
+
+    func contains(_ serial: UInt64) -> Bool { ranges.contains { $0.contains(serial) } }
+
+    /// Notes a connection that goes on with the session.
+    /// - Parameter next: The serial number of its first message.
+    mutating func resumeSession(before next: UInt64) {
+        guard sessionStart < next else { return }
+        if ranges.last?.lowerBound == sessionStart { ranges.removeLast() }
+        ranges.append(sessionStart..<next)
+        if ranges.count > Self.limit { ranges.removeFirst() }
+    }
+
+    /// Notes that the server has lost the session.
+    /// - Parameter next: The serial number of the next message.
+    mutating func loseSession(before next: UInt64) { sessionStart = next }
+}

@@ -1,0 +1,145 @@
+import MQTTWire
+import Testing
+import WireCore
+import WireTestSupport
+
+/// A client core and a server core, and the time between them in literals.
+@Suite("MQTT: keep alive of a client that listens (3.1.2.10)") struct ListenerKeepAliveTests {
+    private struct Pair {
+        var client = MQTTClientConnection()
+        var server = MQTTServerConnection(maximumPacketSize: 1 << 20, at: .zero)
+        private var toServer = ReceiveBuffer(capacity: 64)
+        private var toClient = ReceiveBuffer(capacity: 64)
+        private var copy = ReceiveBuffer(capacity: 64)
+        private var decoder = MQTTPacketDecoder(
+            version: .v5,
+            role: .server,
+            maximumPacketSize: 1 << 20
+        )
+        var now = WireInstant.zero
+        var pings = 0
+        var heard = 0
+        var receipts: [MQTTDeliveryReceipt] = []
+
+        init(keepAlive: UInt16) throws {
+            let request = MQTTConnect(clientIdentifier: "c", keepAlive: keepAlive)
+            try client.connect(request, hasSessionState: false, at: now)
+            exchange()
+        }
+
+        /// Carries bytes to and fro until both are quiet.
+        mutating func exchange() {
+            while !client.outbound.isEmpty || !server.outbound.isEmpty {
+                let bytes = client.outbound.takeBytes()
+                copy.append(bytes)
+                while let packet = try? decoder.next(&copy) {
+                    if packet == .pingreq { pings += 1 }
+                }
+                toServer.append(bytes)
+                server.receive(&toServer, at: now)
+                for event in server.takeEvents() {
+                    if case .connect = event { server.accept() }
+                }
+                toClient.append(server.outbound.takeBytes())
+                client.receive(&toClient, at: now)
+                for event in client.takeEvents() {
+                    guard case .message(_, let receipt) = event else { continue }
+                    heard += 1
+                    if let receipt { receipts.append(receipt) }
+                }
+            }
+        }
+
+        mutating func pass(seconds: Int) {
+            now = now.advanced(by: .seconds(seconds))
+            client.advance(to: now)
+            exchange()
+            server.advance(to: now)
+            exchange()
+        }
+
+        mutating func send(_ quality: MQTTQualityOfService) {
+            let publish = MQTTPublish(topic: "t", qualityOfService: quality)
+            server.send(MQTTOutgoingMessage(publish: publish, payload: [0x61]))
+            exchange()
+        }
+    }
+
+    @Test(
+        "PINGREQ is due every interval while messages come in each second",
+        arguments: [MQTTQualityOfService.atMostOnce, .atLeastOnce, .exactlyOnce]
+    )
+    func literalTimes(quality: MQTTQualityOfService) throws {
+        var pair = try Pair(keepAlive: 3)
+        var seen: [Int] = []
+        for second in 1...12 {
+            pair.pass(seconds: 1)
+            pair.send(quality)
+            if pair.pings > seen.count { seen.append(second) }
+        }
+        #expect(seen == [3, 6, 9, 12])
+        #expect(!pair.server.isFinished)
+        #expect(pair.heard == 12)
+    }
+
+    @Test("An hour of listening at the default keep alive: a ping a minute, one connection")
+    func hour() throws {
+        var pair = try Pair(keepAlive: 60)
+        for _ in 1...3_600 {
+            pair.pass(seconds: 1)
+            pair.send(.atMostOnce)
+        }
+        #expect(pair.pings == 60)
+        #expect(pair.heard == 3_600)
+        #expect(!pair.server.isFinished && !pair.client.isFinished)
+    }
+
+    @Test("A message that waits for a place in the window puts no ping off")
+    func queued() throws {
+        var harness = try ClientHarness(
+            .v5,
+            connect: MQTTConnect(clientIdentifier: "c", keepAlive: 60)
+        ) { $0.inflightWindow = 1 }
+        try harness.publish(.atLeastOnce, 1)
+        #expect(harness.sent.count == 1)
+        harness.advance(.seconds(20))
+        try harness.publish(.atLeastOnce, 2)
+        #expect(harness.sent == [])
+        harness.receive(.message("x"))
+        harness.advance(.seconds(40))
+        #expect(harness.sent.last == .pingreq)
+    }
+
+    @Test("An acknowledgement that waits for its turn puts no ping off")
+    func heldAcknowledgement() throws {
+        var harness = try ClientHarness(
+            .v5,
+            connect: MQTTConnect(clientIdentifier: "c", keepAlive: 60)
+        )
+        harness.receive(.message("1", .atLeastOnce, id: 1), .message("2", .atLeastOnce, id: 2))
+        harness.advance(.seconds(20))
+        harness.take(1)
+        #expect(harness.sent == [])
+        harness.advance(.seconds(40))
+        #expect(harness.sent == [.pingreq])
+    }
+
+    @Test("A packet that answers a SUBACK's free identifier counts when it is sent, not later")
+    func afterSuback() throws {
+        var harness = try ClientHarness(
+            .v5,
+            connect: MQTTConnect(clientIdentifier: "c", keepAlive: 60)
+        )
+        try harness.client.subscribe(
+            [MQTTSubscription(filter: "t")],
+            call: Call(1),
+            at: harness.now
+        )
+        _ = harness.sent
+        harness.advance(.seconds(50))
+        harness.receive(.suback(MQTTSuback(packetIdentifier: 1, reasonCodes: [.success])))
+        harness.receive(.message("x"))
+        harness.advance(.seconds(10))
+        #expect(harness.sent == [.pingreq])
+    }
+}

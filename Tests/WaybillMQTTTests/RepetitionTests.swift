@@ -1,0 +1,164 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+/// What becomes of messages of QoS 1 that wait unread while the connection is lost, to the byte.
+@Suite("MQTT transport: unread messages and their repetitions", .timeLimit(.minutes(5)))
+struct RepetitionTests {
+    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, and a session that lasts.
+    private static let connect = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
+    private static let connack = ("20 02 00 00" as Hex).bytes
+    private static let resumed = ("20 02 01 00" as Hex).bytes
+    private static let subscribe = ("82 06 0001 0001 74 01" as Hex).bytes
+    private static let suback = ("90 03 0001 01" as Hex).bytes
+
+    private static func publish(_ numbers: ClosedRange<UInt8>, isAgain: Bool = false) -> [UInt8] {
+        numbers.flatMap { [isAgain ? 0x3A : 0x32, 6, 0, 1, 0x74, 0, $0, 0x30 + $0] as [UInt8] }
+    }
+
+    private static func puback(_ number: UInt8) -> [UInt8] { [0x40, 2, 0, number] }
+
+    /// Five messages, of which the consumer takes the first; then the connection breaks.
+    ///
+    /// The first three are taken as one batch by the consumer's iterator, the others wait in the buffer.
+    private static let first: [ScriptedByteStream.Step] = [
+        .expect(connect), .reply(connack), .expect(subscribe), .reply(suback),
+        .expect(go), .reply(publish(1...3)), .expect(puback(1)), .reply(publish(4...5)), .finish,
+    ]
+
+    /// A message of QoS 0, after which the script goes on.
+    private static let go = ("30 05 0001 74 67 6F" as Hex).bytes
+
+    private func transport(_ scripts: [ScriptedByteStream]) throws -> MQTTTransport {
+        var configuration = MQTTConfiguration(version: .v3_1_1)
+        configuration.clientIdentifier = "c"
+        configuration.cleanStart = false
+        return try MQTTTransport(
+            scripts: scripts[0],
+            scripts[1],
+            clock: ManualClock(),
+            configuration: configuration
+        )
+    }
+
+    private func texts(
+        _ count: Int,
+        _ iterator: inout Messages<Message>.AsyncIterator
+    ) async throws -> [String] {
+        var texts: [String] = []
+        while texts.count < count, let message = try await iterator.next() {
+            texts.append((message.text ?? "") + (message.isDuplicate ? " again" : ""))
+        }
+        return texts
+    }
+
+    @Test("With the session present the consumer gets the repetitions alone, in order")
+    func present() async throws {
+        let first = ScriptedByteStream(steps: Self.first)
+        let second = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.resumed),
+            .reply(Self.publish(2...5, isAgain: true) + Self.publish(6...6)),
+            .expect((UInt8(2)...6).flatMap(Self.puback))
+        )
+        let transport = try transport([first, second])
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        try await provider.request(.send("go"))
+        #expect(try await texts(1, &iterator) == ["1"])
+        try await waitUntil { second.hasReached(4) }
+        let again = ["2 again", "3 again", "4 again", "5 again", "6"]
+        #expect(try await texts(5, &iterator) == again)
+        try await waitUntil { second.isComplete }
+        #expect(first.failures == [] && second.failures == [])
+        await transport.shutdown()
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test("Without the session unread messages stay: they do not come again")
+    func lost() async throws {
+        let first = ScriptedByteStream(steps: Self.first)
+        let second = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connack),
+            // Again, under the next identifier.
+            .expect(("82 06 0002 0001 74 01" as Hex).bytes),
+            .reply(("90 03 0002 01" as Hex).bytes),
+            .reply(Self.publish(6...6)),
+            .expect(Self.puback(6))
+        )
+        let transport = try transport([first, second])
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        try await provider.request(.send("go"))
+        #expect(try await texts(1, &iterator) == ["1"])
+        try await waitUntil { second.hasReached(6) }
+        #expect(try await texts(5, &iterator) == ["2", "3", "4", "5", "6"])
+        try await waitUntil { second.isComplete }
+        await transport.shutdown()
+    }
+
+    @Test("Two iterations of one stream each get the repetitions once")
+    func twoIterations() async throws {
+        let first = ScriptedByteStream(steps: Self.first)
+        let second = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.resumed),
+            .reply(Self.publish(2...5, isAgain: true)),
+            .expect((UInt8(2)...5).flatMap(Self.puback))
+        )
+        let transport = try transport([first, second])
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var one = messages.makeAsyncIterator()
+        var two = messages.makeAsyncIterator()
+        try await provider.request(.send("go"))
+        #expect(try await texts(1, &one) == ["1"])
+        #expect(try await texts(1, &two) == ["1"])
+        try await waitUntil { second.hasReached(4) }
+        let again = ["2 again", "3 again", "4 again", "5 again"]
+        #expect(try await texts(4, &one) == again)
+        #expect(try await texts(4, &two) == again)
+        try await waitUntil { second.isComplete }
+        await transport.shutdown()
+    }
+
+    @Test("A stream that has ended keeps what waits in it: no repetition reaches it")
+    func ended() async throws {
+        let unsubscribe = ("A2 05 0002 0001 74" as Hex).bytes
+        let unsuback = ("B0 02 0002" as Hex).bytes
+        let first = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.connack),
+            .expect(Self.subscribe),
+            .reply(Self.suback),
+            .expect(Self.go),
+            .reply(Self.publish(1...3)),
+            .expect(Self.puback(1)),
+            .expect(unsubscribe),
+            .reply(unsuback),
+            .finish
+        )
+        let second = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.resumed),
+            .reply(Self.publish(2...3, isAgain: true)),
+            .expect((UInt8(2)...3).flatMap(Self.puback))
+        )
+        let transport = try transport([first, second])
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        try await provider.request(.send("go"))
+        #expect(try await texts(1, &iterator) == ["1"])
+        try await provider.request(.command(.unsubscribe, topic: "t"))
+        try await waitUntil { second.isComplete }
+        #expect(try await texts(9, &iterator) == ["2", "3"])
+        await transport.shutdown()
+    }
+}

@@ -1,0 +1,96 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+/// What listeners of one filter get of its retained messages.
+@Suite("MQTT transport: retained messages for each listener", .timeLimit(.minutes(5)))
+struct RetainedTests {
+    /// The texts up to the first live message, each marked where it was retained.
+    private func texts(
+        _ iterator: inout Messages<Message>.AsyncIterator,
+        until last: String
+    ) async throws -> [String] {
+        var texts: [String] = []
+        while let message = try await iterator.next() {
+            texts.append((message.isRetained ? "kept " : "") + (message.text ?? ""))
+            if message.text == last { break }
+        }
+        return texts
+    }
+
+    @Test(
+        "Each listener gets them once, as if it were alone",
+        arguments: ways,
+        QualityOfService.allCases
+    )
+    func each(way: Way, qos: QualityOfService) async throws {
+        let lines = LineLog()
+        let fixture = try Fixture(way.service) { $0.log = { lines.append($0) } }
+        let transport = try fixture.transport(way.version)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        for name in ["a", "b"] {
+            try await provider.request(
+                .send(name, to: "r/\(name)", qos: .atLeastOnce, retain: true)
+            )
+        }
+        let first = try await provider.messages(.subscribe("r/+", qos: qos))
+        let second = try await provider.messages(.subscribe("r/+", qos: qos))
+        try await provider.request(.send("c", to: "r/c", qos: .atLeastOnce, retain: true))
+        let third = try await provider.messages(.subscribe("r/+", qos: qos))
+        try await provider.request(.send("live", to: "r/a", qos: .atLeastOnce))
+        var one = first.makeAsyncIterator()
+        var two = second.makeAsyncIterator()
+        var three = third.makeAsyncIterator()
+        #expect(try await texts(&one, until: "live") == ["kept a", "kept b", "c", "live"])
+        #expect(try await texts(&two, until: "live") == ["kept a", "kept b", "c", "live"])
+        #expect(try await texts(&three, until: "live") == ["kept a", "kept b", "kept c", "live"])
+        #expect(lines.count("← SUBSCRIBE") == 3)
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("A listener that leaves takes nothing from the others, nor one that wants none")
+    func leaving() async throws {
+        let lines = LineLog()
+        let fixture = try Fixture { $0.log = { lines.append($0) } }
+        let transport = try fixture.transport()
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.send("a", to: "r", qos: .atLeastOnce, retain: true))
+        let first = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
+        var options = SubscribeOptions(qos: .atLeastOnce)
+        options.retainHandling = .doNotSend
+        let quiet = try await provider.messages(.command(.subscribe(options), topic: "r"))
+        #expect(lines.count("← SUBSCRIBE") == 1)
+        let second = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
+        second.cancel()
+        let third = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
+        try await provider.request(.send("live", to: "r", qos: .atLeastOnce))
+        for (stream, expected) in [
+            (first, ["kept a", "live"]), (quiet, ["live"]), (third, ["kept a", "live"]),
+        ] {
+            var iterator = stream.makeAsyncIterator()
+            #expect(try await texts(&iterator, until: "live") == expected)
+        }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("A better quality of service brings them to the new listener alone", arguments: ways)
+    func better(way: Way) async throws {
+        let fixture = try Fixture(way.service)
+        let transport = try fixture.transport(way.version)
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.send("a", to: "r", qos: .atLeastOnce, retain: true))
+        let low = try await provider.messages(.subscribe("r", qos: .atMostOnce))
+        let high = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
+        try await provider.request(.send("live", to: "r", qos: .atLeastOnce))
+        for stream in [low, high] {
+            var iterator = stream.makeAsyncIterator()
+            #expect(try await texts(&iterator, until: "live") == ["kept a", "live"])
+        }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+}

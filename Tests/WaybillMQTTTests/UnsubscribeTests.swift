@@ -1,0 +1,80 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+@Suite("MQTT transport: what UNSUBSCRIBE and CONNECT carry", .timeLimit(.minutes(5)))
+struct UnsubscribeTests {
+    @Test("Headers of an unsubscribe are its user properties (MQTT 5, 3.10.2.1.2)")
+    func headers() async throws {
+        let script = ScriptedByteStream(
+            .skip(24),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            .expect(("A2 0D 0001 07 26 0001 6E 0001 76 0001 74" as Hex).bytes),
+            .reply(("B0 04 0001 00 00" as Hex).bytes)
+        )
+        var configuration = MQTTConfiguration()
+        configuration.clientIdentifier = "c"
+        let transport = try MQTTTransport(
+            scripts: script,
+            clock: ManualClock(),
+            configuration: configuration
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        let entry = MQTTEntry.command(.unsubscribe, topic: "t", headers: ["n": "v"])
+        try await provider.request(entry)
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("An unsubscribe with headers needs a connection: the next one would not carry them")
+    func headersWhileAway() async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport { $0.reconnection = ReconnectionPolicy() }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        await fixture.broker.stop()
+        try await waitUntil { "\(transport.states.current)" != "connected" }
+        await expectError(.notConnected) {
+            try await provider.request(
+                .command(.unsubscribe, topic: "t", headers: ["n": "v"])
+            )
+        }
+        await transport.shutdown()
+    }
+
+    @Test("The identifier that the server assigns is in the receipt and in each reconnection")
+    func assignedIdentifier() async throws {
+        let lines = LineLog()
+        let fixture = try Fixture { $0.log = { lines.append($0) } }
+        let transport = try fixture.transport {
+            $0.clientIdentifier = ""
+            $0.reconnection = ReconnectionPolicy()
+            $0.reconnection.initialDelay = .zero
+        }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let receipt = try await provider.request(.connect)
+        let identifier = try #require(receipt.clientIdentifier)
+        #expect(identifier.hasPrefix("loopback-"))
+        for round in 1...2 {
+            fixture.broker.dropConnections()
+            try await waitUntil { lines.count("CONNACK") > round }
+            #expect(lines.count("← CONNECT client=\(identifier) ") == round)
+        }
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+
+    @Test("The client's own identifier is in the receipt, too", arguments: versions)
+    func ownIdentifier(version: MQTTConfiguration.Version) async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport(version) { $0.clientIdentifier = "ada" }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        #expect(try await provider.request(.connect).clientIdentifier == "ada")
+        await transport.shutdown()
+        await fixture.broker.stop()
+    }
+}

@@ -1,0 +1,38 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+@Suite(
+    "Every transport: unsubscribing",
+    .serialized,
+    .timeLimit(.minutes(5)),
+    .benchesEnd
+)
+struct ConnectionUnsubscribeTests {
+    @Test("Unsubscribing from nothing is done, over every transport", arguments: Way.allCases)
+    func nothing(way: Way) async throws {
+        let bench = try Bench(way)
+        let messages = try await bench.open()
+        let request = Request(topic: "elsewhere", command: .unsubscribe)
+        let receipt = try await bench.transport.perform(request)
+        #expect(receipt.topic == "elsewhere")
+        // In 3.1.1 the server does not say so.
+        if way != .mqtt311 {
+            let reason = try #require(receipt.reason).lowercased()
+            #expect(reason.hasPrefix("no subscription existed"))
+        }
+        // And once more where something subscribed.
+        let other = Request(topic: "room", command: .unsubscribe)
+        for _ in 0..<2 { _ = try await bench.transport.perform(other) }
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == nil)
+        await bench.end()
+    }
+
+    @Test("And over the mock, unless a rule says otherwise")
+    func mock() async throws {
+        let mock = MockTransport().expect(.unsubscribe)
+        let receipt = try await mock.perform(Request(topic: "t", command: .unsubscribe))
+        #expect(receipt.topic == nil || receipt.topic == "t")
+    }
+}
