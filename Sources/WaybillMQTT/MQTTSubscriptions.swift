@@ -141,7 +141,7 @@ final class MQTTSubscriptions: DeliverySettler {
     // MARK: Listeners
 
     /// Has the retained messages that follow a SUBACK go to those that the SUBSCRIBE was sent for.
-    private func noteAnswer(of filters: [String], hasBacklog: Bool) {
+    func noteAnswer(of filters: [String], hasBacklog: Bool) {
         state.withLock { state in
             for filter in filters { state.router.noteAnswer(of: filter, hasBacklog: hasBacklog) }
         }
@@ -373,7 +373,7 @@ final class MQTTSubscriptions: DeliverySettler {
     }
 
     /// Stores what has changed since it was stored; one caller at a time, with no lock held.
-    private func saveLeft() {
+    func saveLeft() {
         guard let store else { return }
         while let filters = state.withLock({ $0.left.beginSaving() }) {
             store.setPendingUnsubscribes(filters)
