@@ -47,12 +47,12 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     package static var closingPatience: Duration { .seconds(5) }
 
     /// How often one call reads or writes before others have their turn: 4 times.
-    private static var roundsInTurn: Int { 4 }
+    static var roundsInTurn: Int { 4 }
 
     /// Below this many bytes, waiting senders go on: 256 KiB.
     package static var lowWaterMark: Int { 1 << 18 }
 
-    private struct Received: Sendable {
+    struct Received: Sendable {
         var buffer = ReceiveBuffer()
         var isFirst = true
         /// Whether the core has more to decode, so that nothing is read before.
@@ -61,11 +61,11 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     @usableFromInline package let state: Locked<DriverState<Core>>
     /// Touched only by the receiver's calls, which come one at a time.
-    private let received = Locked(Received())
-    private let stream: any ByteStream
+    let received = Locked(Received())
+    let stream: any ByteStream
     @usableFromInline package let timers: any TimerSource
     /// What waits for the connection; nothing is read while it is full.
-    private let account: MemoryAccount?
+    let account: MemoryAccount?
 
     /// Joins the three; ``start(_:)`` sets them going.
     ///
@@ -73,15 +73,19 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     ///   - core: The protocol.
     ///   - stream: What carries its bytes; not started yet.
     ///   - timers: The clock.
-    ///   - account: Counts what the events make wait. While it is full nothing is read; to stop the stream and to set it
-    ///     going again, by ``setReading(_:)``, is left to the owner of the account.
+    ///   - account: Counts what the events make wait. While it is full nothing is read.
+    ///   - isOpening: Whether a handshake follows. Until ``endOpening()`` the account's reserve may be used, so that a
+    ///     connection can be opened while messages of an earlier one still wait.
     package init(
         core: Core,
         stream: any ByteStream,
         timers: any TimerSource,
-        account: MemoryAccount? = nil
+        account: MemoryAccount? = nil,
+        isOpening: Bool = false
     ) {
-        state = Locked(DriverState(core: core))
+        var initial = DriverState(core: core)
+        if isOpening { initial.accountReserve = account?.reserve ?? 0 }
+        state = Locked(initial)
         self.stream = stream
         self.timers = timers
         self.account = account
@@ -93,7 +97,12 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     ///
     /// - Parameter handler: Kept until it has been told the end.
     package func start(_ handler: Handler) {
-        state.withLock { $0.handler = handler }
+        // Until the end, which the stream tells in any case.
+        let observation = account?.observe { self.accountDidChange() }
+        state.withLock { state in
+            state.handler = handler
+            state.observation = observation
+        }
         stream.start(self)
         withCore(.immediate) { _, _ in }
     }
@@ -200,8 +209,31 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         if isReading, state.withLock({ $0.unwritable }) != nil { stream.readAgain() }
     }
 
+    /// Notes that the connection is open: from now on reading stops when the account is full.
+    package func endOpening() {
+        state.withLock { $0.accountReserve = 0 }
+        accountDidChange()
+    }
+
+    private func accountDidChange() {
+        state.withLock { _ = $0.noteAccount(account) }
+        tellReading()
+    }
+
+    /// As ``withCore(_:_:)``, for what answers the peer: its bytes count as memory that the peer takes.
+    package func answer<Failure: Error>(
+        _ body: (inout Core, WireInstant) throws(Failure) -> Void
+    ) throws(Failure) {
+        let count = try withCore { (core, now) throws(Failure) in
+            let before = core.outboundByteCount
+            try body(&core, now)
+            return core.outboundByteCount - before
+        }
+        state.withLock { $0.noteAnswers(count) }
+    }
+
     /// Tells the stream whether to read, as was decided last; one caller at a time.
-    private func tellReading() {
+    func tellReading() {
         while let isHeld = state.withLock({ $0.beginTelling(at: timers.now) }) {
             stream.setReading(!isHeld)
             let (readsAgain, isStreamOver) = state.withLock { $0.endTelling() }
@@ -214,12 +246,17 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     /// Closes the stream at once, whatever the core still wanted to send; abandons it when the peer has not answered.
     package func close() {
-        if state.withLock({ $0.core.isUnanswered }) { stream.abandon() } else { stream.close() }
+        let isUnanswered = state.withLock { state in
+            state.isStreamClosed = true
+            return state.core.isUnanswered
+        }
+        if isUnanswered { stream.abandon() } else { stream.close() }
         endDelayed()
     }
 
     /// Abandons the stream at once.
     package func abandon() {
+        state.withLock { $0.isStreamClosed = true }
         stream.abandon()
         endDelayed()
     }
@@ -229,118 +266,6 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         if case .some(let error) = state.withLock({ $0.takeDelayedEnd(evenIfUndecoded: true) }) {
             end(error)
         }
-    }
-
-    // MARK: ByteStreamReceiver
-
-    package func streamIsReadable() {
-        // A flood on one stream must not keep the others waiting.
-        for _ in 0..<Self.roundsInTurn {
-            // Also where the stream calls although it was told to stop, as for a connection that has broken.
-            if account?.isFull == true { return }
-            let (outcome, next, hasMore) = received.withLock { received in read(&received) }
-            carryOut(next)
-            let (isReading, delayedEnd, unwritable) = state.withLock { state in
-                (state.isReading, state.takeDelayedEnd(), state.unwritable)
-            }
-            switch outcome {
-            case .success(.bytes):
-                if case .some(let error) = delayedEnd { return end(error) }
-                // The events may have led to the peer being held back.
-                if hasMore, isReading { continue }
-            case .success(.nothing): break
-            case .success(.endOfStream): return end(lastWord(.endOfStream))
-            case .failure(let error): return end(lastWord(error))
-            }
-            received.withLock { $0.buffer.release() }
-            // The peer has been heard to its last word.
-            if let unwritable { end(unwritable) }
-            return
-        }
-        let (isUnwritable, isUndecoded, isOver) = state.withLock { state in
-            (state.unwritable != nil, state.isUndecoded, state.isStreamOver)
-        }
-        if isOver { return streamIsReadable() }
-        if isUnwritable || isUndecoded { stream.readAgain() }
-    }
-
-    /// What a read that fails says of the end: an alert of TLS more than the write that failed before it, all else
-    /// less.
-    private func lastWord(_ error: LinkError) -> LinkError {
-        if case .tls = error { return error }
-        return state.withLock { $0.unwritable } ?? error
-    }
-
-    /// Reads and decodes, or goes on decoding what was read before.
-    private func read(
-        _ received: inout Received
-    ) -> (Result<ReadOutcome, LinkError>, DriverSteps, hasMore: Bool) {
-        let (outcome, wasFilled) =
-            received.isUndecoded ? (.success(.bytes(0)), true) : fill(&received)
-        let now = timers.now
-        switch outcome {
-        case .success(.bytes):
-            received.isFirst = false
-            let next = state.withLock { state in
-                state.pacer.noteReceived()
-                defer { received.isUndecoded = state.isUndecoded }
-                return state.decode(&received.buffer, at: now, account)
-            }
-            return (outcome, next, wasFilled || received.isUndecoded)
-        case .success(.endOfStream):
-            let next = state.withLock { state in
-                state.noteEndOfStream()
-                state.core.receiveEndOfStream(at: now)
-                return state.settle(.immediate, grewFrom: 0)
-            }
-            return (outcome, next, false)
-        default: return (outcome, [], false)
-        }
-    }
-
-    /// Reads what the stream has.
-    private func fill(
-        _ received: inout Received
-    ) -> (Result<ReadOutcome, LinkError>, wasFilled: Bool) {
-        var outcome = Result<ReadOutcome, LinkError>.success(.nothing)
-        var wasFilled = false
-        let isFirst = received.isFirst
-        _ = received.buffer.fill { space in
-            do throws(LinkError) {
-                let found = try stream.read(into: space)
-                outcome = .success(found)
-                guard case .bytes(let count) = found else { return nil }
-                if isFirst, stream.tls == nil, Self.isAlert(space[..<count]) {
-                    throw .tls(.required)
-                }
-                wasFilled = count == space.count
-                return count
-            } catch {
-                outcome = .failure(error)
-                return nil
-            }
-        }
-        return (outcome, wasFilled)
-    }
-
-    /// Whether bytes begin as an alert of TLS does (RFC 8446, 5.1), with which no protocol here begins: what a
-    /// server that wants TLS says to a client that has not begun with it.
-    private static func isAlert(_ bytes: Slice<UnsafeMutableRawBufferPointer>) -> Bool {
-        bytes.starts(with: [21, 3])
-    }
-
-    package func streamIsWritable() {
-        state.withLock { $0.noteWritable() }
-        flush()
-    }
-
-    package func streamShouldFlush() {
-        flush()
-    }
-
-    package func streamDidEnd(_ error: LinkError?) {
-        guard state.withLock({ $0.delayEnd(error) }) else { return end(error) }
-        if state.withLock({ $0.isReading }) { streamIsReadable() }
     }
 
     // MARK: Carrying out
@@ -362,7 +287,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     ///
     /// Where others add as fast as it writes, what they add is left for the next flush: a caller wants to go on, and the
     /// loop's thread has to read. Only where the stream does not gather, nobody else would write it.
-    private func flush() {
+    func flush() {
         var rounds = 0
         while let (written, total) = writeOnce() {
             rounds += 1
@@ -371,7 +296,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
                 let (waiters, drained, hasMore, mayRead) = state.withLock { state in
                     (
                         state.noteWritten(count, of: total), state.takeDrainNotice(), state.hasMore,
-                        state.endUnsentHold(account)
+                        state.endUnsentHold()
                     )
                 }
                 for waiter in waiters { waiter.resume() }
@@ -451,8 +376,12 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         if mustCut { close() }
     }
 
-    private func end(_ error: LinkError?) {
-        let (waiters, token) = state.withLock { $0.end(error, at: timers.now) }
+    func end(_ error: LinkError?) {
+        let (waiters, token, observation) = state.withLock { state in
+            let (waiters, token) = state.end(error, at: timers.now)
+            return (waiters, token, state.observation.take())
+        }
+        if let observation { account?.stopObserving(observation) }
         stream.close()
         if let token { timers.cancelTimer(token) }
         for waiter in waiters { waiter.resume() }

@@ -45,10 +45,12 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
         /// The consumer wants no more.
         static var consumer: Self { Self(rawValue: 1) }
-        /// Another thread still hands out the events before.
+        /// The events before are still being handed out by another thread.
         static var delivery: Self { Self(rawValue: 2) }
-        /// The peer does not read, and what it is owed fills the account.
+        /// The peer does not read, and unsent answers fill the account.
         static var unsent: Self { Self(rawValue: 4) }
+        /// The account is full.
+        static var account: Self { Self(rawValue: 8) }
     }
 
     @usableFromInline package var core: Core
@@ -75,6 +77,14 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     @usableFromInline package var isOver = false
     private var holds: Holds = []
     private var hold = ReadingHold()
+    /// How many of the bytes that wait to leave answer the peer; at most all of them.
+    private var answerByteCount = 0
+    /// The driver's place among the observers of the account.
+    var observation: UInt64?
+    /// How far beyond its capacity the account may be while the connection is being opened.
+    var accountReserve = 0
+    /// Whether this side has closed the stream: its end waits for nothing.
+    var isStreamClosed = false
     /// Whether bytes were read that the core has not decoded yet.
     var isUndecoded = false
     /// How the stream ended while such bytes were left.
@@ -110,7 +120,9 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         hold.isHeld = !holds.isEmpty
     }
 
-    /// Makes the caller the one to tell the stream whether to read; the core is told here.
+    /// Begins to tell the stream whether to read; the core is told here.
+    ///
+    /// Nil when the stream knows already, or while another thread tells it.
     mutating func beginTelling(at now: WireInstant) -> Bool? {
         guard let isHeld = hold.beginTelling() else { return nil }
         core.holdReading(isHeld, at: now)
@@ -118,15 +130,26 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     /// Notes that the stream has been told.
-    /// - Returns: How the driver goes on with what it has read before: not at all, with another call of the stream, or,
-    ///   where the stream is over, by itself.
+    /// - Returns: Whether bytes are left that may be decoded now, and whether the stream they came from has ended.
     mutating func endTelling() -> (readsAgain: Bool, isStreamOver: Bool) {
         hold.endTelling()
         return (isReading && isUndecoded, isStreamOver)
     }
 
-    /// Decodes what has been read, unless another thread has not handed out the events before: then reading stops until
-    /// it has.
+    /// Stops reading while the account is full.
+    /// - Returns: Whether it is.
+    mutating func noteAccount(_ account: MemoryAccount?) -> Bool {
+        guard let account else { return false }
+        let isFull =
+            accountReserve > 0
+            ? account.byteCount >= account.capacity + accountReserve : account.isFull
+        if isFull != holds.contains(.account) { setHold(.account, isFull) }
+        return isFull
+    }
+
+    /// Decodes what has been read.
+    ///
+    /// While another thread still hands out the events before, reading stops instead.
     /// - Returns: What is to be done.
     mutating func decode(
         _ buffer: inout ReceiveBuffer,
@@ -138,29 +161,39 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
             setHold(.delivery, true)
             return .tellReading
         }
+        let before = core.outboundByteCount
         core.receive(&buffer, at: now)
         isUndecoded = core.hasMoreInput
+        noteAnswers(core.outboundByteCount - before)
         var next = settle(.immediate, grewFrom: 0)
         // Both sides of a fast conversation have bytes on the way; only far more than that is a peer that does not read.
-        if byteCount > Driver<Core>.highWaterMark, isUnsentFull(account, of: 1) {
+        if answerByteCount > Driver<Core>.highWaterMark, areAnswersTooMany(account) {
             setHold(.unsent, true)
             next.insert(.tellReading)
         }
         return next
     }
 
-    /// Whether the bytes that wait to leave fill a part of the account, together with what it counts.
-    ///
-    /// They count twice, since they lie in memory twice while their buffer grows.
-    private func isUnsentFull(_ account: MemoryAccount?, of part: Double) -> Bool {
-        let capacity = account?.capacity ?? MemoryAccount.defaultLimit
-        return Double((account?.byteCount ?? 0) + 2 * byteCount) >= Double(capacity) * part
+    /// Notes bytes that answer the peer, of those that wait to leave.
+    mutating func noteAnswers(_ count: Int) {
+        answerByteCount = min(answerByteCount + max(count, 0), byteCount)
     }
 
-    /// Ends the hold for unsent bytes once a quarter of the account is free.
+    /// Whether unsent answers fill the account, together with what it counts.
+    ///
+    /// They count twice, since they lie in memory twice while their buffer grows.
+    private func areAnswersTooMany(_ account: MemoryAccount?) -> Bool {
+        let capacity = account?.capacity ?? MemoryAccount.defaultLimit
+        return (account?.byteCount ?? 0) + 2 * answerByteCount >= capacity
+    }
+
+    /// Ends the hold for unsent answers once they have left.
     /// - Returns: Whether it has ended.
-    mutating func endUnsentHold(_ account: MemoryAccount?) -> Bool {
-        guard holds.contains(.unsent), !isUnsentFull(account, of: 0.75) else { return false }
+    mutating func endUnsentHold() -> Bool {
+        answerByteCount = min(answerByteCount, byteCount)
+        guard holds.contains(.unsent), answerByteCount <= Driver<Core>.lowWaterMark else {
+            return false
+        }
         setHold(.unsent, false)
         return true
     }
@@ -168,10 +201,16 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// Keeps how the stream ended while bytes are left to decode.
     /// - Returns: Whether there are such bytes.
     mutating func delayEnd(_ error: LinkError?) -> Bool {
-        guard isUndecoded, !isOver, delayedEnd == nil else { return false }
+        guard isUndecoded, !isOver, !isStreamClosed, !core.isFinished, delayedEnd == nil else {
+            return false
+        }
         delayedEnd = .some(error)
         return true
     }
+
+    /// What made the stream unwritable, once the peer has been heard. Events that another thread still hands out are
+    /// waited for.
+    var lastWordsHeard: LinkError? { holds.contains(.delivery) ? nil : unwritable }
 
     /// Whether the stream has ended and bytes are left to decode.
     var isStreamOver: Bool { delayedEnd != nil }

@@ -112,13 +112,26 @@
         }
 
         func setReading(_ isReading: Bool) {
-            let isUnwatched = state.withLock { state in
-                guard state.isReading != isReading else { return false }
+            state.withLock { state in
+                guard state.isReading != isReading else { return }
                 state.isReading = isReading
-                update(state)
-                return state.isUnwatched
+                if isReading, state.isUnwatched { watchAgain(&state) } else { update(state) }
             }
-            if isUnwatched { readAgain() }
+        }
+
+        /// Has the loop report a broken connection again, now that it is read from to its end.
+        private func watchAgain(_ state: inout State) {
+            state.isUnwatched = false
+            guard state.descriptor >= 0, !state.isClosing else { return }
+            do throws(LinkError) {
+                state.registration = try loop.add(
+                    self,
+                    descriptor: state.descriptor,
+                    interest: state.interest
+                )
+            } catch {
+                loop.execute { self.end(error) }
+            }
         }
 
         func readAgain() {

@@ -78,7 +78,8 @@ final class MQTTSession: ConnectionSession {
             core: MQTTClientConnection(configuration: core),
             stream: link.stream,
             timers: link.timers,
-            account: subscriptions.account
+            account: subscriptions.account,
+            isOpening: true
         )
     }
 
@@ -88,6 +89,9 @@ final class MQTTSession: ConnectionSession {
 
     /// What the server says that topics for answers should begin with (MQTT 5, 3.2.2.3.15).
     var responseInformation: String? { state.withLock { $0.responseInformation } }
+
+    /// Notes that every subscription has been made again.
+    func endOpening() { driver.endOpening() }
 
     /// What stops or resumes reading; does not keep the session beyond its end.
     var reading: @Sendable (Bool) -> Void {

@@ -27,6 +27,7 @@ extension MQTTSubscriptions {
         if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: session) }
         // Not before: held back, the server could not answer.
         pressure.attach(session.reading)
+        session.endOpening()
         // Over already, and nobody else to let go of it.
         if state.withLock({ $0.session !== session }) { pressure.detach() }
     }

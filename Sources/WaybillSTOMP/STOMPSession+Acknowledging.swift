@@ -53,7 +53,7 @@ extension STOMPSession {
 
     /// Sends ACK without waiting, for a message of this connection.
     func acknowledge(_ token: STOMPAckToken) {
-        try? driver.withCore { (core, now) throws(STOMPSendError) in
+        try? driver.answer { (core, now) throws(STOMPSendError) in
             try core.acknowledge(token, at: now)
         }
     }

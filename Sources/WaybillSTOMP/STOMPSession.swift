@@ -80,11 +80,15 @@ final class STOMPSession: ConnectionSession {
             core: STOMPClientConnection(configuration: core),
             stream: link.stream,
             timers: link.timers,
-            account: subscriptions.account
+            account: subscriptions.account,
+            isOpening: true
         )
     }
 
     var now: WireInstant { timers.now }
+
+    /// Notes that every subscription has been made again.
+    func endOpening() { driver.endOpening() }
 
     /// What stops or resumes reading; does not keep the session beyond its end.
     var reading: @Sendable (Bool) -> Void {

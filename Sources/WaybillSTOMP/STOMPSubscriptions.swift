@@ -90,6 +90,7 @@ final class STOMPSubscriptions: DeliverySettler {
         }
         // Not before: held back, the server could not answer.
         pressure.attach(session.reading)
+        session.endOpening()
         // Over already, and nobody else to let go of it.
         if state.withLock({ $0.session !== session }) { pressure.detach() }
     }

@@ -24,6 +24,8 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
 
         var validity: MessageValidity { delivery.validity }
 
+        var acknowledgementByteCount: Int { delivery.acknowledgementByteCount }
+
         func messageWasTaken() -> MessageValidity { delivery.validity }
 
         func messageWasDropped() { deliveries?.take(id)?.messageWasDropped() }

@@ -2,7 +2,7 @@ package import Waybill
 import WaybillLink
 package import WireCore
 
-/// Holds the peer back as long as any of several subscriptions wants that, or the account of what waits is full.
+/// Holds the peer back as long as any of several subscriptions wants that.
 ///
 /// What a subscription wants is looked up under one lock whenever it may have changed: told as it changes, a
 /// late "hold" could come after the "go on" that it should have come before, and stay.
@@ -39,15 +39,14 @@ package final class ReadingPressure: Sendable {
     package let account: MemoryAccount
 
     /// Without a connection.
-    /// - Parameter account: What waits; has no other observer.
+    /// - Parameter account: What waits.
     package init(account: MemoryAccount = MemoryAccount()) {
         self.account = account
-        account.onChange { [weak self] in self?.change { _ in } }
     }
 
     /// For one connection.
     /// - Parameters:
-    ///   - account: What waits; has no other observer.
+    ///   - account: What waits.
     ///   - setReading: Stops or resumes reading; called by one thread at a time.
     package convenience init(
         account: MemoryAccount = MemoryAccount(),
@@ -101,7 +100,7 @@ package final class ReadingPressure: Sendable {
 
     /// Lets the peer go on although a subscription is full: what it says last must be heard.
     ///
-    /// A full account still holds it back.
+    /// A full account still holds it back, through the driver.
     package func release() {
         change { $0.isReleased = true }
     }
@@ -115,8 +114,7 @@ package final class ReadingPressure: Sendable {
     private func change(_ body: (inout State) -> Void) {
         var next = state.withLock { state in
             body(&state)
-            // Looked up here, for the reason for which the holders are.
-            state.hold.isHeld = account.isFull || (!state.holders.isEmpty && !state.isReleased)
+            state.hold.isHeld = !state.holders.isEmpty && !state.isReleased
             return state.next()
         }
         while let telling = next {

@@ -168,32 +168,141 @@ import WireCore
 
     // MARK: The account
 
-    @Test("While the account is full nothing is read, whatever the stream says")
-    func fullAccount() {
-        let pair = ByteStreamPair()
-        let timers = ManualTimers()
-        let heard = Recorder()
+    /// A writer, and a reader with an account.
+    private struct Two {
         let account = MemoryAccount(limit: 100)
-        let writer = Driver(core: LineCore(), stream: pair.first, timers: timers)
-        let reader = Driver(
-            core: LineCore(),
+        let heard = Recorder()
+        let writer: Driver<LineCore>
+        let reader: Driver<LineCore>
+
+        init(lineLimit: Int = .max, isOpening: Bool = false) {
+            let pair = ByteStreamPair()
+            let timers = ManualTimers()
+            writer = Driver(core: LineCore(), stream: pair.first, timers: timers)
+            reader = Driver(
+                core: LineCore(lineLimit: lineLimit),
+                stream: pair.second,
+                timers: timers,
+                account: account,
+                isOpening: isOpening
+            )
+            writer.start(Recorder().handler)
+            reader.start(heard.handler)
+        }
+
+        func send(_ line: String) { writer.withCore { core, _ in core.send(line) } }
+    }
+
+    @Test(
+        "While the account is full nothing is read, whatever the stream says; then reading goes on"
+    )
+    func fullAccount() {
+        let two = Two()
+        two.send("before")
+        two.account.charge(100)
+        two.send("while full")
+        two.reader.streamIsReadable()
+        #expect(two.heard.events == [.line("before")])
+        two.account.release(30)
+        #expect(two.heard.events == [.line("before")])
+        two.account.release(5)
+        #expect(two.heard.events == [.line("before"), .line("while full")])
+    }
+
+    @Test(
+        "An account that is full from the start is heeded, and one that fills half-way through a read"
+    )
+    func fullFromTheStart() {
+        let two = Two(lineLimit: 2)
+        two.account.charge(100)
+        for number in 1...3 { two.send("\(number)") }
+        #expect(two.heard.events == [])
+        two.account.release(100)
+        #expect(two.heard.events == (1...3).map { .line("\($0)") })
+    }
+
+    @Test("While a connection is opened the reserve may be used, and no more than that")
+    func opening() {
+        let two = Two(isOpening: true)
+        // The capacity is 88 and the reserve 12.
+        two.account.charge(90)
+        two.send("an answer")
+        #expect(two.heard.events == [.line("an answer")])
+        two.account.charge(10)
+        two.send("too much")
+        #expect(two.heard.events == [.line("an answer")])
+        two.account.release(5)
+        two.reader.endOpening()
+        #expect(two.heard.events == [.line("an answer")])
+        two.account.release(95)
+        #expect(two.heard.events == [.line("an answer"), .line("too much")])
+    }
+
+    @Test("An end that this side has brought about waits for nothing that is left to decode")
+    func endOfOurOwn() {
+        let stream = EndedStream("1\n2\n3\n")
+        let heard = Recorder()
+        let driver = Driver(core: LineCore(lineLimit: 2), stream: stream, timers: ManualTimers())
+        driver.start(
+            .init(
+                receive: { [weak driver] events in
+                    heard.hear(events)
+                    driver?.setReading(false)
+                },
+                end: { heard.hearEnd($0) }
+            )
+        )
+        driver.streamIsReadable()
+        driver.close()
+        // The stream tells its end later, from the loop.
+        driver.streamDidEnd(nil)
+        #expect(heard.ends == [nil])
+    }
+
+    @Test("Reading goes on when the answers have left, however full the account was meanwhile")
+    func answersThatLeave() {
+        let pair = ByteStreamPair(capacity: 1 << 18)
+        let timers = ManualTimers()
+        let account = MemoryAccount(limit: 8 << 20)
+        let flood = Driver(core: LineCore(), stream: pair.first, timers: timers)
+        let echo = Driver(
+            core: LineCore(echoes: true),
             stream: pair.second,
             timers: timers,
             account: account
         )
-        writer.start(Recorder().handler)
-        reader.start(heard.handler)
-        writer.withCore { core, _ in core.send("before") }
-        account.charge(100)
-        writer.withCore { core, _ in core.send("while full") }
-        reader.streamIsReadable()
-        #expect(heard.events == [.line("before")])
-        account.release(30)
-        reader.streamIsReadable()
-        #expect(heard.events == [.line("before")])
-        account.release(5)
-        reader.streamIsReadable()
-        #expect(heard.events == [.line("before"), .line("while full")])
+        let answers = Recorder()
+        flood.start(answers.handler)
+        echo.start(Recorder().handler)
+        flood.setReading(false)
+        account.charge(6 << 20)
+        let line = String(repeating: "x", count: 65_535)
+        for _ in 0..<64 { flood.withCore { core, _ in core.send(line) } }
+        #expect(echo.unsentByteCount > 1 << 20)
+        flood.setReading(true)
+        account.release(6 << 20)
+        #expect(answers.events.count == 64)
+    }
+
+    @Test("What this side sends by itself holds no peer back")
+    func ownSends() {
+        let pair = ByteStreamPair(capacity: 1 << 18)
+        let timers = ManualTimers()
+        let heard = Recorder()
+        let peer = Driver(core: LineCore(), stream: pair.first, timers: timers)
+        let sender = Driver(
+            core: LineCore(),
+            stream: pair.second,
+            timers: timers,
+            account: MemoryAccount(limit: 1 << 20)
+        )
+        peer.start(Recorder().handler)
+        sender.start(heard.handler)
+        peer.setReading(false)
+        let megabyte = String(repeating: "x", count: 1 << 20)
+        for _ in 0..<4 { sender.withCore { core, _ in core.send(megabyte) } }
+        peer.withCore { core, _ in core.send("heard") }
+        #expect(heard.events == [.line("heard")])
     }
 
     @Test("A peer that floods and reads no answer is not read from beyond the account")

@@ -93,6 +93,36 @@
         }
 
         @Test(
+            "A connection that breaks while nothing is read is heard to its end when reading goes on"
+        )
+        func brokenWhileHeld() async throws {
+            let listener = try SilentListener(backlog: 8)
+            let heard = Recorder()
+            let driver = try await connect(
+                to: listener.port,
+                timers: ManualTimers(),
+                heard.handler
+            )
+            driver.setReading(false)
+            // More than one read takes, and then a reset.
+            let lines = (0..<20_000).map { "line \($0)\n" }.joined()
+            try listener.acceptAndWriteThenReset(lines)
+            // The loop has seen the reset when another connection has had its turns.
+            let echo = try echo()
+            let other = Recorder()
+            let healthy = try await connect(to: echo.port, timers: ManualTimers(), other.handler)
+            healthy.withCore(.immediate) { core, _ in core.send("turn") }
+            await other.wait(events: 1)
+            driver.setReading(true)
+            await heard.wait(ends: 1)
+            #expect(heard.ends == [.reset])
+            healthy.close()
+            await other.wait(ends: 1)
+            echo.close()
+            listener.close()
+        }
+
+        @Test(
             "A timer that sets itself anew for a time that has passed leaves descriptors and jobs their turns"
         )
         func timerThatNeverWaits() async throws {

@@ -10,19 +10,22 @@ import WireCore
         func messageWasDropped() {}
     }
 
-    /// One account, and what the link was told of it.
+    /// One account, and how often it was full.
     private final class Connection: Sendable {
         let pressure: ReadingPressure
-        let told = Locked([Bool]())
+        private let changes = Locked([Bool]())
 
         init(limit: Int) {
             pressure = ReadingPressure(account: MemoryAccount(limit: limit))
-            pressure.attach { [weak self] isReading in self?.told.withLock { $0.append(isReading) }
+            _ = account.observe { [weak self] in
+                guard let self else { return }
+                changes.withLock { $0.append(account.isFull) }
             }
         }
 
         var account: MemoryAccount { pressure.account }
-        var all: [Bool] { told.withLock { $0 } }
+        /// Each change: whether the account was full after it.
+        var all: [Bool] { changes.withLock { $0 } }
 
         func source(_ overflow: BufferPolicy.Overflow) -> MessageSource {
             MessageSource(
@@ -47,14 +50,14 @@ import WireCore
         for _ in 0..<6 { source.deliver([message(isAcknowledged: true)]) }
         #expect(connection.all == [])
         source.deliver([message(isAcknowledged: true)])
-        #expect(connection.all == [false])
+        #expect(connection.all == [true])
         var iterator = source.messages.makeAsyncIterator()
         for _ in 0..<7 { #expect(try await iterator.next() != nil) }
         // The consumer may still work on the last one that it has taken.
-        #expect(connection.all == [false])
+        #expect(connection.all == [true])
         source.deliver([message(isAcknowledged: true)])
         _ = try await iterator.next()
-        #expect(connection.all == [false, true])
+        #expect(connection.all == [true, false])
         #expect(connection.account.byteCount < 2_000)
     }
 
@@ -112,12 +115,59 @@ import WireCore
         #expect(connection.account.byteCount == 0)
     }
 
-    @Test("A connection that is closing is held back by its account all the same")
-    func closing() {
-        let connection = Connection(limit: 8_000)
+    @Test("A large backlog is given back bit by bit while it is worked on")
+    func portions() async throws {
+        let connection = Connection(limit: 8 << 20)
         let source = connection.source(.holdBack)
-        connection.pressure.release()
-        source.deliver((0..<10).map { _ in message() })
-        #expect(connection.all == [false])
+        for _ in 0..<7 {
+            source.deliver((0..<10).map { _ in large() })
+        }
+        #expect(connection.all == [true])
+        var iterator = source.messages.makeAsyncIterator()
+        for _ in 0..<31 { #expect(try await iterator.next() != nil) }
+        // Less than half has been taken, and so much is free that the peer may go on.
+        #expect(connection.all == [true, false])
+        for _ in 31..<70 { #expect(try await iterator.next() != nil) }
+        source.finish()
+        #expect(try await iterator.next() == nil)
+        #expect(connection.account.byteCount == 0)
+    }
+
+    /// A message of some 115,000 bytes.
+    private func large() -> Message {
+        Message(topic: "t", body: Payload([UInt8](repeating: 0, count: 115_000)))
+    }
+
+    @Test("What comes to a subscription that has just ended is dropped and takes nothing")
+    func late() async throws {
+        let connection = Connection(limit: 8_000)
+        let source = connection.source(.dropOldest)
+        let messages = source.messages
+        var iterator: Messages<Message>.AsyncIterator? = messages.makeAsyncIterator()
+        source.deliver([message(isAcknowledged: true), message(isAcknowledged: true)])
+        _ = try await iterator?.next()
+        messages.cancel()
+        iterator = nil
+        source.deliver([message(isAcknowledged: true)])
+        #expect(connection.account.byteCount == 0)
+    }
+
+    @Test("What was dropped to make room is not given back twice")
+    func droppedPlaces() async throws {
+        let connection = Connection(limit: 1 << 20)
+        let source = MessageSource(
+            policy: BufferPolicy(.dropOldest, messageLimit: 100),
+            account: connection.account
+        )
+        source.deliver((0..<110).map { _ in message() })
+        let messages = source.messages
+        do {
+            var iterator = messages.makeAsyncIterator()
+            _ = try await iterator.next()
+        }
+        let each = message().memoryByteCount
+        #expect(connection.account.byteCount == 99 * each)
+        messages.cancel()
+        #expect(connection.account.byteCount == 0)
     }
 }

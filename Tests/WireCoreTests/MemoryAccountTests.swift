@@ -6,7 +6,7 @@ import WireCore
     func hysteresis() {
         let account = MemoryAccount(limit: 800)
         let changes = Locked([Bool]())
-        account.onChange { [weak account] in
+        let observer = account.observe { [weak account] in
             changes.withLock { $0.append(account?.isFull ?? false) }
         }
         account.charge(699)
@@ -18,6 +18,8 @@ import WireCore
         account.release(1)
         #expect(!account.isFull)
         #expect(account.byteCount == 524)
+        account.stopObserving(observer)
+        account.charge(1_000)
         #expect(changes.withLock { $0 } == [true, false])
     }
 

@@ -76,6 +76,17 @@
             Glibc.close(accepted)
         }
 
+        /// Takes a connection, writes what its peer's socket takes at once, and resets it.
+        package func acceptAndWriteThenReset(_ text: String) throws {
+            let accepted = accept(descriptor, nil, nil)
+            guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
+            _ = text.withCString { send(accepted, $0, text.utf8.count, Int32(MSG_DONTWAIT)) }
+            var option = linger(l_onoff: 1, l_linger: 0)
+            let size = socklen_t(MemoryLayout<linger>.size)
+            setsockopt(accepted, SOL_SOCKET, SO_LINGER, &option, size)
+            Glibc.close(accepted)
+        }
+
         package func close() {
             for filler in fillers { Glibc.close(filler) }
             Glibc.close(descriptor)

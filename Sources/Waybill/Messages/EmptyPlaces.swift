@@ -18,6 +18,9 @@ struct EmptyPlaces: Sendable {
         return message
     }()
 
+    /// Whether this is the empty place of a message that was dropped.
+    static func isEmpty(_ message: Message) -> Bool { message.delivery === Nothing.shared }
+
     /// Fewer empty places than this are not worth closing up.
     private static let fewest = 64
 

@@ -23,10 +23,12 @@ final class MessageBuffer: Sendable {
         var messages = 0
         var dropped = 0
         var places = EmptyPlaces()
-        /// What all that waits has been charged to the account.
+        /// How many bytes the account was charged for the messages that wait.
         var charged = 0
-        /// The same of what the consumer has taken and may not be done with.
+        /// How many for the messages that the consumer has taken and may still hold.
         var lent = 0
+        /// Whether the buffer is out of use: what still comes is dropped.
+        var isClosed = false
 
         /// Begins to count anew, since nothing waits.
         mutating func reset() {
@@ -78,19 +80,27 @@ final class MessageBuffer: Sendable {
         let addition = mailbox.append { waiting in
             counts.withLock { counts in
                 var addition = Addition()
+                guard !counts.isClosed else {
+                    addition.victims = batch
+                    return addition
+                }
                 if waiting.isEmpty { counts.reset() }
                 // Nearly always all fit.
                 var bytes = 0
+                var counted = 0
                 var memory = 0
                 for message in batch {
-                    if message.delivery == nil { bytes += message.body.count }
+                    if message.delivery == nil {
+                        bytes += message.body.count
+                        counted += 1
+                    }
                     if account != nil { memory += message.memoryByteCount }
                 }
-                if counts.messages + batch.count <= policy.messageLimit,
+                if counts.messages + counted <= policy.messageLimit,
                     counts.bytes + bytes <= policy.byteLimit, account?.chargeIfRoom(memory) ?? true
                 {
                     counts.bytes += bytes
-                    counts.messages += batch.count
+                    counts.messages += counted
                     counts.charged += memory
                     if waiting.isEmpty { swap(&waiting, &batch) } else { waiting += batch }
                     return addition
@@ -177,12 +187,28 @@ final class MessageBuffer: Sendable {
         account.release(lent)
     }
 
+    /// Notes that the consumer is done with some of it.
+    func releaseTaken(_ byteCount: Int) {
+        guard let account else { return }
+        counts.withLock { $0.lent -= byteCount }
+        account.release(byteCount)
+    }
+
+    /// How many bytes the account was charged for a message; none for the empty place of one that was dropped.
+    static func memoryByteCount(of message: Message) -> Int {
+        EmptyPlaces.isEmpty(message) ? 0 : message.memoryByteCount
+    }
+
+    /// Whether what the consumer has taken should be released bit by bit: the peer is held back meanwhile.
+    var isAccountFull: Bool { account?.isFull ?? false }
+
     /// Puts back what the consumer has not used of what it has taken.
     func putBack(_ messages: ArraySlice<Message>) {
         guard !messages.isEmpty else { return releaseTaken() }
-        let memory = account == nil ? 0 : messages.reduce(0) { $0 + $1.memoryByteCount }
-        mailbox.append { waiting in
+        let memory = account == nil ? 0 : messages.reduce(0) { $0 + Self.memoryByteCount(of: $1) }
+        let isClosed = mailbox.append { waiting in
             counts.withLock { counts in
+                guard !counts.isClosed else { return true }
                 if waiting.isEmpty { counts.reset() }
                 counts.places.putBack(messages, into: &waiting)
                 for message in messages where message.delivery == nil {
@@ -191,9 +217,12 @@ final class MessageBuffer: Sendable {
                 }
                 counts.charged += memory
                 counts.lent -= memory
+                return false
             }
         }
         releaseTaken()
+        guard isClosed else { return }
+        for message in messages { message.delivery?.messageWasDropped() }
     }
 
     /// Removes messages that wait.
@@ -214,10 +243,11 @@ final class MessageBuffer: Sendable {
         mailbox.finish(end)
     }
 
-    /// Drops what waits.
+    /// Drops what waits, and what still comes.
     func discard() {
         let (dropped, charged) = mailbox.append { waiting in
             let charged = counts.withLock { counts in
+                counts.isClosed = true
                 defer { counts.charged = 0 }
                 return counts.charged
             }

@@ -119,7 +119,10 @@ package final class MessageSource: Sendable {
             finish(
                 throwing: WaybillError(
                     .slowConsumer,
-                    "more than \(policy.messageLimit) messages or \(policy.byteLimit) bytes waited",
+                    """
+                    more than \(policy.messageLimit) messages or \(policy.byteLimit) bytes waited, or all that the \
+                    connection may keep in memory
+                    """,
                     topic: topic
                 )
             )

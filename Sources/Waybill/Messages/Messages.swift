@@ -186,7 +186,19 @@ final class MessageConsumer {
     private let termination: RaisedFlag
     private var batch: [Message] = []
     private var position = 0
+    /// What follows the batch of what was taken at once, the next portion last; used while the account is full.
+    private var portions: [Portion] = []
+    /// What the account is charged for the portion under way; zero for a whole batch.
+    private var portionByteCount = 0
     private var turn = Turn()
+
+    private struct Portion {
+        var messages: [Message] = []
+        var byteCount = 0
+    }
+
+    /// From how many bytes on a portion is complete: 1 MiB.
+    private static let portionByteLimit = 1 << 20
 
     init(_ handle: MessageHandle) {
         self.handle = handle
@@ -195,7 +207,12 @@ final class MessageConsumer {
     }
 
     deinit {
-        handle.source.detach(buffer, unused: batch[position...])
+        handle.source.detach(buffer, unused: unused)
+    }
+
+    private var unused: ArraySlice<Message> {
+        guard !portions.isEmpty else { return batch[position...] }
+        return batch[position...] + portions.reversed().flatMap(\.messages)
     }
 
     /// Whether the subscription was cancelled.
@@ -209,6 +226,7 @@ final class MessageConsumer {
     func refill() async throws -> Bool {
         batch = []
         position = 0
+        if takePortion() { return true }
         buffer.releaseTaken()
         let more: [Message]?
         do { more = try await buffer.take() } catch {
@@ -220,7 +238,35 @@ final class MessageConsumer {
             return false
         }
         batch = more
+        if buffer.isAccountFull { cutIntoPortions() }
         handle.source.drained()
+        return true
+    }
+
+    /// Has a large batch given back to the account bit by bit: until the account has room, no answer to a request that the
+    /// loop makes can be read.
+    private func cutIntoPortions() {
+        var portion = Portion()
+        for message in batch {
+            portion.messages.append(message)
+            portion.byteCount += MessageBuffer.memoryByteCount(of: message)
+            guard portion.byteCount >= Self.portionByteLimit else { continue }
+            portions.append(portion)
+            portion = Portion()
+        }
+        if !portion.messages.isEmpty { portions.append(portion) }
+        portions.reverse()
+        batch = []
+        _ = takePortion()
+    }
+
+    /// Goes on with the next portion.
+    private func takePortion() -> Bool {
+        if portionByteCount > 0 { buffer.releaseTaken(portionByteCount) }
+        portionByteCount = 0
+        guard let portion = portions.popLast() else { return false }
+        batch = portion.messages
+        portionByteCount = portion.byteCount
         return true
     }
 
@@ -246,8 +292,9 @@ final class MessageConsumer {
 
     /// Drops what has been taken from the buffer and was not asked for.
     private func dropRest() {
-        let rest = batch[position...]
+        let rest = unused
         position = batch.count
+        portions = []
         for message in rest { message.delivery?.messageWasDropped() }
     }
 }

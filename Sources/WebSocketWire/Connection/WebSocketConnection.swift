@@ -173,7 +173,8 @@ package struct WebSocketConnection: ProtocolCore {
         switch state {
         case .connecting, .waiting: finish(.handshakeFailed(.endOfStream))
         case .refused(let refusal, _): finish(.refused(refusal.head, body: refusal.body))
-        case .asked, .open, .closing: finish(.endOfStream)
+        case .asked, .open, .closing:
+            finish(pendingViolation.map { .violation($0) } ?? .endOfStream)
         case .lingering: state = .finished
         case .finished: break
         }
