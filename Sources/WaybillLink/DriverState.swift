@@ -208,8 +208,9 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         return true
     }
 
-    /// What made the stream unwritable, once the peer has been heard. Events that another thread still hands out are
-    /// waited for.
+    /// What made the stream unwritable, once the peer has been heard.
+    ///
+    /// Nil while another thread still hands out events.
     var lastWordsHeard: LinkError? { holds.contains(.delivery) ? nil : unwritable }
 
     /// Whether the stream has ended and bytes are left to decode.

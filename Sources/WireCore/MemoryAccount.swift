@@ -48,7 +48,9 @@ package final class MemoryAccount: Sendable {
         }
     }
 
-    /// Forgets an observer. A call that is under way may still be heard.
+    /// Forgets an observer.
+    ///
+    /// A call that is under way may still be heard.
     package func stopObserving(_ observer: UInt64) {
         let gone = state.withLock { $0.observers.removeValue(forKey: observer) }
         // Released with no lock held.
