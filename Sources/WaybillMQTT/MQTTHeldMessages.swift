@@ -8,6 +8,8 @@ struct MQTTHeldMessages: Sendable {
         let publish: MQTTPublish
         let receipt: MQTTDeliveryReceipt?
         let deadline: WireInstant
+        /// What it takes in memory.
+        let byteCount: Int
     }
 
     private let policy: LateDeliveryPolicy
@@ -31,19 +33,21 @@ struct MQTTHeldMessages: Sendable {
         var publish = publish
         // Out of the memory that it was received in, of which it would keep 64 KiB.
         publish.payload = publish.payload.withUnsafeBytes { ByteSlice(copying: $0) }
-        messages.append(
-            Held(
-                publish: publish,
-                receipt: receipt,
-                deadline: now.advanced(by: policy.timeToLive)
-            )
+        let held = Held(
+            publish: publish,
+            receipt: receipt,
+            deadline: now.advanced(by: policy.timeToLive),
+            byteCount: MQTTMapping.message(publish).memoryByteCount
         )
-        byteCount += publish.payload.count
+        // The others stay: room for it cannot be made.
+        guard held.byteCount <= policy.byteLimit else { return [held] }
+        messages.append(held)
+        byteCount += held.byteCount
         var gone = 0
         while gone < messages.count,
             messages.count - gone > policy.messageLimit || byteCount > policy.byteLimit
         {
-            byteCount -= messages[gone].publish.payload.count
+            byteCount -= messages[gone].byteCount
             gone += 1
         }
         defer { messages.removeFirst(gone) }
@@ -78,7 +82,7 @@ struct MQTTHeldMessages: Sendable {
         let taken = messages.filter(isWanted)
         guard !taken.isEmpty else { return [] }
         messages.removeAll(where: isWanted)
-        byteCount = messages.reduce(0) { $0 + $1.publish.payload.count }
+        byteCount = messages.reduce(0) { $0 + $1.byteCount }
         return taken
     }
 }

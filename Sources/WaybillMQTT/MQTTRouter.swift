@@ -22,11 +22,24 @@ struct MQTTSubscriptionEntry: Sendable {
     /// The listeners that the last SUBSCRIBE was sent for, which get the retained messages that follow its SUBACK; nil for
     /// all of the filter.
     var retainedTo: [MessageListener]?
+    /// What was sent without a SUBACK yet, in the order of sending.
+    var pending: [Pending] = []
+
+    /// A SUBSCRIBE without SUBACK.
+    struct Pending: Sendable {
+        /// Its number, which no other SUBSCRIBE has.
+        let number: UInt64
+        /// Which retained messages it asks for.
+        let retainHandling: MQTTRetainHandling
+        /// The listeners that it is sent for; none where it is for all of the filter.
+        var joining: [MessageListener]
+    }
+
     /// The listeners that a SUBSCRIBE without SUBACK is sent for.
-    var joining: [MessageListener] = []
+    var joining: [MessageListener] { pending.flatMap(\.joining) }
 
     /// What is asked for: with the retained messages, where listeners have joined for them.
-    var asked: MQTTSubscription {
+    func asked(for joining: [MessageListener]) -> MQTTSubscription {
         var asked = subscription
         if !joining.isEmpty { asked.retainHandling = .send }
         return asked
@@ -41,6 +54,14 @@ struct MQTTSubscriptionEntry: Sendable {
     }
 }
 
+/// A filter as a SUBSCRIBE asks for it.
+struct MQTTAskedFilter: Sendable {
+    let subscription: MQTTSubscription
+    let identifier: UInt32
+    /// The number of the SUBSCRIBE.
+    let number: UInt64
+}
+
 /// Who gets a message: filters, and their listeners.
 struct MQTTRouter: Sendable {
     private var entries: [WireName: MQTTSubscriptionEntry] = [:]
@@ -48,6 +69,8 @@ struct MQTTRouter: Sendable {
     private var trie = MQTTTopicTrie<[WireName]>()
     private var identifiers: [UInt32: WireName] = [:]
     private var lastIdentifier: UInt32 = 0
+    /// The number of the last SUBSCRIBE.
+    private var lastNumber: UInt64 = 0
     /// Whether the server's session may be that of an earlier process, and the identifiers in it, too.
     var hasForeignIdentifiers = false
 
@@ -131,40 +154,76 @@ struct MQTTRouter: Sendable {
     mutating func join(
         _ listener: MessageListener,
         _ subscription: MQTTSubscription
-    ) -> (answer: Promise<QualityOfService>, asked: MQTTSubscription?)? {
+    ) -> (answer: Promise<QualityOfService>, asked: MQTTAskedFilter?)? {
         let filter = subscription.filter
         guard let entry = entries[filter] else { return nil }
         add(listener, to: filter)
         let isBetter = entry.subscription.qualityOfService < subscription.qualityOfService
         let wantsRetained = entry.renewsRetained(for: subscription)
         if !isBetter, !wantsRetained { return (entry.answer, nil) }
-        if !isBetter, entry.answer.result == nil {
-            // The SUBSCRIBE that is under way brings them.
-            if entry.retainedTo != nil { entries[filter]?.joining.append(listener) }
+        if !isBetter, let index = entry.pending.lastIndex(where: { $0.retainHandling == .send }) {
+            // That SUBSCRIBE brings them.
+            if entry.retainedTo != nil { entries[filter]?.pending[index].joining.append(listener) }
             return (entry.answer, nil)
         }
-        if wantsRetained { noteJoining(listener, of: entry) }
+        if wantsRetained {
+            entries[filter]?.retainedTo = entry.retainedTo ?? entry.listeners
+            dividesRetained = true
+        }
         let answer = raise(filter, to: isBetter ? subscription : entry.subscription)
-        return (answer, entries[filter]?.asked)
+        return (answer, ask(for: filter, joining: wantsRetained ? [listener] : []))
     }
 
-    private mutating func noteJoining(_ listener: MessageListener, of entry: MQTTSubscriptionEntry)
-    {
-        let filter = entry.subscription.filter
-        entries[filter]?.retainedTo = entry.retainedTo ?? entry.listeners
-        entries[filter]?.joining.append(listener)
-        dividesRetained = true
+    /// Notes that a filter is asked for.
+    ///
+    /// - Parameters:
+    ///   - filter: The filter.
+    ///   - joining: The listeners that get the retained messages; none for all of the filter.
+    /// - Returns: What is to be sent.
+    mutating func ask(for filter: String, joining: [MessageListener] = []) -> MQTTAskedFilter? {
+        entries[filter].map { note($0, joining: joining) }
+    }
+
+    /// Notes that a filter is asked for again, with all who have joined.
+    /// - Returns: What is to be sent.
+    mutating func askAgain(for entry: MQTTSubscriptionEntry) -> MQTTAskedFilter {
+        note(entry, joining: entry.joining)
+    }
+
+    private mutating func note(
+        _ entry: MQTTSubscriptionEntry,
+        joining: [MessageListener]
+    ) -> MQTTAskedFilter {
+        let asked = entry.asked(for: joining)
+        lastNumber += 1
+        entries[asked.filter]?.pending.append(
+            .init(number: lastNumber, retainHandling: asked.retainHandling, joining: joining)
+        )
+        return MQTTAskedFilter(
+            subscription: asked,
+            identifier: entry.identifier,
+            number: lastNumber
+        )
+    }
+
+    /// Forgets what was asked for in vain: no retained messages follow.
+    mutating func forget(_ asked: MQTTAskedFilter) {
+        entries[asked.subscription.filter]?.pending.removeAll { $0.number == asked.number }
     }
 
     /// Notes the SUBACK of a filter: the retained messages that follow it are for those who have joined.
     ///
     /// - Parameters:
-    ///   - filter: The filter.
+    ///   - asked: What was sent.
     ///   - hasBacklog: Whether those of an earlier SUBSCRIBE may follow, too.
-    mutating func noteAnswer(of filter: String, hasBacklog: Bool) {
-        guard let entry = entries[filter], !entry.joining.isEmpty else { return }
-        entries[filter]?.retainedTo = (hasBacklog ? entry.retainedTo ?? [] : []) + entry.joining
-        entries[filter]?.joining = []
+    mutating func noteAnswer(of asked: MQTTAskedFilter, hasBacklog: Bool) {
+        let filter = asked.subscription.filter
+        guard let entry = entries[filter],
+            let answered = entry.pending.first(where: { $0.number == asked.number })
+        else { return }
+        forget(asked)
+        guard !answered.joining.isEmpty else { return }
+        entries[filter]?.retainedTo = (hasBacklog ? entry.retainedTo ?? [] : []) + answered.joining
     }
 
     /// Asks for more than before, with an answer of its own.
@@ -200,7 +259,7 @@ struct MQTTRouter: Sendable {
             entries[filter]?.granted = nil
             // A new session has them sent once more, to all.
             entries[filter]?.retainedTo = nil
-            entries[filter]?.joining = []
+            entries[filter]?.pending = []
         }
         dividesRetained = false
     }
@@ -244,7 +303,6 @@ struct MQTTRouter: Sendable {
     mutating func revoke(_ filter: String, _ answer: Promise<QualityOfService>) -> [MessageSource] {
         guard let entry = entries[filter], entry.answer === answer else { return [] }
         guard let established = entry.established else { return remove(filter) }
-        entries[filter]?.joining = []
         entries[filter]?.subscription = established
         let former = Promise<QualityOfService>()
         former.resolve(.success(MQTTMapping.quality(established.qualityOfService)))
@@ -261,7 +319,9 @@ struct MQTTRouter: Sendable {
         forgetRecent()
         entries[filter]?.listeners.removeAll { $0.source === source }
         entries[filter]?.retainedTo?.removeAll { $0.source === source }
-        entries[filter]?.joining.removeAll { $0.source === source }
+        for index in entry.pending.indices {
+            entries[filter]?.pending[index].joining.removeAll { $0.source === source }
+        }
         guard entry.listeners.count == 1 else { return false }
         _ = remove(filter)
         return true

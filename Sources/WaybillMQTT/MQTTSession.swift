@@ -109,7 +109,7 @@ final class MQTTSession: ConnectionSession {
                 receive: { self.handle($0) },
                 end: { error in
                     let cause = self.cause(of: error)
-                    self.noteUnanswered()
+                    self.noteUnanswered(error)
                     self.handBack()
                     self.subscriptions.detach(self)
                     // First, so that whoever hears of the end from a call or a stream finds no trace of
@@ -347,9 +347,18 @@ final class MQTTSession: ConnectionSession {
     }
 
     /// Notes a CONNECT that was given up and may still reach the server.
-    private func noteUnanswered() {
+    ///
+    /// Not one that the peer has answered by closing: it has arrived, and the peer's end of the stream is gone.
+    private func noteUnanswered(_ error: LinkError?) {
+        let isGivenUp =
+            switch state.withLock({ $0.closure }) {
+            case .connectTimedOut?, .disconnected?: true
+            // Without an error, this side has closed the stream.
+            case .endOfStream?, nil: error == nil
+            default: false
+            }
         let isUnanswered = driver.withCore { core, _ in core.isUnanswered }
-        guard isUnanswered else { return }
+        guard isGivenUp, isUnanswered else { return }
         keeper.noteAbandonedAttempt(at: now, lasting: configuration.connectTimeout)
     }
 

@@ -81,13 +81,15 @@ extension MQTTSubscriptions {
         over session: MQTTSession
     ) async throws {
         guard let first = entries.first else { return }
-        let filters = entries.map(\.subscription.filter)
+        let asked = state.withLock { state in entries.map { state.router.askAgain(for: $0) } }
+        // Also where no SUBACK comes.
+        defer { state.withLock { state in for one in asked { state.router.forget(one) } } }
         let answers = try await session.subscribe(
-            entries.map(\.asked),
+            asked.map(\.subscription),
             identifier: entries.count == 1 ? first.identifier : nil,
             Self.request(first.subscription.filter),
             timeout: nil,
-            didAnswer: { [weak self] in self?.noteAnswer(of: filters, hasBacklog: $0) }
+            didAnswer: { [weak self] in self?.noteAnswer(of: asked, hasBacklog: $0) }
         )
         for (entry, answer) in zip(entries, answers) {
             let filter = entry.subscription.filter

@@ -141,9 +141,9 @@ final class MQTTSubscriptions: DeliverySettler {
     // MARK: Listeners
 
     /// Has the retained messages that follow a SUBACK go to those that the SUBSCRIBE was sent for.
-    func noteAnswer(of filters: [String], hasBacklog: Bool) {
+    func noteAnswer(of asked: [MQTTAskedFilter], hasBacklog: Bool) {
         state.withLock { state in
-            for filter in filters { state.router.noteAnswer(of: filter, hasBacklog: hasBacklog) }
+            for one in asked { state.router.noteAnswer(of: one, hasBacklog: hasBacklog) }
         }
     }
 
@@ -159,10 +159,7 @@ final class MQTTSubscriptions: DeliverySettler {
         guard let (answer, asked) = add(listener, subscription) else {
             throw WaybillError(.notConnected, "there is no connection").about(request)
         }
-        if let asked {
-            let (subscription, identifier) = asked
-            ask(for: subscription, identifier, request, options, answer, over: session)
-        }
+        if let asked { ask(for: asked, request, options, answer, over: session) }
         do {
             listener.source.grantedQualityOfService = try await answer.value()
             return messages
@@ -203,24 +200,23 @@ final class MQTTSubscriptions: DeliverySettler {
 
     /// Has a filter sent for all who wait for its answer: one of them may be cancelled, the others go on.
     private func ask(
-        for subscription: MQTTSubscription,
-        _ identifier: UInt32,
+        for asked: MQTTAskedFilter,
         _ request: Request,
         _ options: SubscribeOptions,
         _ answer: Promise<QualityOfService>,
         over session: MQTTSession
     ) {
-        let filter = subscription.filter
+        let filter = asked.subscription.filter
         let begun = events.timestamp
         Task { @concurrent in
             var isConfirmed = false
             do {
                 let granted = try await session.subscribe(
-                    [subscription],
-                    identifier: identifier,
+                    [asked.subscription],
+                    identifier: asked.identifier,
                     request,
                     timeout: options.timeout,
-                    didAnswer: { [weak self] in self?.noteAnswer(of: [filter], hasBacklog: $0) }
+                    didAnswer: { [weak self] in self?.noteAnswer(of: [asked], hasBacklog: $0) }
                 )[0].get()
                 isConfirmed = true
                 try await note(granted, of: filter, by: session, since: begun)
@@ -234,6 +230,7 @@ final class MQTTSubscriptions: DeliverySettler {
                 }
                 let isOpen = !isConfirmed && Self.leavesOpen(WaybillError(reporting: error))
                 let (sources, left, present) = state.withLock { state in
+                    state.router.forget(asked)
                     let sources = state.router.revoke(filter, answer)
                     // The server may have it all the same.
                     let left =
@@ -248,23 +245,21 @@ final class MQTTSubscriptions: DeliverySettler {
     }
 
     /// Adds a listener.
-    /// - Returns: What resolves when the server has answered, and what is to be sent, with its identifier; nil when that is
-    ///   left to the next connection.
+    /// - Returns: What resolves when the server has answered, and what is to be sent; nil when that is left to the next
+    ///   connection.
     private func add(
         _ listener: MessageListener,
         _ subscription: MQTTSubscription
-    ) -> (Promise<QualityOfService>, (MQTTSubscription, UInt32)?)? {
+    ) -> (Promise<QualityOfService>, MQTTAskedFilter?)? {
         let filter = subscription.filter
         return add(listener, matching: subscription) { state in
             guard let entry = state.router[filter] else {
                 let entry = state.router.add(subscription, listener: listener)
-                return (entry.answer, (subscription, entry.identifier))
+                return (entry.answer, state.router.ask(for: filter))
             }
             // Over a connection that is over already, nobody waits for the next one.
-            guard !entry.isDeferred,
-                let (answer, asked) = state.router.join(listener, subscription)
-            else { return nil }
-            return (answer, asked.map { ($0, entry.identifier) })
+            guard !entry.isDeferred else { return nil }
+            return state.router.join(listener, subscription)
         }
     }
 

@@ -77,6 +77,8 @@ final class HTTPExchange: Sendable {
         return isFree && !stream.hasInput
     }
 
+    var now: WireInstant { timers.now }
+
     /// Whether the request under way, or the last, has had an answer.
     var hasAnswered: Bool { state.withLock { $0.hasAnswered } }
 

@@ -61,12 +61,20 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
     /// - Parameters:
     ///   - host: The host.
     ///   - canTake: Whether a connection to the host serves this request.
-    /// - Returns: The connection or the place; or the number under which the request waits.
+    /// - Returns: The connection or the place, or the number under which the request waits; and the idle connections
+    ///   that no longer serve, which are to be closed.
     package mutating func request(
         _ host: Host,
         canTake: @escaping @Sendable (Connection) -> Bool
+    ) -> (answer: Answer, dropped: [Connection]) {
+        let dropped = dropDead()
+        return (place(host, canTake), dropped)
+    }
+
+    private mutating func place(
+        _ host: Host,
+        _ canTake: @escaping @Sendable (Connection) -> Bool
     ) -> Answer {
-        dropDead()
         guard waiting[host] == nil else { return wait(host, canTake) }
         if let index = idle.lastIndex(where: { $0.host == host && canTake($0.connection) }) {
             return .granted(.kept(idle.remove(at: index).connection), surplus: nil)
@@ -91,16 +99,18 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
         return .waits(lastNumber)
     }
 
-    /// Forgets idle connections that no longer serve; they close by themselves.
-    private mutating func dropDead() {
-        var dead: [Host] = []
+    /// Forgets idle connections that no longer serve.
+    /// - Returns: Them. Not all have ended: a server may keep one longer than it has said.
+    private mutating func dropDead() -> [Connection] {
+        var dead: [(host: Host, connection: Connection)] = []
         idle.removeAll { host, connection in
             // Asked once: a connection may end between two questions.
             guard !isUsable(connection) else { return false }
-            dead.append(host)
+            dead.append((host, connection))
             return true
         }
-        for host in dead { _ = leave(host) }
+        for (host, _) in dead { _ = leave(host) }
+        return dead.map(\.connection)
     }
 
     /// Takes a connection back that another request may use.

@@ -77,15 +77,17 @@ final class HTTPPool: Sendable {
         _ timeout: Duration
     ) async throws -> (Response, HTTPTarget) {
         let host = links.host(for: plan)
-        let (grant, left) = try await connection(for: plan, host, within: timeout)
+        var (grant, left) = try await connection(for: plan, host, within: timeout)
         if case .kept(let kept) = grant {
+            let begun = kept.now
             do {
                 let answer = try await use(kept, plan, left)
                 release(kept, host)
                 return answer
             } catch let error as WaybillError where canRepeat(plan, error, kept) {
-                // The server had closed what was kept. A fresh connection takes its place.
+                // The server had closed what was kept. A fresh connection takes its place, for the rest of the time.
                 state.withLock { $0.busy[ObjectIdentifier(kept)] = nil }
+                left = max(left - begun.duration(to: kept.now), .zero)
             } catch {
                 release(kept, host)
                 throw error
@@ -125,13 +127,15 @@ final class HTTPPool: Sendable {
         within timeout: Duration
     ) async throws -> (HTTPPlaces<HTTPTarget.Origin, HTTPExchange>.Grant, left: Duration) {
         let waiter = Promise<Void>()
-        let answer = try state.withLock { state in
+        let (answer, dropped) = try state.withLock { state in
             guard !state.isShutDown else { throw WaybillError.shutDown }
-            let answer = state.places.request(host) { [links] in links.canTake(plan, to: $0.target)
+            let (answer, dropped) = state.places.request(host) { [links] in
+                links.canTake(plan, to: $0.target)
             }
             if case .waits(let number) = answer { state.waiters[number] = waiter }
-            return answer
+            return (answer, dropped)
         }
+        for exchange in dropped { exchange.close(failing: nil) }
         switch answer {
         case .granted(let grant, let surplus):
             surplus?.close(failing: nil)

@@ -136,6 +136,7 @@ import WireTestSupport
             let deadline = start.advanced(by: .milliseconds(Int64(generator.next() % 1_000)))
             open.append(receipts.nextNumber)
             receipts.add(Call(round), deadline: deadline)
+            receipts.noteSent(UInt64(round + 1))
             if open.count > 10_000 {
                 open.swapAt(Int(generator.next() % UInt64(open.count)), open.count - 1)
                 let number = open.removeLast()
@@ -163,6 +164,7 @@ import WireTestSupport
         receipts.add(Call(0), deadline: .zero)
         for number in 2...100_000 as ClosedRange<UInt64> {
             receipts.add(Call(Int(number)), deadline: WireInstant(nanoseconds: Int64(number)))
+            receipts.noteSent(number)
             _ = receipts.take(number)
         }
         #expect(receipts.count == 1)

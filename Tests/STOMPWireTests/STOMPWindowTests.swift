@@ -40,6 +40,24 @@ import WireTestSupport
         #expect(harness.client.pendingReceiptCount == 0)
     }
 
+    @Test("A receipt or a refusal of a request that is held answers nothing: it was not sent")
+    func answerToHeld() throws {
+        var harness = try harness(1)
+        for number in 1...3 { try harness.send(number) }
+        #expect(asked(&harness) == ["1"])
+        answer(2, &harness)
+        #expect(harness.told() == [])
+        answer(1, &harness)
+        // It is still sent, and its own receipt counts.
+        #expect(asked(&harness) == ["2"])
+        answer(2, &harness)
+        #expect(harness.told() == ["receipt 1 1", "receipt 2 2"])
+        #expect(asked(&harness) == ["3"])
+        try harness.send(4)
+        harness.receive("ERROR\nreceipt-id:4\nmessage:no\n\n\0")
+        #expect(harness.told().filter { $0.hasPrefix("failed") } == [])
+    }
+
     @Test("Ten thousand at once are never more than the window on the wire, and all are answered")
     func burst() throws {
         var harness = try harness(200)

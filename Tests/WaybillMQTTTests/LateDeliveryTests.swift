@@ -79,11 +79,56 @@ import WireTestSupport
             .expect(("40 02 0001" as Hex).bytes)
         )
         let transport = try transport(script, ManualClock()) { policy in
-            if byCount { policy.messageLimit = 1 } else { policy.byteLimit = 1 }
+            if byCount { policy.messageLimit = 1 } else { policy.byteLimit = 500 }
         }
         try await Provider<MQTTEntry>(transport: transport).request(.connect)
         try await waitUntil { script.isComplete }
         #expect(script.failures == [])
         await transport.shutdown()
+    }
+
+    /// A message of QoS 1 without a body, whose topic has 60,000 bytes.
+    private static func longTopic(_ packetIdentifier: UInt8) -> [UInt8] {
+        // A remaining length of 60,004, and the length of the topic.
+        [0x32, 0xE4, 0xD4, 0x03, 0xEA, 0x60] + [UInt8](repeating: 0x78, count: 60_000)
+            + [0, packetIdentifier]
+    }
+
+    @Test("A topic takes room, too")
+    func topics() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(
+                ("20 02 01 00" as Hex).bytes + Self.longTopic(1) + Self.longTopic(2)
+            ),
+            .expect(("40 02 0001" as Hex).bytes)
+        )
+        let transport = try transport(script, ManualClock()) { $0.byteLimit = 100_000 }
+        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        try await waitUntil { script.isComplete }
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("A message for which room cannot be made is not kept, and takes no room from others")
+    func tooLong() async throws {
+        let script = ScriptedByteStream(
+            .expect(Self.connect),
+            .reply(Self.resumed + Self.longTopic(3)),
+            .expect(("82 06 0001 0001 74 01" as Hex).bytes),
+            .reply(("90 03 0001 01" as Hex).bytes),
+            .expect(("40 02 0001" as Hex).bytes)
+        )
+        let transport = try transport(script, ManualClock()) { $0.byteLimit = 10_000 }
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        await letOthersRun()
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "a")
+        try await waitUntil { script.isComplete }
+        #expect(script.failures == [])
+        await transport.shutdown()
+        withExtendedLifetime(messages) {}
     }
 }

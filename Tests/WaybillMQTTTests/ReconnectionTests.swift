@@ -232,6 +232,33 @@ struct ReconnectionTests {
         await transport.shutdown()
     }
 
+    @Test("A CONNECT that the server answers by closing is no late one", arguments: [true, false])
+    func takenOverAfterClosing(isReset: Bool) async throws {
+        let closing = ScriptedByteStream(.skip(23), isReset ? .reset : .finish)
+        let first = ScriptedByteStream(
+            .skip(23),
+            .reply(("20 03 00 00 00" as Hex).bytes + Self.takenOver)
+        )
+        // A third connection would send a CONNECT here.
+        let second = ScriptedByteStream(.skip(1), .skip(1 << 20))
+        let clock = ManualClock()
+        var configuration = MQTTConfiguration(version: .v5)
+        configuration.clientIdentifier = "c"
+        let transport = try MQTTTransport(
+            scripts: closing,
+            first,
+            second,
+            clock: clock,
+            configuration: configuration
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        await #expect(throws: WaybillError.self) { try await provider.request(.connect) }
+        _ = try? await provider.request(.connect)
+        try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected (rejected") }
+        #expect(!second.hasReached(2))
+        await transport.shutdown()
+    }
+
     @Test("Long after an attempt was given up, a session that is taken over is another client's")
     func takenOverMuchLater() async throws {
         let silent = ScriptedByteStream(.skip(23), .skip(1 << 20))

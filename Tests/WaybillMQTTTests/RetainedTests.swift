@@ -77,6 +77,48 @@ struct RetainedTests {
         await fixture.broker.stop()
     }
 
+    @Test(
+        "One that joins while a SUBSCRIBE without retained messages is under way gets them by its own",
+        arguments: [SubscribeOptions.RetainHandling.doNotSend, .sendIfNew]
+    )
+    func joining(handling: SubscribeOptions.RetainHandling) async throws {
+        let options: UInt8 = handling == .doNotSend ? 0x21 : 0x11
+        let script = ScriptedByteStream(
+            .skip(24),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            // With the subscription identifier 1.
+            .expect(("82 09 0001 02 0B01 0001 72" as Hex).bytes + [options]),
+            // Sent before the first one is answered: Retain Handling 0.
+            .expect(("82 09 0002 02 0B01 0001 72 01" as Hex).bytes),
+            .reply(("90 04 0001 00 01 90 04 0002 00 01" as Hex).bytes),
+            // Retained, and then a live one.
+            .reply(("31 05 0001 72 00 61 30 05 0001 72 00 62" as Hex).bytes)
+        )
+        var configuration = MQTTConfiguration(version: .v5)
+        configuration.clientIdentifier = "c"
+        let transport = try MQTTTransport(
+            scripts: script,
+            clock: ManualClock(),
+            configuration: configuration
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        try await provider.request(.connect)
+        let first = Task {
+            var options = SubscribeOptions(qos: .atLeastOnce)
+            options.retainHandling = handling
+            return try await provider.messages(.command(.subscribe(options), topic: "r"))
+        }
+        try await waitUntil { script.hasReached(4) || !script.failures.isEmpty }
+        #expect(script.failures == [])
+        let second = Task { try await provider.messages(.subscribe("r", qos: .atLeastOnce)) }
+        var one = try await first.value.makeAsyncIterator()
+        var two = try await second.value.makeAsyncIterator()
+        #expect(try await texts(&one, until: "b") == ["b"])
+        #expect(try await texts(&two, until: "b") == ["kept a", "b"])
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
     @Test("A better quality of service brings them to the new listener alone", arguments: ways)
     func better(way: Way) async throws {
         let fixture = try Fixture(way.service)

@@ -14,6 +14,11 @@ import WaybillSSE
         }
     }
 
+    /// What a request hears, with the connections that no longer serve.
+    private func word(_ heard: (answer: Places.Answer, dropped: [Int])) -> String {
+        word(heard.answer) + heard.dropped.map { ", dropping \($0)" }.joined()
+    }
+
     private func word(_ grant: Places.Grant?) -> String {
         switch grant {
         case .kept(let connection)?: "kept \(connection)"
@@ -67,7 +72,7 @@ import WaybillSSE
         var places = Places(limit: 1) { $0 != 9 }
         _ = places.request("a") { _ in true }
         #expect(places.giveBack("a", 9).woken == nil)
-        #expect(word(places.request("a") { _ in true }) == "place")
+        #expect(word(places.request("a") { _ in true }) == "place, dropping 9")
         _ = places.giveBack("a", 1)
         #expect(word(places.request("a") { $0 == 2 }) == "place, closing 1")
         // The same at a hand-over.

@@ -207,6 +207,37 @@ struct PoolTests {
         server.clock.advance(by: .milliseconds(9_500))
         try await provider.request(.post(.text("c")))
         #expect(server.endpoints.count == connections)
+        // Those that are not used again are closed, although the server has kept them. The last one of "timeout=0" is, too.
+        let closed = field == "timeout=0" ? connections : connections - 1
+        try await waitUntil { server.ends == closed }
+        await transport.shutdown()
+    }
+
+    @Test("A request that is made again on a fresh connection has only the rest of its time")
+    func rest() async throws {
+        let server = HTTPServer([.open(Say.status(200)), .open([]), .open([])])
+        let transport = try server.transport()
+        let provider = Provider<StreamEntry>(transport: transport)
+        try await provider.request(.post(.text("a")))
+        var options = SendOptions()
+        options.timeout = .seconds(10)
+        options.method = "PUT"
+        let entry = StreamEntry.command(.send(options), topic: "messages", body: .text("b"))
+        let send = Task { try await provider.request(entry) }
+        try await waitUntil { server.requests.count == 2 }
+        server.clock.advance(by: .seconds(6))
+        server.endOfStream()
+        try await waitUntil { server.requests.count == 3 }
+        await letOthersRun()
+        server.clock.advance(by: .seconds(4))
+        let isOver = Locked(false)
+        Task {
+            _ = await send.result
+            isOver.withLock { $0 = true }
+        }
+        try await waitUntil { isOver.withLock { $0 } }
+        let error = await #expect(throws: WaybillError.self) { try await send.value }
+        #expect(error?.code == .timedOut)
         await transport.shutdown()
     }
 }

@@ -81,8 +81,10 @@ package struct STOMPReceipts: Sendable {
     package func isWaiting(_ number: UInt64) -> Bool { calls[number] != nil }
 
     /// Ends the wait for a receipt.
-    /// - Returns: The call that waited; nil when none did.
+    /// - Returns: The call that waited; nil when none did. A call whose request was not sent waits on: such a receipt
+    ///   answers nothing.
     package mutating func take(_ number: UInt64) -> (any STOMPCall)? {
+        guard number <= lastSent else { return nil }
         if withdrawn.remove(number) != nil {
             inFlightCount -= 1
             removeAnswered()

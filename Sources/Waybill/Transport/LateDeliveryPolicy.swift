@@ -11,9 +11,10 @@ public struct LateDeliveryPolicy: Hashable, Sendable {
     ///
     /// The oldest go first.
     public var messageLimit = 100
-    /// How many bytes their bodies may have in all; 1 MiB by default.
+    /// How many bytes they may take in all; 1 MiB by default.
     ///
-    /// The oldest go first.
+    /// A message counts with its body, its topic, its headers and some 400 bytes for itself. The oldest go first. A
+    /// message that takes more by itself is not kept.
     public var byteLimit = 1 << 20
 
     /// The defaults.
