@@ -159,7 +159,7 @@ final class WebSocketSession: Sendable {
         let isWanted = state.withLock { state in
             guard !state.isAbandoned else { return false }
             state.waitingSize += Self.size(of: batch)
-            if state.waitingSize > waitingLimit(state) { state.hold.isHeld = true }
+            updateHold(&state)
             return true
         }
         guard isWanted else { return }
@@ -190,18 +190,17 @@ final class WebSocketSession: Sendable {
     }
 
     /// Decides anew whether the peer is held back.
+    ///
+    /// While the connection closes, more may wait, since a peer that is held back cannot be heard closing. Even then it is
+    /// no more than the memory that a connection may take.
     private func updateHold(_ state: inout State) {
-        state.hold.isHeld = state.awaitsAnswers || state.waitingSize > waitingLimit(state)
+        let isMuch = state.waitingSize > configuration.maximumWaitingSize
+        let all = state.waitingSize + state.lentSize
+        state.hold.isHeld =
+            state.awaitsAnswers || (isMuch && !state.isClosing) || all > Self.memoryCapacity
     }
 
-    /// How much may wait before the peer is held back.
-    ///
-    /// More while the connection closes, since a peer that is held back cannot be heard closing. Even then no more than
-    /// the memory that a connection may take.
-    private func waitingLimit(_ state: State) -> Int {
-        guard state.isClosing else { return configuration.maximumWaitingSize }
-        return max(configuration.maximumWaitingSize, MemoryAccount().capacity)
-    }
+    private static let memoryCapacity = MemoryAccount().capacity
 
     /// What messages take up: the place of an empty one is memory, too.
     private static func size(of messages: some Collection<WebSocket.Message>) -> Int {
@@ -305,7 +304,7 @@ final class WebSocketSession: Sendable {
     func endReading(unused: ArraySlice<WebSocket.Message>) {
         state.withLock { state in
             state.isRead = false
-            state.lentSize -= Self.size(of: unused)
+            state.waitingSize += Self.size(of: unused)
         }
         waiting.putBack(unused)
         releaseTaken()
@@ -317,13 +316,18 @@ final class WebSocketSession: Sendable {
     func take() async throws -> [WebSocket.Message]? {
         releaseTaken()
         guard let batch = try await waiting.take() else { return nil }
-        state.withLock { $0.lentSize += Self.size(of: batch) }
+        let size = Self.size(of: batch)
+        state.withLock { state in
+            state.waitingSize -= size
+            state.lentSize += size
+            updateHold(&state)
+        }
+        tellReading()
         return batch
     }
 
     private func releaseTaken() {
         state.withLock { state in
-            state.waitingSize -= state.lentSize
             state.lentSize = 0
             if state.waitingSize == 0 { state.awaitsAnswers = false }
             updateHold(&state)
