@@ -160,10 +160,21 @@ struct MQTTRouter: Sendable {
         add(listener, to: filter)
         let isBetter = entry.subscription.qualityOfService < subscription.qualityOfService
         let wantsRetained = entry.renewsRetained(for: subscription)
-        if !isBetter, !wantsRetained { return (entry.answer, nil) }
+        if !isBetter, !wantsRetained {
+            // Those that others were promised may still be on their way.
+            if subscription.retainHandling == .doNotSend, entry.retainedTo == nil {
+                entries[filter]?.retainedTo = entry.listeners
+                dividesRetained = true
+            }
+            return (entry.answer, nil)
+        }
         if !isBetter, let index = entry.pending.lastIndex(where: { $0.retainHandling == .send }) {
             // That SUBSCRIBE brings them.
-            if entry.retainedTo != nil { entries[filter]?.pending[index].joining.append(listener) }
+            if entry.pending[index].joining.isEmpty {
+                entries[filter]?.retainedTo?.append(listener)
+            } else {
+                entries[filter]?.pending[index].joining.append(listener)
+            }
             return (entry.answer, nil)
         }
         if wantsRetained {
