@@ -136,6 +136,8 @@ import WireCore
         var iterator = transport.events.makeAsyncIterator()
         let provider = Provider<StreamEntry>(transport: transport)
         let messages = try await provider.messages(.listen("t?token=secret"))
+        var received = messages.makeAsyncIterator()
+        #expect(try await received.next() != nil)
         await #expect(throws: WaybillError.self) {
             try await provider.request(.post(.text("secret"), to: "t?token=secret"))
         }
