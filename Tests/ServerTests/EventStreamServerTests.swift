@@ -72,8 +72,9 @@ struct EventStreamServerTests {
             }
         }
         expectNumbered(heard, 10_000)
-        // The first, one after each kill at the least, and the one that 204 answers.
-        #expect(requests.count >= 5)
+        // The first, one after each kill at the least, and the one that 204 answers. The last kill may come when the
+        // server has written everything.
+        #expect(requests.count >= 4)
         await client.transport.shutdown()
         await control.transport.shutdown()
     }
