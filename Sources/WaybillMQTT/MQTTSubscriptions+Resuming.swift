@@ -28,7 +28,7 @@ extension MQTTSubscriptions {
         // Not before: held back, the server could not answer.
         pressure.attach(session.reading)
         session.endOpening()
-        // Over already, and nobody else to let go of it.
+        // The connection may have ended meanwhile: then the pressure must not keep it.
         if state.withLock({ $0.session !== session }) { pressure.detach() }
     }
 
@@ -62,7 +62,7 @@ extension MQTTSubscriptions {
                 for one in left { try await leave([one], over: session) }
                 return
             }
-            // What nobody listens to may stay as well.
+            // A filter without a listener may stay at the server.
         }
         forgetLeft(left)
     }

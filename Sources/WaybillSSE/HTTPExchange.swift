@@ -67,8 +67,8 @@ final class HTTPExchange: Sendable {
 
     /// Whether another request can be made.
     ///
-    /// No longer where something waits to be read, which nobody has asked for: mostly the end, which the event loop has
-    /// not seen yet. Nor when the time is up for which the server keeps it.
+    /// False when bytes wait to be read although no request is under way: mostly the end of the connection, which the event
+    /// loop has not seen yet. False, too, when the time is up for which the server keeps the connection.
     var isUsable: Bool {
         let now = timers.now
         let isFree = state.withLock { state in

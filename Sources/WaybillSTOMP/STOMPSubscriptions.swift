@@ -91,7 +91,7 @@ final class STOMPSubscriptions: DeliverySettler {
         // Not before: held back, the server could not answer.
         pressure.attach(session.reading)
         session.endOpening()
-        // Over already, and nobody else to let go of it.
+        // The connection may have ended meanwhile: then the pressure must not keep it.
         if state.withLock({ $0.session !== session }) { pressure.detach() }
     }
 

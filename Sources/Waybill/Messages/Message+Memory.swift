@@ -1,10 +1,10 @@
 import WireCore
 
 extension Message {
-    /// How many bytes the message takes while it waits: what it says, and what it is kept in.
+    /// How many bytes of memory the message takes while it waits.
     ///
-    /// Rather too much than too little: 384 bytes for the message, its place and its acknowledgement, and for each
-    /// text or body what the allocator puts around it.
+    /// An upper estimate: the lengths of its fields, 384 bytes for the message, its place in an array and its
+    /// acknowledgement, and for each text or array the overhead of the allocator.
     package var memoryByteCount: Int {
         var count = 384 + body.count + topic.utf8.count
         if let contentType { count += Self.surrounding + contentType.utf8.count }

@@ -39,7 +39,7 @@ package final class MessageSource: Sendable {
     private let policy: BufferPolicy
     private let callbacks: Callbacks
     private let account: MemoryAccount?
-    /// Raised when nobody listens any longer: consumers look at it with each message.
+    /// Raised when the subscription ends: consumers look at it with each message.
     let termination = RaisedFlag()
 
     /// - Parameters:
@@ -262,7 +262,7 @@ final class MessageHandle: Sendable {
 
     /// Lets go of the transport, as no more messages come.
     func letGo() {
-        // Its last reference may be this one: the end of a transport is no matter for a lock.
+        // Released outside the lock: this may be the last reference to the transport.
         let kept = transport.withLock { $0.take() }
         withExtendedLifetime(kept) {}
     }

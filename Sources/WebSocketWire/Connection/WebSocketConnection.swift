@@ -42,7 +42,7 @@ package struct WebSocketConnection: ProtocolCore {
     var writer: WebSocketWriter
     var events: [WebSocketEvent] = []
     package internal(set) var hasMoreInput = false
-    /// What the peer has done wrong behind messages that have not been taken yet.
+    /// The violation that follows messages which the driver has not handed out yet.
     var pendingViolation: WebSocketViolation?
     /// What a ping asked for while too much was waiting to leave.
     var owedPong: ByteSlice?
