@@ -110,9 +110,11 @@ import WireTestSupport
                 codes.append("sent")
             } catch let error as WaybillError { codes.append(error.code.name) }
         }
-        // The third may have arrived. The others have not: they connect again, where the script has no more to say.
-        let expected = ["connectionLost", "connectionRefused", "connectionRefused", "sent", "sent"]
-        #expect(codes.sorted() == expected)
+        // The third may have arrived. The others have not: they connect again, where the script has no more to say. One
+        // that begins only then finds that the transport waits before the next attempt.
+        let refused = codes.filter { ["connectionRefused", "notConnected"].contains($0) }
+        #expect(codes.count { $0 == "sent" } == 2 && codes.contains("connectionLost"))
+        #expect(refused.count == 2)
         #expect(script.failures == [])
         await transport.shutdown()
     }
