@@ -17,7 +17,7 @@ extension LoopbackBroker {
     private static let eventHeader = "event"
 
     func acceptEventStream(_ stream: any ByteStream) {
-        guard let timers = try? LinkEnvironment.system.makeTimers() else { return stream.close() }
+        guard let timers = try? environment.makeTimers() else { return stream.close() }
         let identifier = makeIdentifier()
         let core = HTTPServerConnection(
             limits: .init(bodyByteCount: configuration.maximumPacketSize),

@@ -6,7 +6,7 @@ import WireCore
 
 extension LoopbackBroker {
     func acceptMQTT(_ stream: any ByteStream) {
-        guard let timers = try? LinkEnvironment.system.makeTimers() else { return stream.close() }
+        guard let timers = try? environment.makeTimers() else { return stream.close() }
         startMQTT(faulty(stream, timers), timers, as: makeIdentifier())
     }
 

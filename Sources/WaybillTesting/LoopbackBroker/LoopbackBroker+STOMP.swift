@@ -5,7 +5,7 @@ import WireCore
 
 extension LoopbackBroker {
     func acceptSTOMP(_ stream: any ByteStream) {
-        guard let timers = try? LinkEnvironment.system.makeTimers() else { return stream.close() }
+        guard let timers = try? environment.makeTimers() else { return stream.close() }
         startSTOMP(faulty(stream, timers), timers, as: makeIdentifier())
     }
 

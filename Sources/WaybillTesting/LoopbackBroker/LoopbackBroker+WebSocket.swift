@@ -11,8 +11,8 @@ extension LoopbackBroker {
 
     /// Answers a request for a WebSocket, and serves what its subprotocol says.
     func acceptWebSocket(_ stream: any ByteStream) {
-        guard let timers = try? LinkEnvironment.system.makeTimers() else { return stream.close() }
-        var settings = WebSocketConfiguration(randomWords: LinkEnvironment.system.randomWords)
+        guard let timers = try? environment.makeTimers() else { return stream.close() }
+        var settings = WebSocketConfiguration(randomWords: environment.randomWords)
         settings.maximumMessageSize = configuration.maximumPacketSize
         settings.deflate = PermessageDeflate()
         settings.handshakeTimeout = Self.patience

@@ -1,6 +1,6 @@
 import MQTTWire
 import STOMPWire
-import WaybillLink
+package import WaybillLink
 import WireCore
 
 /// A broker inside the process, on 127.0.0.1: MQTT 3.1.1 and 5 and STOMP 1.0 to 1.2, over TCP and over
@@ -101,6 +101,8 @@ public final class LoopbackBroker: Sendable {
     }
 
     let configuration: Configuration
+    /// The clock and the randomness of all connections.
+    let environment: LinkEnvironment
     private let state = Locked(State())
     let exchange = Locked(LoopbackExchange())
     let destinations: Locked<LoopbackDestinations>
@@ -110,8 +112,18 @@ public final class LoopbackBroker: Sendable {
     static let patience = Duration.seconds(60)
 
     /// Makes a broker; ``start()`` sets it going.
-    public init(configuration: Configuration = Configuration()) {
+    public convenience init(configuration: Configuration = Configuration()) {
+        self.init(configuration: configuration, environment: .system)
+    }
+
+    /// Makes a broker that takes the time and random numbers from an environment.
+    ///
+    /// - Parameters:
+    ///   - configuration: How the broker behaves.
+    ///   - environment: Where clocks and random numbers come from; its dialer is not used.
+    package init(configuration: Configuration, environment: LinkEnvironment) {
         self.configuration = configuration
+        self.environment = environment
         destinations = Locked(LoopbackDestinations(queueLimit: configuration.queueLimit))
         eventTopics = Locked(LoopbackEventTopics(memory: configuration.eventMemory))
     }
@@ -130,6 +142,22 @@ public final class LoopbackBroker: Sendable {
         state.withLock { state in
             state.listeners = listeners
             state.isStopping = false
+        }
+    }
+
+    /// Serves a client over a stream that the caller has made, as if a listener had accepted it.
+    ///
+    /// ``start()`` is not needed. For both WebSocket services the client's upgrade request decides the protocol.
+    ///
+    /// - Parameters:
+    ///   - stream: The server's end of the connection.
+    ///   - service: What the client speaks.
+    package func serve(_ stream: any ByteStream, as service: Service) {
+        switch service {
+        case .mqtt: acceptMQTT(stream)
+        case .stomp: acceptSTOMP(stream)
+        case .mqttOverWebSocket, .stompOverWebSocket: acceptWebSocket(stream)
+        case .eventStream: acceptEventStream(stream)
         }
     }
 

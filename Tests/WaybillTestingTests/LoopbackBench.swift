@@ -1,0 +1,155 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillMQTT
+import WaybillSSE
+import WaybillSTOMP
+import WaybillTesting
+import WireCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A loopback broker without sockets, a manual clock, and transports that reach it through pairs of streams.
+final class LoopbackBench: Sendable {
+    let clock = ManualClock()
+    let broker: LoopbackBroker
+    private let pairs = Locked<[ByteStreamPair]>([])
+
+    init(_ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }) {
+        var configuration = LoopbackBroker.Configuration()
+        change(&configuration)
+        broker = LoopbackBroker(
+            configuration: configuration,
+            environment: Self.environment(clock, NowhereDialer())
+        )
+    }
+
+    /// An environment of transports: connections to a service of the broker.
+    func environment(for service: LoopbackBroker.Service) -> LinkEnvironment {
+        Self.environment(clock, PairDialer(bench: self, service: service))
+    }
+
+    private static func environment(
+        _ clock: ManualClock,
+        _ dialer: any Dialer
+    ) -> LinkEnvironment {
+        let timers = clock.linkTimers
+        return LinkEnvironment(
+            dialer: dialer,
+            makeTimers: { () throws(LinkError) in timers },
+            random: { 0 }
+        )
+    }
+
+    /// The client's end of a new connection.
+    func connect(_ service: LoopbackBroker.Service, capacity: Int = 1 << 20) -> any ByteStream {
+        let pair = ByteStreamPair(capacity: capacity)
+        pairs.withLock { $0.append(pair) }
+        broker.serve(pair.second, as: service)
+        return pair.first
+    }
+
+    func mqtt(
+        _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) throws -> MQTTTransport {
+        var configuration = MQTTConfiguration()
+        change(&configuration)
+        return try MQTTTransport(
+            url: #require(URL(string: "mqtt://broker")),
+            configuration: configuration,
+            environment: environment(for: .mqtt)
+        )
+    }
+
+    func stomp(
+        _ change: (inout STOMPConfiguration) -> Void = { _ in }
+    ) throws -> STOMPTransport {
+        var configuration = STOMPConfiguration()
+        change(&configuration)
+        return try STOMPTransport(
+            url: #require(URL(string: "stomp://broker")),
+            configuration: configuration,
+            environment: environment(for: .stomp)
+        )
+    }
+
+    /// A transport over any service.
+    func transport(_ service: LoopbackBroker.Service) throws -> any Transport {
+        let environment = environment(for: service)
+        return switch service {
+        case .mqtt: try mqtt()
+        case .stomp: try stomp()
+        case .mqttOverWebSocket:
+            try MQTTTransport(
+                url: #require(URL(string: "ws://broker")),
+                configuration: MQTTConfiguration(),
+                environment: environment
+            )
+        case .stompOverWebSocket:
+            try STOMPTransport(
+                url: #require(URL(string: "ws://broker")),
+                configuration: STOMPConfiguration(),
+                environment: environment
+            )
+        case .eventStream:
+            try SSETransport(
+                url: #require(URL(string: "http://broker")),
+                configuration: SSEConfiguration(),
+                environment: environment
+            )
+        }
+    }
+}
+
+private struct PairDialer: Dialer {
+    let bench: LoopbackBench
+    let service: LoopbackBroker.Service
+
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        bench.connect(service)
+    }
+}
+
+/// A broker dials nobody.
+private struct NowhereDialer: Dialer {
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        throw .closed
+    }
+}
+
+/// Any command on any destination.
+struct LoopbackEntry: EntryType {
+    var command: EntryCommand
+    var topic: String?
+    var body = EntryBody.none
+    var headers: Headers = [:]
+
+    static func send(
+        _ text: String,
+        to topic: String,
+        _ qos: QualityOfService = .atLeastOnce
+    ) -> LoopbackEntry {
+        LoopbackEntry(command: .send(qos: qos), topic: topic, body: .text(text))
+    }
+
+    static func subscribe(
+        _ topic: String,
+        _ qos: QualityOfService = .atLeastOnce
+    ) -> LoopbackEntry {
+        LoopbackEntry(command: .subscribe(qos: qos), topic: topic)
+    }
+
+    static let connect = LoopbackEntry(command: .connect)
+}

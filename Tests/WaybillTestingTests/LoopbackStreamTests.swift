@@ -1,0 +1,45 @@
+import Testing
+import Waybill
+import WaybillLink
+import WaybillTesting
+import WireCore
+import WireTestSupport
+
+/// The broker over streams that it has not accepted itself, by a clock that is not the system's.
+@Suite("Loopback streams", .timeLimit(.minutes(5))) struct LoopbackStreamTests {
+    @Test("Without sockets: every service over a pair of streams, and across protocols")
+    func services() async throws {
+        let bench = LoopbackBench()
+        for service in LoopbackBroker.Service.allCases {
+            let sender = Provider<LoopbackEntry>(transport: try bench.transport(service))
+            for other in LoopbackBroker.Service.allCases {
+                let receiver = Provider<LoopbackEntry>(transport: try bench.transport(other))
+                let messages = try await receiver.messages(
+                    .subscribe("rooms/lobby"),
+                    as: String.self
+                )
+                try await sender.request(.send("\(service)", to: "rooms/lobby"))
+                var iterator = messages.makeAsyncIterator()
+                #expect(try await iterator.next() == "\(service)")
+            }
+        }
+        #expect(bench.broker.port == 0)
+        await bench.broker.stop()
+        #expect(bench.broker.connectionCount == 0)
+    }
+
+    @Test(
+        "A silent client is cut after the time of the environment's clock",
+        arguments: LoopbackBroker.Service.allCases
+    )
+    func patience(_ service: LoopbackBroker.Service) async throws {
+        let bench = LoopbackBench()
+        let stream = bench.connect(service)
+        bench.clock.advance(by: .seconds(59))
+        #expect(!stream.hasInput)
+        bench.clock.advance(by: .seconds(2))
+        // The end, which an HTTP response may precede.
+        try await waitUntil { stream.hasInput }
+        await bench.broker.stop()
+    }
+}
