@@ -98,6 +98,11 @@ public final class LoopbackBroker: Sendable {
         var lastClient: UInt64 = 0
         var faults = LoopbackFaults()
         var emptied: [CheckedContinuation<Void, Never>] = []
+
+        /// All members in the order of their connections: a dictionary's own order is different in each run.
+        var membersInOrder: [LoopbackMember] {
+            members.sorted { $0.key < $1.key }.map(\.value)
+        }
     }
 
     let configuration: Configuration
@@ -244,13 +249,13 @@ public final class LoopbackBroker: Sendable {
 
     /// Cuts every connection, without a word.
     public func dropConnections() {
-        for member in state.withLock({ Array($0.members.values) }) { member.cut() }
+        for member in state.withLock({ $0.membersInOrder }) { member.cut() }
     }
 
     /// Closes every connection in the protocol's own way: DISCONNECT to MQTT 5 clients, ERROR to STOMP
     /// clients, Close with code 1001 over WebSocket, and the end of each event stream.
     public func disconnectClients() {
-        for member in state.withLock({ Array($0.members.values) }) { member.disconnect() }
+        for member in state.withLock({ $0.membersInOrder }) { member.disconnect() }
     }
 
     // MARK: Members

@@ -82,6 +82,8 @@ struct LoopbackDestinations: Sendable {
 
     private let queueLimit: Int
     private var subscriptions: [Key: Subscription] = [:]
+    /// The subscriptions of a client, in order.
+    private var keys: [UInt64: [Key]] = [:]
     /// The subscriptions of a destination, in order.
     private var listeners: [WireName: [Key]] = [:]
     private var queues: [WireName: ArraySlice<LoopbackMessage>] = [:]
@@ -110,6 +112,7 @@ struct LoopbackDestinations: Sendable {
             ackMode: ackMode,
             version: version
         )
+        keys[client, default: []].append(key)
         listeners[WireName(destination), default: []].append(key)
         return dispatch(destination)
     }
@@ -118,6 +121,7 @@ struct LoopbackDestinations: Sendable {
     mutating func unsubscribe(_ id: String, _ client: UInt64) -> [LoopbackDelivery] {
         let key = Key(client: client, id: id)
         guard let gone = subscriptions.removeValue(forKey: key) else { return [] }
+        keys[client]?.removeAll { $0 == key }
         let rest = (listeners[gone.destination] ?? []).filter { $0 != key }
         listeners[gone.destination] = rest.isEmpty ? nil : rest
         return takeBack(gone.pending.map(\.message), gone.destination)
@@ -126,11 +130,9 @@ struct LoopbackDestinations: Sendable {
     /// Removes everything of a client.
     mutating func remove(_ client: UInt64) -> [LoopbackDelivery] {
         for key in transactions.keys where key.client == client { transactions[key] = nil }
-        let ids = subscriptions.keys.filter { $0.client == client }.map(\.id).sorted().map(\.text)
         // All listeners go first, lest a message travel from one subscription of the client to another.
         var gone: [Subscription] = []
-        for id in ids {
-            let key = Key(client: client, id: id)
+        for key in keys.removeValue(forKey: client) ?? [] {
             guard let subscription = subscriptions.removeValue(forKey: key) else { continue }
             listeners[subscription.destination]?.removeAll { $0 == key }
             gone.append(subscription)
@@ -212,7 +214,8 @@ struct LoopbackDestinations: Sendable {
         _ acknowledgement: STOMPAcknowledgement,
         _ client: UInt64
     ) throws(LoopbackFault) -> (key: Key, index: Int) {
-        for (key, subscription) in subscriptions where key.client == client {
+        for key in keys[client] ?? [] {
+            guard let subscription = subscriptions[key] else { continue }
             if let id = acknowledgement.subscriptionID, WireName(id) != key.id { continue }
             let index = subscription.pending.firstIndex {
                 $0.name.hasSameBytes(as: acknowledgement.identifier)

@@ -67,8 +67,8 @@ struct LoopbackEventTopics: Sendable {
     }
 
     /// Keeps an event and queues it for the streams of its topic.
-    /// - Returns: Whose streams these are.
-    mutating func publish(_ topic: String, type: String, data: [UInt8]) -> Set<UInt64> {
+    /// - Returns: Whose streams these are, in the order of their connections.
+    mutating func publish(_ topic: String, type: String, data: [UInt8]) -> [UInt64] {
         guard var found = topics[topic] else { return [] }
         lastID += 1
         let event = LoopbackEvent(id: lastID, type: type, data: data)
@@ -82,7 +82,7 @@ struct LoopbackEventTopics: Sendable {
         }
         topics[topic] = found
         for client in found.streams { streams[client]?.pending.append(event) }
-        return found.streams
+        return found.streams.sorted()
     }
 
     /// Takes what is to be sent to a client; whoever gets it sends it and comes back for more.

@@ -89,7 +89,7 @@ struct LoopbackExchange: Sendable {
     /// Removes everything of a client.
     /// - Returns: Its will.
     mutating func remove(_ client: UInt64) -> MQTTWill? {
-        for filter in filters.removeValue(forKey: client) ?? [] {
+        for filter in (filters.removeValue(forKey: client) ?? []).sorted() {
             let rest = (trie[filter.text] ?? []).filter { $0.client != client }
             trie[filter.text] = rest.isEmpty ? nil : rest
         }
@@ -97,6 +97,7 @@ struct LoopbackExchange: Sendable {
     }
 
     /// Finds who gets a message, once each, at the best quality that any of its filters asks for.
+    /// - Returns: The messages, in the order of the clients' connections, those of shared subscriptions last.
     mutating func route(
         _ publish: MQTTPublish,
         payload: ByteSlice,
@@ -119,8 +120,8 @@ struct LoopbackExchange: Sendable {
                 }
             }
         }
-        var deliveries = plain.map { client, subscribers in
-            (client, Self.message(publish, bytes, for: subscribers))
+        var deliveries = plain.sorted { $0.key < $1.key }.map { client, subscribers in
+            (client: client, message: Self.message(publish, bytes, for: subscribers))
         }
         for (_, group) in shared.sorted(by: { $0.key < $1.key }) {
             turn += 1

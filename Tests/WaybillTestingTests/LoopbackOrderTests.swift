@@ -1,0 +1,43 @@
+import Testing
+import Waybill
+import WaybillTesting
+import WireCore
+import WireTestSupport
+
+/// The same run has the same order: nothing is served in the order of a dictionary or set.
+@Suite("Loopback order", .timeLimit(.minutes(5))) struct LoopbackOrderTests {
+    /// Enough that a dictionary would have them in order only once in 40,000 runs.
+    private static let count = 8
+
+    @Test(
+        "Subscribers get a message in the order of their connections",
+        arguments: [LoopbackBroker.Service.mqtt, .stomp, .eventStream]
+    )
+    func delivery(_ service: LoopbackBroker.Service) async throws {
+        let lines = Locked<[String]>([])
+        let bench = LoopbackBench {
+            $0.log = { line in lines.withLock { $0.append(line) } }
+        }
+        var providers: [Provider<LoopbackEntry>] = []
+        var streams: [Messages<Message>] = []
+        for _ in 0..<Self.count {
+            let provider = Provider<LoopbackEntry>(transport: try bench.transport(service))
+            streams.append(try await provider.messages(.subscribe("news")))
+            providers.append(provider)
+        }
+        lines.withLock { $0 = [] }
+        let sender = Provider<LoopbackEntry>(transport: try bench.transport(.eventStream))
+        try await sender.request(.send("x", to: "news"))
+        let words = ["PUBLISH", "MESSAGE", "event "]
+        func served() -> [Int] {
+            lines.withLock { lines in
+                lines.filter { line in
+                    line.contains("→") && words.contains { line.contains($0) }
+                }.compactMap { Int($0.split(separator: " ")[1]) }
+            }
+        }
+        try await waitUntil { served().count == Self.count }
+        #expect(served() == served().sorted())
+        await bench.broker.stop()
+    }
+}
