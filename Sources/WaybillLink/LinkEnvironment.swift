@@ -77,8 +77,11 @@ package struct LinkEnvironment: Sendable {
         )
     }
 
-    /// The system's own.
-    package static let system = LinkEnvironment(
+    /// What a transport takes when its maker says nothing else: the system's own, or what a simulation has put in its
+    /// place for the present thread.
+    package static var system: LinkEnvironment { simulated ?? real }
+
+    private static let real = LinkEnvironment(
         dialer: systemDialer,
         makeTimers: systemTimers,
         random: { UInt64.random(in: .min ... .max) },
@@ -101,4 +104,34 @@ package struct LinkEnvironment: Sendable {
             NetworkPathMonitor()
         }
     #endif
+
+    // MARK: Simulation
+
+    private static let simulation = Locked<(@Sendable () -> LinkEnvironment?)?>(nil)
+
+    /// Puts other environments in the place of the system's; once per process.
+    ///
+    /// A second call changes nothing. While `override` returns an environment, the present thread is simulated: there,
+    /// sockets and clocks of the system are refused (``refuseInSimulation(_:)``).
+    ///
+    /// - Parameter override: Returns the environment of the present thread; nil for the system's. Called with no lock held.
+    package static func installOverride(_ override: @escaping @Sendable () -> LinkEnvironment?) {
+        simulation.withLock { $0 = $0 ?? override }
+    }
+
+    /// The environment that a simulation has for the present thread.
+    private static var simulated: LinkEnvironment? {
+        guard let override = simulation.withLock({ $0 }) else { return nil }
+        return override()
+    }
+
+    /// Whether a simulation has an environment for the present thread.
+    static var isSimulated: Bool { simulated != nil }
+
+    /// Throws on a thread that is simulated: what is real runs on threads and by clocks that no seed decides.
+    /// - Parameter what: What was asked for, with its article.
+    /// - Throws: `LinkError.unsupported`.
+    static func refuseInSimulation(_ what: String) throws(LinkError) {
+        if isSimulated { throw .unsupported("\(what) inside a simulation") }
+    }
 }

@@ -49,7 +49,7 @@ package indirect enum LinkError: Error, Hashable, Sendable {
     case proxyViolation(HTTPViolation)
     /// The request for a tunnel cannot be sent.
     case proxyInvalid(HTTPEncodingError)
-    /// There is no such link on this platform.
+    /// There is no such link on this platform, or none in a simulation.
     case unsupported(String)
 }
 
@@ -98,7 +98,7 @@ extension LinkError: CustomStringConvertible {
         case .proxyRefused(let head, _): "the proxy answered with \(head.status)"
         case .proxyViolation(let violation): "the proxy broke HTTP: \(violation)"
         case .proxyInvalid(let fault): "a tunnel cannot be asked for: \(fault)"
-        case .unsupported(let what): "\(what) is not available on this platform"
+        case .unsupported(let what): "\(what) is not available"
         }
     }
 }

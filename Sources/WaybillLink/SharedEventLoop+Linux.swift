@@ -16,7 +16,11 @@
         private static let state = Locked(State())
 
         /// Takes part in the loop; every call is matched by one of ``release()``.
-        static func acquire() throws(LinkError) -> EventLoop {
+        /// - Parameter what: What needs the loop, with its article.
+        /// - Returns: The loop.
+        /// - Throws: `LinkError.unsupported` on a thread that is simulated; `LinkError.system`.
+        static func acquire(for what: String = "a real socket") throws(LinkError) -> EventLoop {
+            try LinkEnvironment.refuseInSimulation(what)
             reap()
             return try state.withLock { state throws(LinkError) in
                 let loop: EventLoop
@@ -45,8 +49,10 @@
 
         /// Waits for the threads of stopped loops to be gone; returns at once when there are none.
         ///
-        /// Blocks for the microseconds that an ending thread takes. Does nothing on a loop's own thread.
+        /// Blocks for the microseconds that an ending thread takes. Does nothing on a loop's own thread, nor on a thread
+        /// that is simulated: which loops of the process have ended would decide what the simulation does.
         package static func reap() {
+            guard !LinkEnvironment.isSimulated else { return }
             let ended = state.withLock { state in
                 let gone = state.ended.filter { !$0.isCurrent }
                 state.ended.removeAll { !$0.isCurrent }

@@ -7,7 +7,7 @@
         private let isValid = Locked(true)
 
         package init() throws(LinkError) {
-            loop = try SharedEventLoop.acquire()
+            loop = try SharedEventLoop.acquire(for: "a real clock")
         }
 
         deinit {

@@ -27,11 +27,12 @@
         /// - Parameters:
         ///   - port: The port, or 0 for any that is free.
         ///   - accept: Takes each new stream, connected and not started, on the loop's thread.
-        /// - Throws: `LinkError.system`, as when the port is taken.
+        /// - Throws: `LinkError.system`, as when the port is taken; `LinkError.unsupported` inside a simulation.
         package init(
             port: UInt16 = 0,
             accept: @escaping @Sendable (any ByteStream) -> Void
         ) throws(LinkError) {
+            try LinkEnvironment.refuseInSimulation("a real socket")
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_port = port.bigEndian

@@ -70,6 +70,12 @@ package struct Locked<State>: ~Copyable, Sendable {
         package func withLock<Result: ~Copyable, Failure: Error>(
             _ body: (inout sending State) throws(Failure) -> sending Result
         ) throws(Failure) -> sending Result {
+            #if DEBUG || WAYBILL_SIMULATION
+                // Asked once, so that both calls are made or none.
+                let observer = LockObserver.current
+                observer?.willLock()
+                defer { observer?.didUnlock() }
+            #endif
             var attempt = 0
             // In one place only, so that it is compiled into the caller.
             while true {

@@ -5,6 +5,8 @@
 # What modules decide (`canImport(Network)` and its like) is left to the compiler: that is what is checked.
 
 function evaluate(condition) {
+    # What stands in a branch for Linux alone is not Apple's business.
+    if (!isActive[depth - 1]) return 0
     # One condition at a time: what is joined by `&&` is not taken apart.
     if (NF > 2) condition = condition " and more"
     # What users build while they develop.

@@ -1,0 +1,73 @@
+#if os(Linux)
+    import Synchronization
+#endif
+
+/// Tells a simulation when a lock is taken and opened.
+///
+/// A simulation runs all tasks in one thread. Where a thread could be preempted, just after it has opened a lock, the
+/// simulation may run another task first.
+///
+/// Part of debug builds on Linux, and of those with the flag `WAYBILL_SIMULATION`: there, each critical section costs a
+/// load and a branch more. Any other build has nothing of it, nor has one for the thread sanitizer.
+@usableFromInline
+package enum LockObserver {
+    /// Whether this build calls the closures.
+    package static var isCompiledIn: Bool {
+        #if canImport(Darwin)
+            false
+        #elseif WAYBILL_THREAD_SANITIZER
+            false
+        #else
+            #if DEBUG || WAYBILL_SIMULATION
+                true
+            #else
+                false
+            #endif
+        #endif
+    }
+
+    /// Calls these around each critical section of every lock of the process from now on; once per process.
+    ///
+    /// A second call changes nothing, nor does any in a build without the hook. A critical section that has begun by
+    /// then calls neither closure.
+    ///
+    /// A thread may have taken other locks before, and opens them in the reverse order. Only when all are open may
+    /// another task run.
+    ///
+    /// - Parameters:
+    ///   - willLock: Called before the lock is taken. It must use no ``Locked``, which would call it again.
+    ///   - didUnlock: Called once the lock is open, also when the body has thrown. Tasks that it runs may use locks and
+    ///     call it again; what it does itself must not.
+    package static func install(
+        willLock: @escaping @Sendable () -> Void,
+        didUnlock: @escaping @Sendable () -> Void
+    ) {
+        #if os(Linux)
+            _ = installed.storeIfNil(Closures(willLock: willLock, didUnlock: didUnlock))
+        #endif
+    }
+
+    #if os(Linux)
+        /// What was installed.
+        @usableFromInline
+        package final class Closures: Sendable {
+            @usableFromInline package let willLock: @Sendable () -> Void
+            @usableFromInline package let didUnlock: @Sendable () -> Void
+
+            init(
+                willLock: @escaping @Sendable () -> Void,
+                didUnlock: @escaping @Sendable () -> Void
+            ) {
+                self.willLock = willLock
+                self.didUnlock = didUnlock
+            }
+        }
+
+        // Set once and never released. The load is an acquiring one: on x86 it is the same instruction as a relaxed
+        // load, and it needs no proof that the closures are seen complete.
+        private static let installed = AtomicLazyReference<Closures>()
+
+        /// The closures; nil in a process without a simulation.
+        @usableFromInline package static var current: Closures? { installed.load() }
+    #endif
+}

@@ -1,0 +1,102 @@
+#if os(Linux)
+    import Testing
+    import WaybillLink
+    import WireCore
+
+    @Suite("Environment of a link")
+    struct LinkEnvironmentTests {
+        /// A dialer that says no in its own words.
+        private struct SimulatedDialer: Dialer {
+            func dial(
+                _ endpoint: Endpoint,
+                timeout: Duration,
+                timers: any TimerSource
+            ) async throws(LinkError) -> any ByteStream {
+                throw .silent
+            }
+        }
+
+        private static func environment() -> LinkEnvironment {
+            LinkEnvironment(
+                dialer: SimulatedDialer(),
+                makeTimers: { ManualTimers() },
+                random: { 4 }
+            )
+        }
+
+        /// How the body fails.
+        private static func error(
+            of body: () async throws(LinkError) -> Void
+        ) async -> LinkError? {
+            do throws(LinkError) {
+                try await body()
+                return nil
+            } catch {
+                return error
+            }
+        }
+
+        @Test("A simulation's environment stands in the place of the system's where it says so")
+        func override() async {
+            // In a process of its own: the override stays for good.
+            await #expect(processExitsWith: .success) {
+                let isSimulated = Locked(false)
+                LinkEnvironment.installOverride {
+                    isSimulated.withLock { $0 } ? Self.environment() : nil
+                }
+                precondition(LinkEnvironment.system.dialer is TCPDialer)
+                isSimulated.withLock { $0 = true }
+                precondition(LinkEnvironment.system.dialer is SimulatedDialer)
+                precondition(LinkEnvironment.system.random() == 4)
+                // The first override stays.
+                LinkEnvironment.installOverride { nil }
+                precondition(LinkEnvironment.system.dialer is SimulatedDialer)
+                isSimulated.withLock { $0 = false }
+                precondition(LinkEnvironment.system.dialer is TCPDialer)
+            }
+        }
+
+        @Test("Inside a simulation, sockets and clocks of the system are refused")
+        func refusals() async {
+            await #expect(processExitsWith: .success) {
+                let real = LinkEnvironment.system
+                let listener = try TCPListener { $0.close() }
+                let endpoint = Endpoint(host: "127.0.0.1", port: listener.port)
+                let isSimulated = Locked(true)
+                LinkEnvironment.installOverride {
+                    isSimulated.withLock { $0 } ? Self.environment() : nil
+                }
+                let dialing = await Self.error { () async throws(LinkError) in
+                    _ = try await real.dialer.dial(
+                        endpoint,
+                        timeout: .seconds(10),
+                        timers: ManualTimers()
+                    )
+                }
+                precondition(dialing == .unsupported("a real socket inside a simulation"))
+                let listening = await Self.error { () async throws(LinkError) in
+                    _ = try TCPListener { $0.close() }
+                }
+                precondition(listening == .unsupported("a real socket inside a simulation"))
+                let timing = await Self.error { () async throws(LinkError) in
+                    _ = try real.makeTimers()
+                }
+                precondition(timing == .unsupported("a real clock inside a simulation"))
+                let text = timing?.description
+                precondition(text == "a real clock inside a simulation is not available")
+
+                // Other threads keep what they have.
+                isSimulated.withLock { $0 = false }
+                let timers = try real.makeTimers()
+                let stream = try await real.dialer.dial(
+                    endpoint,
+                    timeout: .seconds(10),
+                    timers: timers
+                )
+                stream.close()
+                timers.invalidate()
+                listener.close()
+            }
+        }
+    }
+#endif
