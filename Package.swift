@@ -103,7 +103,12 @@ let package = Package(
             [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WebSocketWire",
                 "EventStreamWire", "HTTPWire", "MQTTWire", "STOMPWire", "WireCore",
+                "CWaybillSimulation",
             ]
+        ),
+        .target(
+            name: "CWaybillSimulation",
+            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]
         ),
 
         // Examples, compiled and run by the test command.

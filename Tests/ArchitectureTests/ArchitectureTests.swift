@@ -51,8 +51,9 @@ import Testing
         "WaybillSTOMP": ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"],
         "WaybillTesting": [
             "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WebSocketWire", "HTTPWire",
-            "EventStreamWire", "MQTTWire", "STOMPWire", "WireCore",
+            "EventStreamWire", "MQTTWire", "STOMPWire", "WireCore", "CWaybillSimulation",
         ],
+        "CWaybillSimulation": [],
     ]
 
     /// What may be imported from outside, by target: only the link touches the system.

@@ -1,0 +1,72 @@
+import WaybillLink
+import WireCore
+
+/// A ``LoopbackBroker`` in a simulated world, behind one host or several.
+///
+/// With several hosts they are the nodes of one service: what one is told, all know.
+public final class SimulatedBroker: Sendable {
+    /// The names of its hosts, the first one first.
+    public let hosts: [String]
+    /// The broker itself: what it does wrong on demand, and how many clients it has.
+    public let loopback: LoopbackBroker
+    private let scheduler: SimulationScheduler
+
+    init(
+        _ hosts: [String],
+        _ loopback: LoopbackBroker,
+        in network: SimulatedNetwork
+    ) {
+        self.hosts = hosts
+        self.loopback = loopback
+        scheduler = network.scheduler
+        for host in hosts {
+            for service in LoopbackBroker.Service.allCases {
+                network.listen(host, Self.port(service)) { loopback.serve($0, as: service) }
+            }
+        }
+    }
+
+    /// Where clients of a service connect to.
+    /// - Parameters:
+    ///   - service: The service.
+    ///   - host: The host; the first one unless it is named.
+    /// - Returns: The URL.
+    public func url(for service: LoopbackBroker.Service = .mqtt, at host: String? = nil) -> String {
+        let scheme =
+            switch service {
+            case .mqtt: "mqtt"
+            case .stomp: "stomp"
+            case .mqttOverWebSocket, .stompOverWebSocket: "ws"
+            case .eventStream: "http"
+            }
+        return "\(scheme)://\(host ?? hosts.first ?? ""):\(Self.port(service))"
+    }
+
+    /// The ports that these services usually have.
+    private static func port(_ service: LoopbackBroker.Service) -> UInt16 {
+        switch service {
+        case .mqtt: 1883
+        case .stomp: 61613
+        case .mqttOverWebSocket, .stompOverWebSocket: 8000
+        case .eventStream: 8080
+        }
+    }
+
+    /// Breaks every connection without a word, as a machine does that restarts.
+    /// - Parameter keepingState: Whether it knows afterwards what it knew before.
+    public func restart(keepingState: Bool) {
+        scheduler.trace.note(
+            "the broker restarts \(keepingState ? "with" : "without") its state",
+            at: scheduler.now
+        )
+        scheduler.calmly { loopback.dropConnections() }
+    }
+
+    /// How many clients are connected.
+    public var connectionCount: Int { scheduler.calmly { loopback.connectionCount } }
+}
+
+extension SimulatedBroker: CustomReflectable {
+    /// Nothing, as that of the broker itself.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,184 @@
+import WaybillLink
+import WireCore
+
+/// What lies between the two ends of a simulated connection.
+///
+/// `@unchecked Sendable`, because: only the thread that simulates touches it.
+final class SimulatedLine: @unchecked Sendable {
+    /// What one end sends to the other.
+    struct Direction {
+        /// When the last of it arrives: nothing overtakes.
+        var lastArrival = WireInstant.zero
+        var byteCountUnderWay = 0
+        /// Whether nothing more gets through.
+        var isCut = false
+    }
+
+    let network: SimulatedNetwork
+    let number: Int
+    /// How many bytes an end takes that the other has not read.
+    let capacity: Int
+    private let latency: Duration
+    private var isReset = false
+    private(set) var isBlackHole = false
+    private weak var client: SimulatedStream?
+    private weak var server: SimulatedStream?
+
+    init(_ network: SimulatedNetwork, number: Int) {
+        self.network = network
+        self.number = number
+        capacity = network.dice.pick([64, 1_000, 65_536, 1 << 20])
+        latency = network.dice.pick([
+            .milliseconds(2), network.faults.latency / 4, network.faults.latency,
+        ])
+    }
+
+    private var scheduler: SimulationScheduler { network.scheduler }
+
+    /// The two ends, the client's first.
+    func open() -> (SimulatedStream, SimulatedStream) {
+        let client = SimulatedStream(self, isServer: false)
+        let server = SimulatedStream(self, isServer: true)
+        client.peer = server
+        server.peer = client
+        self.client = client
+        self.server = server
+        planFault()
+        return (client, server)
+    }
+
+    // MARK: Faults
+
+    private func planFault() {
+        guard network.isFaulty, let life = network.faults.connectionLife else { return }
+        let delay = network.dice.wait(mean: life)
+        _ = scheduler.schedule(after: delay) { [weak self] in self?.breakDown() }
+    }
+
+    private func breakDown() {
+        guard !isReset, !isBlackHole, client?.isClosed == false || server?.isClosed == false
+        else { return }
+        switch network.dice.below(6) {
+        case 0, 1:
+            guard network.happens(.reset, 100) else { return }
+            reset("is reset", isHeard: { !self.network.dice.chance(0.2) })
+        case 2:
+            guard network.happens(.blackHole, 100) else { return }
+            network.note("connection \(number) leads nowhere any more")
+            isBlackHole = true
+            // A kernel gives up what is not acknowledged in the end.
+            _ = scheduler.schedule(
+                after: network.dice.duration(.seconds(20) ... .seconds(900))
+            ) { [weak self] in
+                self?.reset("is given up by the system", isHeard: { true })
+            }
+        case 3, 4:
+            guard network.happens(.halfClose, 100) else { return }
+            let isServer = network.dice.chance(0.5)
+            network.note(
+                "connection \(number): the \(isServer ? "server" : "client")'s half is closed"
+            )
+            (isServer ? server : client)?.cutOff()
+        default:
+            guard network.happens(.close, 100) else { return }
+            network.note("connection \(number) is closed on the way")
+            client?.cutOff()
+            server?.cutOff()
+        }
+    }
+
+    /// Breaks the connection; an end that does not hear of it learns when it writes.
+    private func reset(_ how: String, isHeard: () -> Bool) {
+        guard !isReset else { return }
+        isReset = true
+        network.note("connection \(number) \(how)")
+        for end in [client, server] {
+            guard let end, isHeard() else { continue }
+            fail(end)
+        }
+    }
+
+    /// Tells an end, in a moment, that the connection is broken.
+    func fail(_ end: SimulatedStream) {
+        let delay = network.dice.duration(.zero ... .milliseconds(50))
+        _ = scheduler.schedule(after: delay) { end.fail(.reset) }
+    }
+
+    // MARK: What is under way
+
+    private func drawDelay() -> Duration {
+        guard network.isFaulty else {
+            return network.dice.duration(.microseconds(200) ... .milliseconds(2))
+        }
+        var delay = network.dice.duration(.microseconds(200)...max(latency, .milliseconds(1)))
+        if network.happens(.stall, network.faults.stalls) {
+            let range = .milliseconds(100)...max(network.faults.longestStall, .milliseconds(100))
+            delay += network.dice.spread(range)
+        }
+        return delay
+    }
+
+    /// Carries bytes from one end to the other.
+    func carry(_ bytes: [UInt8], from sender: SimulatedStream) {
+        guard !isReset else { return fail(sender) }
+        guard !isBlackHole, !sender.direction.isCut else { return }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            var count = rest.count
+            if count > 1, network.happens(.split, network.faults.splits) {
+                count = 1 + network.dice.below(count - 1)
+            }
+            let piece = Array(rest.prefix(count))
+            rest = rest.dropFirst(count)
+            sender.direction.byteCountUnderWay += count
+            network.byteCountUnderWay += count
+            schedule(from: sender) { [self] peer in
+                sender.direction.byteCountUnderWay -= piece.count
+                network.byteCountUnderWay -= piece.count
+                guard !isReset, !isBlackHole, !sender.isAbandoned else { return }
+                mix(piece)
+                // Nobody is there: the system says so.
+                guard let peer, !peer.isClosed else { return fail(sender) }
+                network.note("connection \(number) \(sender.arrow) \(Self.described(piece))")
+                peer.arrive(piece)
+                sender.mayWriteOn()
+            }
+        }
+    }
+
+    /// Tells the other end that nothing more comes from this one.
+    func finish(from sender: SimulatedStream) {
+        guard !isReset, !isBlackHole else { return }
+        schedule(from: sender) { [self] peer in
+            guard !isReset, !isBlackHole, !sender.isAbandoned else { return }
+            peer?.arriveEnd()
+        }
+    }
+
+    /// In order, behind all that the end has sent before.
+    private func schedule(
+        from sender: SimulatedStream,
+        _ action: @escaping @Sendable (SimulatedStream?) -> Void
+    ) {
+        let arrival = max(
+            sender.direction.lastArrival,
+            scheduler.now.advanced(by: drawDelay())
+        )
+        sender.direction.lastArrival = arrival
+        let peer = sender.peer
+        _ = scheduler.schedule(at: arrival) { [weak peer] in action(peer) }
+    }
+
+    private func mix(_ bytes: [UInt8]) {
+        var hash: UInt64 = 0xBB67_AE85_84CA_A73B
+        for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+        scheduler.mix(hash)
+    }
+
+    private static func described(_ bytes: [UInt8]) -> String {
+        let digits = bytes.prefix(16)
+            .map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+            .joined(separator: " ")
+        return "\(bytes.count) B: \(digits)\(bytes.count > 16 ? " …" : "")"
+    }
+}

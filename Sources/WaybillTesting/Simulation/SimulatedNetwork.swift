@@ -1,0 +1,197 @@
+import WaybillLink
+import WireCore
+
+/// The hosts of a simulated world and what lies between them.
+///
+/// `@unchecked Sendable`, because: only the thread that simulates touches it.
+final class SimulatedNetwork: @unchecked Sendable {
+    private struct Host {
+        var isReachable = true
+        var acceptances: [UInt16: @Sendable (any ByteStream) -> Void] = [:]
+    }
+
+    let scheduler: SimulationScheduler
+    var dice: SimulationDice
+    private let reduction: SimulationReduction
+    /// What goes wrong here, as this run has drawn it.
+    private(set) var faults = SimulatedFaults.none
+    private var hosts: [String: Host] = [:]
+    private(set) var faultCounts: [SimulatedFaults.Kind: Int] = [:]
+    private(set) var faultCount = 0
+    private(set) var lastFault = WireInstant.zero
+    private(set) var connectionCount = 0
+    /// How many ends of connections are open.
+    var openCount = 0
+    /// How many bytes are under way.
+    var byteCountUnderWay = 0
+
+    init(_ scheduler: SimulationScheduler, _ reduction: SimulationReduction) {
+        self.scheduler = scheduler
+        self.reduction = reduction
+        dice = SimulationDice(seed: scheduler.seed, use: 3)
+    }
+
+    // MARK: Faults
+
+    /// Whether anything may still go wrong.
+    var isFaulty: Bool { scheduler.now < WireInstant.zero.advanced(by: faults.until) }
+
+    func setFaults(_ faults: SimulatedFaults) {
+        self.faults = faults.varied(by: &dice)
+    }
+
+    /// Nothing goes wrong from now on, and every host can be reached.
+    func heal() {
+        faults.until = WireInstant.zero.duration(to: scheduler.now)
+        for name in hosts.keys { hosts[name]?.isReachable = true }
+    }
+
+    /// Whether something goes wrong that does in so many of a hundred cases.
+    func happens(_ kind: SimulatedFaults.Kind, _ percentage: Double) -> Bool {
+        guard isFaulty, dice.chance(percentage / 100) else { return false }
+        faultCount += 1
+        guard reduction.allows(kind, number: faultCount) else { return false }
+        faultCounts[kind, default: 0] += 1
+        lastFault = scheduler.now
+        return true
+    }
+
+    func note(_ text: @autoclosure () -> String) {
+        scheduler.trace.note(text(), at: scheduler.now)
+    }
+
+    // MARK: Hosts
+
+    /// Lets connections to a port of a host come in.
+    func listen(
+        _ host: String,
+        _ port: UInt16,
+        _ accept: @escaping @Sendable (any ByteStream) -> Void
+    ) {
+        hosts[host, default: Host()].acceptances[port] = accept
+    }
+
+    func setReachable(_ isReachable: Bool, _ host: String) {
+        hosts[host]?.isReachable = isReachable
+    }
+
+    /// Lets go of the hosts, which know who listens.
+    func dissolve() {
+        hosts = [:]
+    }
+
+    // MARK: Connections
+
+    fileprivate enum Answer {
+        case accepts(@Sendable (any ByteStream) -> Void)
+        case fails(LinkError, after: Duration)
+    }
+
+    /// What becomes of a connection attempt.
+    fileprivate func answer(_ endpoint: Endpoint, within timeout: Duration) -> Answer {
+        guard let host = hosts[endpoint.host] else {
+            let reason = "no such host in this world"
+            return .fails(
+                .nameNotResolved(host: endpoint.host, reason: reason),
+                after: .milliseconds(1)
+            )
+        }
+        if !host.isReachable {
+            return dice.chance(0.5)
+                ? .fails(.timedOut, after: timeout)
+                : .fails(.unreachable(errorNumber: 113), after: .milliseconds(1))
+        }
+        if happens(.silence, faults.silences) {
+            note("an attempt at \(endpoint) is not answered")
+            return .fails(.timedOut, after: timeout)
+        }
+        guard let accept = host.acceptances[endpoint.port] else {
+            return .fails(.refused, after: .milliseconds(1))
+        }
+        if happens(.refusal, faults.refusals) {
+            note("an attempt at \(endpoint) is refused")
+            return .fails(.refused, after: dice.duration(.zero ... .milliseconds(500)))
+        }
+        return .accepts(accept)
+    }
+
+    fileprivate func connect(
+        _ endpoint: Endpoint,
+        _ accept: @escaping @Sendable (any ByteStream) -> Void
+    ) -> SimulatedStream {
+        connectionCount += 1
+        let line = SimulatedLine(self, number: connectionCount)
+        let (client, server) = line.open()
+        note("connection \(line.number) to \(endpoint)")
+        // The server may hear of it before the client or after.
+        if dice.chance(0.5) {
+            scheduler.calmly { accept(server) }
+        } else {
+            let delay = dice.duration(.zero ... .milliseconds(50))
+            _ = scheduler.schedule(after: delay) { [scheduler] in
+                scheduler.calmly { accept(server) }
+            }
+        }
+        return client
+    }
+}
+
+/// Connects to the hosts of a simulated world.
+struct SimulatedDialer: Dialer {
+    let network: SimulatedNetwork
+
+    /// The outcome of one attempt, and who waits for it.
+    ///
+    /// `@unchecked Sendable`, because: only the thread that simulates touches it.
+    private final class Attempt: @unchecked Sendable {
+        private(set) var result: Result<SimulatedStream, LinkError>?
+        private var waiter: CheckedContinuation<Void, Never>?
+
+        func conclude(_ result: Result<SimulatedStream, LinkError>) {
+            guard self.result == nil else { return }
+            self.result = result
+            waiter.take()?.resume()
+        }
+
+        func wait(_ continuation: CheckedContinuation<Void, Never>) {
+            if result != nil { continuation.resume() } else { waiter = continuation }
+        }
+    }
+
+    func dial(
+        _ endpoint: Endpoint,
+        timeout: Duration,
+        timers: any TimerSource
+    ) async throws(LinkError) -> any ByteStream {
+        let attempt = Attempt()
+        begin(attempt, endpoint, within: timeout)
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { attempt.wait($0) }
+        } onCancel: {
+            attempt.conclude(.failure(.cancelled))
+        }
+        guard let result = attempt.result else { throw .cancelled }
+        return try result.get()
+    }
+
+    private func begin(_ attempt: Attempt, _ endpoint: Endpoint, within timeout: Duration) {
+        let scheduler = network.scheduler
+        switch network.answer(endpoint, within: timeout) {
+        case .fails(let error, let delay):
+            _ = scheduler.schedule(after: min(delay, timeout)) {
+                attempt.conclude(.failure(error))
+            }
+        case .accepts(let accept):
+            let longest: Duration = network.isFaulty ? .seconds(3) : .milliseconds(10)
+            let delay = network.dice.spread(.microseconds(500)...longest)
+            _ = scheduler.schedule(after: min(delay, timeout)) { [network] in
+                guard delay < timeout else { return attempt.conclude(.failure(.timedOut)) }
+                guard attempt.result == nil else { return }
+                attempt.conclude(.success(network.connect(endpoint, accept)))
+            }
+        }
+    }
+
+    /// The same: what TLS adds is not simulated.
+    func secured(by settings: TLSSettings) -> any Dialer { self }
+}

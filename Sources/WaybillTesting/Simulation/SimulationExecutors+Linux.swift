@@ -1,0 +1,133 @@
+#if os(Linux) && compiler(>=6.3)
+    @_spi(ExperimentalCustomExecutors) @_spi(ExperimentalScheduling) import _Concurrency
+    import CWaybillSimulation
+
+    /// Keeps the jobs of threads that simulate in their world, and leaves all others to the platform.
+    private protocol SplitExecutor: SchedulingExecutor {
+        associatedtype Platform
+        var platform: Platform { get }
+        var runsOnMain: Bool { get }
+    }
+
+    extension SplitExecutor {
+        func enqueue(_ job: consuming ExecutorJob) {
+            let simulated = SimulatedJob(UnownedJob(job), runsOnMain: runsOnMain)
+            if let scheduler = SimulationScheduler.current { return scheduler.enqueue(simulated) }
+            // A task of a world that is resumed by something real has got out of it, and its world is told.
+            if SimulationEscapes.take(simulated) { return }
+            (platform as? any Executor)?.enqueue(ExecutorJob(simulated.job))
+        }
+
+        func enqueue<C: Clock>(
+            _ job: consuming ExecutorJob,
+            after delay: C.Duration,
+            tolerance: C.Duration?,
+            clock: C
+        ) {
+            if let scheduler = SimulationScheduler.current {
+                scheduler.enqueue(
+                    SimulatedJob(UnownedJob(job), runsOnMain: runsOnMain),
+                    after: delay
+                )
+            } else if let platform = platform as? any SchedulingExecutor {
+                platform.enqueue(job, after: delay, tolerance: tolerance, clock: clock)
+            }
+        }
+
+        func enqueue<C: Clock>(
+            _ job: consuming ExecutorJob,
+            at instant: C.Instant,
+            tolerance: C.Duration?,
+            clock: C
+        ) {
+            if SimulationScheduler.current != nil {
+                enqueue(
+                    job,
+                    after: clock.now.duration(to: instant),
+                    tolerance: tolerance,
+                    clock: clock
+                )
+            } else if let platform = platform as? any SchedulingExecutor {
+                platform.enqueue(job, at: instant, tolerance: tolerance, clock: clock)
+            }
+        }
+    }
+
+    /// In the place of the executor that runs tasks.
+    private final class SplitTaskExecutor: TaskExecutor, SplitExecutor {
+        let platform = PlatformExecutorFactory.defaultExecutor
+        let runsOnMain = false
+    }
+
+    /// In the place of the main actor's.
+    private final class SplitMainExecutor: MainExecutor, SplitExecutor {
+        let platform = PlatformExecutorFactory.mainExecutor
+        let runsOnMain = true
+
+        func run() throws { try platform.run() }
+
+        func stop() { platform.stop() }
+
+        func checkIsolated() {
+            if SimulationScheduler.current == nil { platform.checkIsolated() }
+        }
+
+        func isIsolatingCurrentContext() -> Bool? {
+            guard let scheduler = SimulationScheduler.current else {
+                return platform.isIsolatingCurrentContext()
+            }
+            return scheduler.isOnMain
+        }
+    }
+
+    private struct SplitExecutors: ExecutorFactory {
+        static let task = SplitTaskExecutor()
+        static let main = SplitMainExecutor()
+
+        static var mainExecutor: any MainExecutor { main }
+        static var defaultExecutor: any TaskExecutor { task }
+    }
+
+    extension SimulationScheduler {
+        /// The one that the calling thread runs.
+        static var current: SimulationScheduler? {
+            guard let world = waybill_simulation_world() else { return nil }
+            // Whoever has entered it keeps it alive until the thread has left it.
+            return Unmanaged.fromOpaque(world).takeUnretainedValue()
+        }
+    }
+
+    extension SimulatedJob {
+        /// The number of its task.
+        var task: UInt64 {
+            // A job is one word, the pointer to it.
+            waybill_simulation_task(unsafeBitCast(job, to: UnsafeRawPointer.self))
+        }
+
+        /// Runs it on the calling thread.
+        func run() {
+            if runsOnMain {
+                job.runSynchronously(on: SplitExecutors.main.asUnownedSerialExecutor())
+            } else {
+                job.runSynchronously(on: SplitExecutors.task.asUnownedTaskExecutor())
+            }
+        }
+    }
+
+    /// Called once, before the first task of the process: see CWaybillSimulation.c.
+    @_cdecl("waybill_simulation_install_executors")
+    func installSimulationExecutors() {
+        _createExecutors(factory: SplitExecutors.self)
+    }
+#else
+    extension SimulationScheduler {
+        /// None: nothing is simulated on this platform.
+        static var current: SimulationScheduler? { nil }
+    }
+
+    extension SimulatedJob {
+        var task: UInt64 { 0 }
+
+        func run() {}
+    }
+#endif

@@ -1,0 +1,118 @@
+/// Finds the smallest run of a seed that still fails: fewer faults, smaller parts.
+struct SimulationShrinker {
+    private let run: SimulationRun
+    private let original: SimulationRun.Outcome
+    private var best = SimulationReduction()
+    private var bestOutcome: SimulationRun.Outcome
+    private var runsLeft: Int
+
+    init(_ run: SimulationRun, _ outcome: SimulationRun.Outcome) {
+        self.run = run
+        original = outcome
+        bestOutcome = outcome
+        runsLeft = outcome.isToldElsewhere ? 0 : run.options.shrinkingRuns
+    }
+
+    /// Looks for it.
+    /// - Parameter name: What the command that replays it filters tests by.
+    /// - Returns: What failed, and the smallest run in which it does.
+    func smallest(name: String) async -> SimulationFailure {
+        var search = self
+        await search.leaveOutKinds()
+        await search.shortenFaults()
+        await search.skipFaults()
+        await search.shrinkSizes()
+        return await search.failure(name: name)
+    }
+
+    /// Tries a smaller run, and keeps it if it fails as well.
+    private mutating func keep(_ reduction: SimulationReduction) async -> Bool {
+        guard runsLeft > 0, reduction != best else { return false }
+        runsLeft -= 1
+        let outcome = await run.once(reduction)
+        guard !outcome.violations.isEmpty else { return false }
+        best = reduction
+        bestOutcome = outcome
+        return true
+    }
+
+    private mutating func leaveOutKinds() async {
+        for kind in SimulatedFaults.Kind.allCases where bestOutcome.report.faults[kind] != nil {
+            var reduction = best
+            reduction.leftOut.insert(kind)
+            _ = await keep(reduction)
+        }
+    }
+
+    /// Halves the number of faults that happen, from the end.
+    private mutating func shortenFaults() async {
+        var low = 0
+        var high = min(best.faultLimit, bestOutcome.faultCount)
+        while low < high, runsLeft > 0 {
+            let middle = low + (high - low) / 2
+            var reduction = best
+            reduction.faultLimit = middle
+            if await keep(reduction) { high = middle } else { low = middle + 1 }
+        }
+    }
+
+    /// Leaves out faults in the midst: in halves, quarters and so on.
+    private mutating func skipFaults() async {
+        let last = min(best.faultLimit, bestOutcome.faultCount)
+        guard last > 0 else { return }
+        var length = max(last / 2, 1)
+        while runsLeft > 0 {
+            for start in stride(from: 1, through: last, by: length) {
+                var reduction = best
+                reduction.skipped.formUnion(start..<min(start + length, last + 1))
+                _ = await keep(reduction)
+            }
+            if length == 1 { return }
+            length = max(length / 2, 1)
+        }
+    }
+
+    private mutating func shrinkSizes() async {
+        for name in original.sizes.keys.sorted() {
+            while let size = best.sizes[name] ?? original.sizes[name], size > 1 {
+                var reduction = best
+                reduction.sizes[name] = size / 2
+                if await keep(reduction) { continue }
+                reduction.sizes[name] = size - 1
+                guard await keep(reduction) else { break }
+            }
+        }
+    }
+
+    /// Runs the smallest once more, with its trace.
+    private func failure(name: String) async -> SimulationFailure {
+        let outcome =
+            original.isToldElsewhere ? original : await run.once(best, isRecorded: true)
+        let filter = name.prefix { $0 != "(" }
+        return SimulationFailure(
+            seed: run.seed,
+            violations: outcome.violations,
+            report: outcome.report,
+            reductions: reductions,
+            trace: outcome.trace,
+            command: "WAYBILL_SEED=\(run.seed) swift test --filter '\(filter)'"
+        )
+    }
+
+    private var reductions: [String] {
+        var lines: [String] = []
+        if !best.leftOut.isEmpty {
+            let kinds = best.leftOut.map(\.rawValue).sorted().joined(separator: ", ")
+            lines.append("without: \(kinds)")
+        }
+        if best.faultLimit < .max { lines.append("without faults after number \(best.faultLimit)") }
+        if !best.skipped.isEmpty {
+            let numbers = best.skipped.sorted().map(String.init).joined(separator: " ")
+            lines.append("without the faults of the numbers \(numbers)")
+        }
+        for (name, size) in best.sizes.sorted(by: { $0.key < $1.key }) {
+            lines.append("\(name): \(size) instead of \(original.sizes[name] ?? size)")
+        }
+        return lines
+    }
+}
