@@ -234,7 +234,8 @@ let package = Package(
             "WaybillTestingTests",
             [
                 "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
-                "WaybillWebSocket", "WaybillTesting", "STOMPWire", "WireCore", "WireTestSupport",
+                "WaybillWebSocket", "WaybillTesting", "MQTTWire", "STOMPWire", "WireCore",
+                "WireTestSupport",
             ]
         ),
         tests("ArchitectureTests", []),

@@ -15,7 +15,13 @@ import WireCore
 
 /// A loopback broker without sockets, a manual clock, and transports that reach it through pairs of streams.
 final class LoopbackBench: Sendable {
+    /// The last random number.
+    private final class Dice: Sendable {
+        let last = Locked<UInt64>(0)
+    }
+
     let clock = ManualClock()
+    private let dice = Dice()
     let broker: LoopbackBroker
     private let pairs = Locked<[ByteStreamPair]>([])
 
@@ -24,24 +30,31 @@ final class LoopbackBench: Sendable {
         change(&configuration)
         broker = LoopbackBroker(
             configuration: configuration,
-            environment: Self.environment(clock, NowhereDialer())
+            environment: Self.environment(clock, NowhereDialer(), dice)
         )
     }
 
     /// An environment of transports: connections to a service of the broker.
     func environment(for service: LoopbackBroker.Service) -> LinkEnvironment {
-        Self.environment(clock, PairDialer(bench: self, service: service))
+        Self.environment(clock, PairDialer(bench: self, service: service), dice)
     }
 
     private static func environment(
         _ clock: ManualClock,
-        _ dialer: any Dialer
+        _ dialer: any Dialer,
+        _ dice: Dice
     ) -> LinkEnvironment {
         let timers = clock.linkTimers
         return LinkEnvironment(
             dialer: dialer,
             makeTimers: { () throws(LinkError) in timers },
-            random: { 0 }
+            random: {
+                // Different each time, as client identifiers must be.
+                dice.last.withLock { last in
+                    last += 1
+                    return last &* 0x9E37_79B9_7F4A_7C15
+                }
+            }
         )
     }
 

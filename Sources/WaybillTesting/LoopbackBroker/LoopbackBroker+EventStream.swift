@@ -186,7 +186,8 @@ extension LoopbackBroker {
                 message,
                 Self.publish(message),
                 payload: ByteSlice(copying: body),
-                from: client.identifier
+                from: client.identifier,
+                at: client.now
             )
         } catch {
             return respond(.init(503, body: Payload(error.message)), client)

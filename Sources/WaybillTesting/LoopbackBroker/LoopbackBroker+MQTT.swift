@@ -38,27 +38,14 @@ extension LoopbackBroker {
         case .connect(let connect): decide(connect, client)
         case .publish(let publish): route(publish, payload: publish.payload, from: client)
         case .subscribe(let subscribe): self.subscribe(subscribe, client)
-        case .unsubscribe(let unsubscribe):
-            let codes = exchange.withLock { $0.unsubscribe(unsubscribe.filters, client.identifier) }
-            client.withCore { core, _ in
-                core.answer(
-                    MQTTUnsuback(
-                        packetIdentifier: unsubscribe.packetIdentifier,
-                        reasonCodes: core.version == .v5 ? codes : []
-                    )
-                )
-            }
+        case .unsubscribe(let unsubscribe): self.unsubscribe(unsubscribe, client)
         case .trace(let trace):
             log(client.identifier, isOutbound: trace.isOutbound, trace.text)
-        case .closed(let closure):
-            let will = exchange.withLock { $0.remove(client.identifier) }
-            var takesLeave = false
-            if case .disconnected(let packet) = closure {
-                takesLeave = packet.reasonCode != .disconnectWithWillMessage
-            }
-            if !takesLeave, let will { publish(will, from: client) }
+        case .closed(let closure): leave(closure, client)
         }
     }
+
+    // MARK: Connections and sessions
 
     private func decide(_ connect: MQTTConnect, _ client: MQTTLoopbackClient) {
         func refuse(_ reasonCode: MQTTReasonCode) {
@@ -71,18 +58,68 @@ extension LoopbackBroker {
                 configuration.admits(user, password)
             else { return refuse(.badUserNameOrPassword) }
         }
-        var connack = MQTTConnack()
+        var connect = connect
+        if connect.clientIdentifier.isEmpty {
+            // A session that nobody could come back to (MQTT 3.1.1, 3.1.3-8).
+            guard connect.version == .v5 || connect.cleanStart else {
+                return refuse(.clientIdentifierNotValid)
+            }
+            connect.clientIdentifier = Self.assignedIdentifier(client)
+        }
+        let now = client.now
+        switch exchange.withLock({ $0.enter(connect, client.identifier, at: now) }) {
+        case .admitted(let admission): admit(admission)
+        case .waits(let owner, let earlier):
+            // Two connections may wait for a third: the last one gets the session.
+            if let earlier { member(earlier)?.cut() }
+            guard case .mqtt(let owner)? = member(owner) else { return }
+            owner.disconnect(.sessionTakenOver)
+        }
+    }
+
+    private static func assignedIdentifier(_ client: MQTTLoopbackClient) -> String {
+        "loopback-\(client.identifier)"
+    }
+
+    /// Accepts a client that has its session.
+    private func admit(_ admission: LoopbackAdmission) {
+        guard case .mqtt(let client)? = member(admission.client) else { return }
+        let connect = admission.connect
+        var connack = MQTTConnack(sessionPresent: admission.isPresent)
         if connect.version == .v5 {
             connack.properties.receiveMaximum = configuration.receiveMaximum
             connack.properties.serverKeepAlive = configuration.serverKeepAlive
             connack.properties.maximumPacketSize = UInt32(clamping: configuration.maximumPacketSize)
-            if connect.clientIdentifier.isEmpty {
-                connack.properties.assignedClientIdentifier = "loopback-\(client.identifier)"
+            let assigned = Self.assignedIdentifier(client)
+            if connect.clientIdentifier.hasSameBytes(as: assigned) {
+                connack.properties.assignedClientIdentifier = assigned
             }
         }
-        exchange.withLock { $0.setWill(connect.will, of: client.identifier) }
-        client.withCore { core, _ in core.accept(connack) }
+        let isAccepted = client.withCore { core, _ in
+            guard !core.isFinished else { return true }
+            // With the core locked: who finds the session open finds the connection accepted.
+            let opened = exchange.withLock { $0.open(admission.session, client.identifier) }
+            guard let opened else { return false }
+            core.accept(connack, resuming: opened.state)
+            for message in opened.waiting { core.send(message) }
+            return true
+        }
+        if !isAccepted { client.cut() }
     }
+
+    /// Keeps or ends the session of a connection that is over, and lets in a client that has waited for that.
+    private func leave(_ closure: MQTTServerClosure, _ client: MQTTLoopbackClient) {
+        let state = client.withCore { core, _ in core.takeSessionState() }
+        let now = client.now
+        let keepsSession = !faults.losesSessions
+        let departure = exchange.withLock { exchange in
+            exchange.leave(client.identifier, state, closure, keepsSession: keepsSession, at: now)
+        }
+        if let will = departure.will { publish(will, from: client) }
+        if let successor = departure.successor { admit(successor) }
+    }
+
+    // MARK: Subscriptions
 
     private func subscribe(_ packet: MQTTSubscribe, _ client: MQTTLoopbackClient) {
         let refused = faults.refusesSubscriptions
@@ -94,13 +131,47 @@ extension LoopbackBroker {
         }
         let granted = zip(packet.subscriptions, codes).filter { !$0.1.isFailure }.map(\.0)
         let identifier = packet.properties.subscriptionIdentifiers.first
-        let retained = exchange.withLock { exchange in
-            granted.flatMap { exchange.subscribe($0, identifier: identifier, client.identifier) }
+        let (session, retained) = exchange.withLock { exchange in
+            let session = exchange.clientSessions[client.identifier] ?? 0
+            let retained = granted.flatMap { subscription in
+                exchange.subscribe(subscription, identifier: identifier, session)
+            }
+            return (session, retained)
         }
         client.withCore { core, _ in
             core.answer(MQTTSuback(packetIdentifier: packet.packetIdentifier, reasonCodes: codes))
         }
-        for message in retained { client.send(message) }
+        for message in retained {
+            deliver(LoopbackCopy(client: client.identifier, session: session, message: message))
+        }
+    }
+
+    private func unsubscribe(_ packet: MQTTUnsubscribe, _ client: MQTTLoopbackClient) {
+        let codes = exchange.withLock { exchange in
+            let session = exchange.clientSessions[client.identifier] ?? 0
+            return exchange.unsubscribe(packet.filters, session)
+        }
+        client.withCore { core, _ in
+            core.answer(
+                MQTTUnsuback(
+                    packetIdentifier: packet.packetIdentifier,
+                    reasonCodes: core.version == .v5 ? codes : []
+                )
+            )
+        }
+    }
+
+    // MARK: Messages
+
+    /// Sends a message to the connection of its session, or keeps it there when that is over.
+    func deliver(_ copy: LoopbackCopy) {
+        var owner: UInt64? = copy.client
+        while let client = owner {
+            if case .mqtt(let member)? = member(client), member.send(copy.message) { return }
+            owner = exchange.withLock { exchange in
+                exchange.keep(copy.message, for: copy.session, refusedBy: client)
+            }
+        }
     }
 
     private func publish(_ will: MQTTWill, from client: MQTTLoopbackClient) {
@@ -138,6 +209,6 @@ extension LoopbackBroker {
             body: payload.bytes
         )
         // MQTT cannot be told that a queue is full: what does not fit is lost.
-        try? route(message, publish, payload: payload, from: client.identifier)
+        try? route(message, publish, payload: payload, from: client.identifier, at: client.now)
     }
 }

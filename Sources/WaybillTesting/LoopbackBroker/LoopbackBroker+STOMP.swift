@@ -171,7 +171,8 @@ extension LoopbackBroker {
                 message,
                 Self.publish(message),
                 payload: ByteSlice(copying: message.body),
-                from: client.identifier
+                from: client.identifier,
+                at: client.now
             )
         }
     }

@@ -7,8 +7,9 @@ import WireCore
 /// WebSocket, and server-sent events with POST, for tests and demonstrations.
 ///
 /// It knows QoS 0 to 2, wildcards, shared subscriptions, retained messages, wills, queues, ack modes,
-/// transactions and credentials, and misbehaves on demand. It keeps no sessions across connections, and
-/// nothing on disk: it is no broker to rely on.
+/// transactions and credentials, and misbehaves on demand. It keeps MQTT sessions from one connection to the
+/// next, for as long as clients ask for, with messages of QoS 1 and 2 up to a limit. It writes nothing to disk: it is
+/// no broker to rely on.
 ///
 /// What is sent over one protocol reaches the subscribers of the others: the topic is the destination, and
 /// the path of an event stream without its first slash. A destination that begins with `/queue/` is a queue, whose messages go to one STOMP subscriber each and
@@ -67,6 +68,12 @@ public final class LoopbackBroker: Sendable {
         public var stompHeartBeat: Duration?
         /// How many messages a queue keeps; further ones are refused.
         public var queueLimit = 10_000
+        /// How many messages of QoS 1 and 2 an MQTT session keeps for a client that is away.
+        ///
+        /// Further ones push out the oldest.
+        public var sessionQueueLimit = 10_000
+        /// How many bytes of topics and payloads these messages may have; 16 MiB by default.
+        public var sessionQueueByteLimit = 16 << 20
         /// Where messages go instead of where they were sent, by exact name.
         ///
         /// As with servers that work on what clients send and publish the outcome elsewhere.
@@ -82,6 +89,13 @@ public final class LoopbackBroker: Sendable {
             credentials.contains { name, secret in
                 name.hasSameBytes(as: user) && secret.hasSameBytes(as: password)
             }
+        }
+
+        var sessionLimits: LoopbackSession.Limits {
+            .init(
+                messageCount: max(sessionQueueLimit, 0),
+                byteCount: max(sessionQueueByteLimit, 0)
+            )
         }
 
         /// Where messages to a destination go.
@@ -109,7 +123,7 @@ public final class LoopbackBroker: Sendable {
     /// The clock and the randomness of all connections.
     let environment: LinkEnvironment
     private let state = Locked(State())
-    let exchange = Locked(LoopbackExchange())
+    let exchange: Locked<LoopbackExchange>
     let destinations: Locked<LoopbackDestinations>
     let eventTopics: Locked<LoopbackEventTopics>
 
@@ -129,6 +143,7 @@ public final class LoopbackBroker: Sendable {
     package init(configuration: Configuration, environment: LinkEnvironment) {
         self.configuration = configuration
         self.environment = environment
+        exchange = Locked(LoopbackExchange(limits: configuration.sessionLimits))
         destinations = Locked(LoopbackDestinations(queueLimit: configuration.queueLimit))
         eventTopics = Locked(LoopbackEventTopics(memory: configuration.eventMemory))
     }
@@ -310,13 +325,15 @@ public final class LoopbackBroker: Sendable {
     ///   - message: The message as STOMP subscribers get it, and event streams.
     ///   - publish: The same as MQTT subscribers get it; nil when its destination is no topic name.
     ///   - payload: What MQTT subscribers get.
-    ///   - sender: Who sent it.
+    ///   - sender: The connection that it came over.
+    ///   - now: The time.
     /// - Throws: `LoopbackFault` when its queue is full.
     func route(
         _ message: LoopbackMessage,
         _ publish: MQTTPublish?,
         payload: ByteSlice,
-        from sender: UInt64
+        from sender: UInt64,
+        at now: WireInstant
     ) throws(LoopbackFault) {
         let deliveries = try destinations.withLock { destinations throws(LoopbackFault) in
             try destinations.send(message)
@@ -325,12 +342,9 @@ public final class LoopbackBroker: Sendable {
         publishEvent(message)
         guard let publish else { return }
         let copies = exchange.withLock { exchange in
-            exchange.route(publish, payload: payload, from: sender)
+            exchange.route(publish, payload: payload, from: sender, at: now)
         }
-        for (identifier, message) in copies {
-            guard case .mqtt(let client)? = member(identifier) else { continue }
-            client.send(message)
-        }
+        for copy in copies { deliver(copy) }
     }
 
     /// Sends messages to STOMP clients.

@@ -45,21 +45,33 @@ final class LoopbackClient<Core: ProtocolCore>: Sendable {
         try driver.withCore(urgency, body)
     }
 
+    /// The present by the connection's clock.
+    var now: WireInstant { driver.timers.now }
+
     func cut() {
         driver.close()
+    }
+
+    /// Breaks the connection without a word.
+    func abandon() {
+        driver.abandon()
     }
 }
 
 extension MQTTLoopbackClient {
-    func send(_ message: MQTTOutgoingMessage) {
-        withCore(.paced) { core, _ in core.send(message) }
+    /// Sends a message.
+    /// - Returns: False when the connection is over and the message was not taken.
+    func send(_ message: MQTTOutgoingMessage) -> Bool {
+        withCore(.paced) { core, _ in
+            guard !core.isFinished else { return false }
+            core.send(message)
+            return true
+        }
     }
 
     /// DISCONNECT, which 3.1.1 does not have, and the end.
-    func disconnect() {
-        withCore { core, _ in
-            core.disconnect(MQTTDisconnect(reasonCode: .administrativeAction))
-        }
+    func disconnect(_ reasonCode: MQTTReasonCode = .administrativeAction) {
+        withCore { core, _ in core.disconnect(MQTTDisconnect(reasonCode: reasonCode)) }
     }
 }
 
@@ -143,6 +155,15 @@ enum LoopbackMember: Sendable {
         case .mqtt(let client): client.cut()
         case .stomp(let client): client.cut()
         case .http(let client): client.cut()
+        }
+    }
+
+    func abandon() {
+        switch self {
+        case .opening(let socket): socket.abandon()
+        case .mqtt(let client): client.abandon()
+        case .stomp(let client): client.abandon()
+        case .http(let client): client.abandon()
         }
     }
 

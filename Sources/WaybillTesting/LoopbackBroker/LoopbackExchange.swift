@@ -1,10 +1,17 @@
 import MQTTWire
 import WireCore
 
-/// Who gets what: subscriptions and retained messages of the loopback broker.
+/// A message on its way to an MQTT client.
+struct LoopbackCopy: Sendable {
+    var client: UInt64
+    let session: UInt64
+    let message: MQTTOutgoingMessage
+}
+
+/// Who gets what over MQTT: sessions, subscriptions and retained messages of the loopback broker.
 struct LoopbackExchange: Sendable {
     private struct Subscriber: Sendable {
-        let client: UInt64
+        let session: UInt64
         let subscription: MQTTSubscription
         let identifier: UInt32?
         let shareName: WireName?
@@ -17,39 +24,58 @@ struct LoopbackExchange: Sendable {
 
     private var trie = MQTTTopicTrie<[Subscriber]>()
     private var retained: [WireName: Retained] = [:]
-    /// What a client may have subscribed to, to find it when the client goes.
-    private var filters: [UInt64: Set<WireName>] = [:]
-    /// What is to be published if a client goes without taking its leave.
-    private var wills: [UInt64: MQTTWill] = [:]
     private var turn = 0
 
-    mutating func setWill(_ will: MQTTWill?, of client: UInt64) {
-        wills[client] = will
+    /// How much a session keeps for a client that is away.
+    let limits: LoopbackSession.Limits
+    /// All sessions, numbered in the order in which they began.
+    var sessions: [UInt64: LoopbackSession] = [:]
+    /// The sessions of client identifiers.
+    var sessionNumbers: [WireName: UInt64] = [:]
+    /// The sessions of connections.
+    var clientSessions: [UInt64: UInt64] = [:]
+    var lastSession: UInt64 = 0
+    /// How many messages for clients that were away have been dropped.
+    var droppedCount = 0
+
+    init(limits: LoopbackSession.Limits) {
+        self.limits = limits
     }
 
-    /// Adds a subscription, or replaces the client's one of the same filter.
+    /// Forgets all sessions, subscriptions and retained messages.
+    mutating func forget() {
+        let last = lastSession
+        self = LoopbackExchange(limits: limits)
+        // A message on its way to a session of before must not reach another one.
+        lastSession = last
+    }
+
+    // MARK: Subscriptions
+
+    /// Adds a subscription, or replaces the session's one of the same filter.
     /// - Returns: The retained messages that it brings.
     mutating func subscribe(
         _ subscription: MQTTSubscription,
         identifier: UInt32?,
-        _ client: UInt64
+        _ session: UInt64
     ) -> [MQTTOutgoingMessage] {
-        guard let filter = try? MQTTTopicFilter(subscription.filter) else { return [] }
+        guard sessions[session] != nil, let filter = try? MQTTTopicFilter(subscription.filter)
+        else { return [] }
         var subscribers = trie[filter.filter] ?? []
         let before = subscribers.count
         let shareName = filter.shareName.map(WireName.init)
-        subscribers.removeAll { $0.client == client && $0.shareName == shareName }
+        subscribers.removeAll { $0.session == session && $0.shareName == shareName }
         let isNew = subscribers.count == before
         subscribers.append(
             Subscriber(
-                client: client,
+                session: session,
                 subscription: subscription,
                 identifier: identifier,
                 shareName: shareName
             )
         )
         trie[filter.filter] = subscribers
-        filters[client, default: []].insert(WireName(filter.filter))
+        sessions[session]?.filters.insert(WireName(filter.filter))
 
         let handling = subscription.retainHandling
         guard filter.shareName == nil, handling == .send || (handling == .sendIfNew && isNew) else {
@@ -74,40 +100,60 @@ struct LoopbackExchange: Sendable {
 
     /// Removes subscriptions.
     /// - Returns: A code for each filter.
-    mutating func unsubscribe(_ filters: [String], _ client: UInt64) -> [MQTTReasonCode] {
+    mutating func unsubscribe(_ filters: [String], _ session: UInt64) -> [MQTTReasonCode] {
         filters.map { string in
             guard let filter = try? MQTTTopicFilter(string), let subscribers = trie[filter.filter]
             else { return .noSubscriptionExisted }
             let rest = subscribers.filter {
-                $0.client != client || $0.shareName != filter.shareName.map(WireName.init)
+                $0.session != session || $0.shareName != filter.shareName.map(WireName.init)
             }
             trie[filter.filter] = rest.isEmpty ? nil : rest
             return rest.count < subscribers.count ? .success : .noSubscriptionExisted
         }
     }
 
-    /// Removes everything of a client.
-    /// - Returns: Its will.
-    mutating func remove(_ client: UInt64) -> MQTTWill? {
-        for filter in (filters.removeValue(forKey: client) ?? []).sorted() {
-            let rest = (trie[filter.text] ?? []).filter { $0.client != client }
+    /// Removes all subscriptions of a session.
+    mutating func removeSubscriptions(of session: UInt64, _ filters: Set<WireName>) {
+        for filter in filters.sorted() {
+            let rest = (trie[filter.text] ?? []).filter { $0.session != session }
             trie[filter.text] = rest.isEmpty ? nil : rest
         }
-        return wills.removeValue(forKey: client)
     }
 
+    /// The filters that a session is subscribed to, in order.
+    func filters(of session: UInt64) -> [String] {
+        (sessions[session]?.filters ?? []).sorted().flatMap { filter in
+            (trie[filter.text] ?? []).filter { $0.session == session }
+                .map(\.subscription.filter)
+        }
+    }
+
+    // MARK: Routing
+
     /// Finds who gets a message, once each, at the best quality that any of its filters asks for.
-    /// - Returns: The messages, in the order of the clients' connections, those of shared subscriptions last.
+    ///
+    /// Keeps it in the sessions of clients that are away.
+    ///
+    /// - Parameters:
+    ///   - publish: The message without its payload.
+    ///   - payload: The payload.
+    ///   - sender: The connection that it came over.
+    ///   - now: The time.
+    /// - Returns: The messages for clients that are there, in the order of their sessions, those of shared
+    ///   subscriptions last.
     mutating func route(
         _ publish: MQTTPublish,
         payload: ByteSlice,
-        from sender: UInt64
-    ) -> [(client: UInt64, message: MQTTOutgoingMessage)] {
+        from sender: UInt64,
+        at now: WireInstant
+    ) -> [LoopbackCopy] {
+        removeExpired(at: now)
         let bytes = payload.bytes
         if publish.isRetained {
             retained[publish.topic] =
                 bytes.isEmpty ? nil : Retained(publish: Self.stripped(publish), payload: bytes)
         }
+        let sender = clientSessions[sender]
         var plain: [UInt64: [Subscriber]] = [:]
         var shared: [WireName: [Subscriber]] = [:]
         trie.forEachMatch(of: publish.topic) { subscribers in
@@ -115,20 +161,29 @@ struct LoopbackExchange: Sendable {
                 if let name = subscriber.shareName {
                     let group = WireName("\(name.text)/\(subscriber.subscription.filter)")
                     shared[group, default: []].append(subscriber)
-                } else if !subscriber.subscription.noLocal || subscriber.client != sender {
-                    plain[subscriber.client, default: []].append(subscriber)
+                } else if !subscriber.subscription.noLocal || subscriber.session != sender {
+                    plain[subscriber.session, default: []].append(subscriber)
                 }
             }
         }
-        var deliveries = plain.sorted { $0.key < $1.key }.map { client, subscribers in
-            (client: client, message: Self.message(publish, bytes, for: subscribers))
+        var deliveries = plain.sorted { $0.key < $1.key }.map { session, subscribers in
+            (session: session, message: Self.message(publish, bytes, for: subscribers))
         }
         for (_, group) in shared.sorted(by: { $0.key < $1.key }) {
             turn += 1
-            let chosen = group[turn % group.count]
-            deliveries.append((chosen.client, Self.message(publish, bytes, for: [chosen])))
+            // Clients that are there go before those that are away (MQTT 5, 4.8.2).
+            let present = group.filter { sessions[$0.session]?.isOpen == true }
+            let choice = present.isEmpty ? group : present
+            let chosen = choice[turn % choice.count]
+            deliveries.append((chosen.session, Self.message(publish, bytes, for: [chosen])))
         }
-        return deliveries
+        return deliveries.compactMap { session, message in
+            if let client = sessions[session]?.client, sessions[session]?.isOpen == true {
+                return LoopbackCopy(client: client, session: session, message: message)
+            }
+            keep(message, for: session)
+            return nil
+        }
     }
 
     private static func message(

@@ -88,6 +88,8 @@ public struct LoopbackFaults: Sendable {
     func refusesSubscription(_ topic: String) -> Bool {
         refusesSubscriptions.contains(where: topic.hasSameBytes(as:))
     }
+    /// Ends each MQTT session with its connection, whatever the client has asked for.
+    public var losesSessions = false
     /// Answers so many of the next requests of a kind with ERROR (STOMP), after which it closes; `.max`
     /// for ever.
     public var answersWithError: [Request: Int] = [:]

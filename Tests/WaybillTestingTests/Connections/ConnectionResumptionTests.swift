@@ -73,6 +73,7 @@ struct ConnectionResumptionTests {
     )
     func alwaysFalse(way: Way) async throws {
         let bench = try Bench(way) { keeping(&$0) }
+        bench.broker.faults.losesSessions = true
         let messages = try await bench.open()
         var iterator = messages.makeAsyncIterator()
         var watch = bench.watch()

@@ -1,0 +1,246 @@
+import MQTTWire
+import Testing
+import WaybillLink
+import WaybillTesting
+import WireCore
+
+/// What an MQTT session keeps from one connection to the next (MQTT 5, 4.1).
+@Suite("Loopback sessions") struct LoopbackSessionTests {
+    private typealias Client = LoopbackPacketClient
+
+    @Test("Subscriptions and QoS 1 and 2 wait for a client that is away; QoS 0 does not")
+    func whileAway() async throws {
+        let bench = LoopbackBench()
+        for version in [MQTTVersion.v3_1_1, .v5] {
+            let name = "a\(version)"
+            let first = Client(bench, version)
+            #expect(try first.connect(as: name, subscribing: "t") == ["new", "suback"])
+            first.stream.close()
+            let sender = Client(bench)
+            try sender.connect(as: "sender")
+            try sender.publish("zero", to: "t")
+            try sender.publish("one", to: "t", .atLeastOnce, identifier: 1)
+            try sender.publish("two", to: "t", .exactlyOnce, identifier: 2)
+            try sender.answer(MQTTPacket.pubrel, 2)
+            let second = Client(bench, version)
+            #expect(try second.connect(as: name) == ["present", "one 1", "two 2"])
+            try sender.publish("live", to: "t")
+            #expect(try second.received() == ["live 0"])
+            try second.send(.disconnect(MQTTDisconnect()))
+            sender.stream.close()
+        }
+        await bench.broker.stop()
+    }
+
+    @Test("What was under way is sent again, from the step that it had reached")
+    func underWay() async throws {
+        let bench = LoopbackBench()
+        let first = Client(bench)
+        try first.connect(as: "a", receiveMaximum: 2, subscribing: "t")
+        let sender = Client(bench)
+        try sender.connect(as: "sender")
+        for identifier in 1...3 {
+            try sender.publish(
+                "m\(identifier)",
+                to: "t",
+                .exactlyOnce,
+                identifier: .init(identifier)
+            )
+        }
+        // The third waits for a place.
+        #expect(try first.received() == ["m1 1", "m2 2"])
+        try first.answer(MQTTPacket.pubrec, 1)
+        #expect(try first.received() == ["pubrel 1"])
+        first.stream.abandon()
+        try sender.publish("m4", to: "t", .exactlyOnce, identifier: 4)
+        let second = Client(bench)
+        #expect(
+            try second.connect(as: "a", receiveMaximum: 9)
+                == ["present", "pubrel 1", "m2 2 again", "m3 3", "m4 4"]
+        )
+        await bench.broker.stop()
+    }
+
+    @Test("A QoS 2 message half done goes on: repeated, it is not delivered twice")
+    func halfDone() async throws {
+        let bench = LoopbackBench()
+        let receiver = Client(bench)
+        try receiver.connect(as: "receiver", subscribing: "t", .atMostOnce)
+        let first = Client(bench)
+        try first.connect(as: "a")
+        try first.publish("x", to: "t", .exactlyOnce, identifier: 7)
+        #expect(try first.received() == ["pubrec 7"])
+        first.stream.abandon()
+        let second = Client(bench)
+        #expect(try second.connect(as: "a") == ["present"])
+        try second.publish("x", to: "t", .exactlyOnce, identifier: 7, isDuplicate: true)
+        try second.answer(MQTTPacket.pubrel, 7)
+        #expect(try second.received() == ["pubrec 7", "pubcomp 7"])
+        #expect(try receiver.received() == ["x 0"])
+        await bench.broker.stop()
+    }
+
+    @Test(
+        "A session is gone after Clean Start, after its time, and with a connection that kept none"
+    )
+    func ends() async throws {
+        let bench = LoopbackBench()
+        func leave(expiry: UInt32?, _ disconnect: MQTTDisconnect? = nil) throws {
+            let client = Client(bench)
+            try client.connect(as: "a", clean: true, expiry: expiry, subscribing: "t")
+            if let disconnect { try client.send(.disconnect(disconnect)) }
+            client.stream.close()
+        }
+        func comeBack(clean: Bool = false) throws -> [String] {
+            let client = Client(bench)
+            defer { client.stream.close() }
+            return try client.connect(as: "a", clean: clean, expiry: 0)
+        }
+        try leave(expiry: 100)
+        #expect(try comeBack(clean: true) == ["new"])
+        try leave(expiry: nil)
+        #expect(try comeBack() == ["new"])
+        try leave(expiry: 100)
+        bench.clock.advance(by: .seconds(99))
+        #expect(try comeBack() == ["present"])
+        try leave(expiry: 100)
+        bench.clock.advance(by: .seconds(101))
+        #expect(try comeBack() == ["new"])
+        // For ever.
+        try leave(expiry: .max)
+        bench.clock.advance(by: .seconds(1_000_000_000))
+        #expect(try comeBack() == ["present"])
+        // DISCONNECT changes the time, but not from none to some.
+        var shorter = MQTTDisconnect()
+        shorter.properties.sessionExpiryInterval = 0
+        try leave(expiry: 100, shorter)
+        #expect(try comeBack() == ["new"])
+        var longer = MQTTDisconnect()
+        longer.properties.sessionExpiryInterval = 1_000
+        try leave(expiry: 0, longer)
+        #expect(try comeBack() == ["new"])
+        try leave(expiry: 10, longer)
+        bench.clock.advance(by: .seconds(999))
+        #expect(try comeBack() == ["present"])
+        bench.broker.faults.losesSessions = true
+        try leave(expiry: 100)
+        #expect(try comeBack() == ["new"])
+        await bench.broker.stop()
+    }
+
+    @Test("3.1.1: a clean session keeps nothing, and who wants another needs a name")
+    func version3() async throws {
+        let bench = LoopbackBench()
+        for (clean, answer) in [(true, "new"), (false, "new"), (false, "present"), (true, "new")] {
+            let client = Client(bench, .v3_1_1)
+            #expect(try client.connect(as: "a", clean: clean) == [answer])
+            client.stream.close()
+        }
+        let nameless = Client(bench, .v3_1_1)
+        try nameless.write([0x10, 12, 0, 4] + Array("MQTT".utf8) + [4, 0, 0, 60, 0, 0])
+        let identifierRejected = MQTTReasonCode.clientIdentifierNotValid.rawValue
+        #expect(try nameless.received() == ["refused \(identifierRejected)"])
+        await bench.broker.stop()
+    }
+
+    @Test(
+        "A second connection takes the session over; the first one is told, and its will published"
+    )
+    func takeover() async throws {
+        let bench = LoopbackBench()
+        let watcher = Client(bench)
+        try watcher.connect(as: "watcher", subscribing: "wills", .atMostOnce)
+        let first = Client(bench)
+        try first.connect(as: "a", will: "wills", subscribing: "t")
+        let second = Client(bench)
+        #expect(try second.connect(as: "a") == ["present"])
+        #expect(try first.received() == ["disconnect 142"] && first.isOver)
+        #expect(try watcher.received() == ["gone 0"])
+        try watcher.publish("x", to: "t", .atLeastOnce, identifier: 1)
+        #expect(try second.received() == ["x 1"])
+        // The end of the first does not end the session of the second.
+        first.stream.close()
+        try watcher.publish("y", to: "t", .atLeastOnce, identifier: 2)
+        #expect(try second.received() == ["y 2"])
+        await bench.broker.stop()
+    }
+
+    @Test(
+        "A packet half written neither keeps a session from being taken over, nor is it heard after"
+    )
+    func halfWritten() async throws {
+        let bench = LoopbackBench()
+        let first = Client(bench)
+        try first.connect(as: "a", subscribing: "t")
+        let publish = MQTTPublish(topic: "t", payload: ByteSlice(copying: Array("half".utf8)))
+        let bytes = try first.bytes([.publish(publish)])
+        try first.write(bytes.dropLast(3))
+        let second = Client(bench)
+        #expect(try second.connect(as: "a") == ["present"])
+        _ = try? first.write(bytes.suffix(3))
+        #expect(try second.received() == [])
+        // A CONNECT that never ends.
+        let third = Client(bench)
+        try third.write([0x10, 0x20, 0x00])
+        third.stream.close()
+        #expect(try second.received() == [])
+        await bench.broker.stop()
+    }
+
+    @Test("What waits is bounded in messages and in bytes; the oldest are dropped")
+    func bounds() async throws {
+        for (messages, bytes) in [(2, 1 << 20), (100, 2 * ("t".utf8.count + 2))] {
+            let bench = LoopbackBench {
+                $0.sessionQueueLimit = messages
+                $0.sessionQueueByteLimit = bytes
+            }
+            let first = Client(bench)
+            try first.connect(as: "a", subscribing: "t")
+            first.stream.close()
+            let sender = Client(bench)
+            try sender.connect(as: "sender")
+            for identifier in 1...5 {
+                try sender.publish(
+                    "m\(identifier)",
+                    to: "t",
+                    .atLeastOnce,
+                    identifier: .init(identifier)
+                )
+            }
+            let second = Client(bench)
+            #expect(try second.connect(as: "a") == ["present", "m4 1", "m5 2"])
+            await bench.broker.stop()
+        }
+    }
+
+    @Test("A shared subscription prefers clients that are there, and ends with its session")
+    func shared() async throws {
+        let bench = LoopbackBench()
+        let away = Client(bench)
+        try away.connect(as: "away", subscribing: "$share/g/t")
+        away.stream.close()
+        let present = Client(bench)
+        try present.connect(as: "present", subscribing: "$share/g/t")
+        let sender = Client(bench)
+        try sender.connect(as: "sender")
+        for identifier in 1...2 {
+            try sender.publish(
+                "m\(identifier)",
+                to: "t",
+                .atLeastOnce,
+                identifier: .init(identifier)
+            )
+        }
+        #expect(try present.received() == ["m1 1", "m2 2"])
+        present.stream.close()
+        try sender.publish("m3", to: "t", .atLeastOnce, identifier: 3)
+        try sender.publish("m4", to: "t", .atLeastOnce, identifier: 4)
+        var count = 0
+        for name in ["away", "present"] {
+            count += try Client(bench).connect(as: name).count - 1
+        }
+        // The two of the first turn that were not acknowledged, and these two.
+        #expect(count == 4)
+        await bench.broker.stop()
+    }
+}
