@@ -60,14 +60,14 @@ extension Driver {
             let next = state.withLock { state in
                 state.pacer.noteReceived()
                 defer { received.isUndecoded = state.isUndecoded }
-                return state.decode(&received.buffer, at: now, account)
+                return state.decode(&received.buffer, at: now, account, by: timers)
             }
             return (outcome, next, wasFilled || received.isUndecoded)
         case .success(.endOfStream):
             let next = state.withLock { state in
                 state.noteEndOfStream()
                 state.core.receiveEndOfStream(at: now)
-                return state.settle(.immediate, grewFrom: 0)
+                return state.settle(.immediate, grewFrom: 0, by: timers)
             }
             return (outcome, next, false)
         default: return (outcome, [], false)

@@ -123,7 +123,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         let result = try state.withLock { state throws(Failure) in
             let waiting = state.core.outboundByteCount
             let result = try body(&state.core, now)
-            next = state.settle(urgency, grewFrom: waiting)
+            next = state.settle(urgency, grewFrom: waiting, by: timers)
             return result
         }
         if !next.isEmpty { carryOut(next) }
@@ -144,7 +144,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         let result = try state.withLock { state throws(Failure) in
             let waiting = state.core.outboundByteCount
             let result = try body(&state.core, now)
-            next = state.settle(urgency, grewFrom: waiting)
+            next = state.settle(urgency, grewFrom: waiting, by: timers)
             pause = state.takePause()
             return result
         }
@@ -320,7 +320,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     ///
     /// By itself, so that nobody but the state holds on to the bytes when it is told what was written of them.
     private func writeOnce() -> (Result<Int, LinkError>, total: Int)? {
-        guard let bytes = state.withLock({ $0.takeBytesToWrite(at: SystemTime.now) }) else {
+        guard let bytes = state.withLock({ $0.takeBytesToWrite(at: timers.preciseNow) }) else {
             return nil
         }
         let written = Result { () throws(LinkError) in
@@ -370,7 +370,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             guard !state.isOver else { return DriverSteps() }
             state.core.advance(to: now)
             mustCut = state.takeCut(at: now)
-            return state.settle(.immediate, grewFrom: 0)
+            return state.settle(.immediate, grewFrom: 0, by: timers)
         }
         carryOut(next)
         if mustCut { close() }

@@ -154,7 +154,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     mutating func decode(
         _ buffer: inout ReceiveBuffer,
         at now: WireInstant,
-        _ account: MemoryAccount?
+        _ account: MemoryAccount?,
+        by timers: any TimerSource
     ) -> DriverSteps {
         if core.hasEvents, isDelivering {
             isUndecoded = true
@@ -165,7 +166,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         core.receive(&buffer, at: now)
         isUndecoded = core.hasMoreInput
         noteAnswers(core.outboundByteCount - before)
-        var next = settle(.immediate, grewFrom: 0)
+        var next = settle(.immediate, grewFrom: 0, by: timers)
         // Both sides of a fast conversation have bytes on the way; only far more than that is a peer that does not read.
         if answerByteCount > Driver<Core>.highWaterMark, areAnswersTooMany(account) {
             setHold(.unsent, true)
@@ -239,11 +240,14 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// - Parameters:
     ///   - urgency: When bytes should leave.
     ///   - waiting: How many outbound bytes there were before the call.
+    ///   - timers: The clock, which is read where the pacer has to decide.
     /// - Returns: What is to be done.
     @inlinable
-    package mutating func settle(_ urgency: Driver<Core>.Urgency, grewFrom waiting: Int)
-        -> DriverSteps
-    {
+    package mutating func settle(
+        _ urgency: Driver<Core>.Urgency,
+        grewFrom waiting: Int,
+        by timers: any TimerSource
+    ) -> DriverSteps {
         guard !isOver else {
             core.outbound.removeAll()
             return core.hasEvents ? .deliver : []
@@ -251,7 +255,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         var next = DriverSteps()
         let count = core.outboundByteCount
         if count > waiting { messagesWaiting += 1 }
-        if count > 0 || core.isFinished { next.formUnion(stepToWrite(urgency)) }
+        if count > 0 || core.isFinished { next.formUnion(stepToWrite(urgency, by: timers)) }
         if core.hasEvents, !isDelivering { next.insert(.deliver) }
         if core.isFinished {
             if count > 0 || !writing.isEmpty { next.insert(.rearm) }
@@ -262,14 +266,17 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     @inlinable
-    package mutating func stepToWrite(_ urgency: Driver<Core>.Urgency) -> DriverSteps {
+    package mutating func stepToWrite(
+        _ urgency: Driver<Core>.Urgency,
+        by timers: any TimerSource
+    ) -> DriverSteps {
         // Whoever is writing, or the flush it leaves the rest to, or whoever hears that the socket drains, takes these
         // bytes along.
         if isFlushing || isBlocked { return [] }
         if case .immediate = urgency { return .flush }
         if core.isFinished || core.outboundByteCount >= FlushPacer.fullBatch { return .flush }
         if isGathering { return [] }
-        guard pacer.shouldGatherNow(calls: core.openCallCount) else { return .flush }
+        guard pacer.shouldGatherNow(calls: core.openCallCount, by: timers) else { return .flush }
         isGathering = true
         return .gather
     }
@@ -309,7 +316,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     /// Notes what the flusher wrote.
-    /// - Returns: The senders that can go on.
+    /// - Returns: The senders that can go on, in the order in which they came.
     mutating func noteWritten(_ count: Int, of total: Int) -> [Suspension.Continuation] {
         isFlushing = false
         isBlocked = count < total && !hasDrained
@@ -321,7 +328,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         }
         guard !drainWaiters.isEmpty, byteCount <= Driver<Core>.lowWaterMark else { return [] }
         defer { drainWaiters.removeAll() }
-        return Array(drainWaiters.values)
+        return drainWaiters.valuesInKeyOrder
     }
 
     /// Who wants to hear, once, that enough has been written.
@@ -431,6 +438,6 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
             drainWaiters.removeAll()
             armedToken = nil
         }
-        return (Array(drainWaiters.values), armedToken)
+        return (drainWaiters.valuesInKeyOrder, armedToken)
     }
 }

@@ -89,6 +89,8 @@
             )
         }
 
+        package var preciseNow: WireInstant { SystemTime.now }
+
         package func scheduleTimer(
             at deadline: WireInstant,
             _ action: @escaping @Sendable () -> Void

@@ -62,8 +62,8 @@ package struct FlushPacer: Sendable {
 
     /// The same, for now.
     @usableFromInline
-    package func shouldGatherNow(calls: Int) -> Bool {
-        shouldGather(calls: calls, at: SystemTime.now)
+    package func shouldGatherNow(calls: Int, by timers: any TimerSource) -> Bool {
+        shouldGather(calls: calls, at: timers.preciseNow)
     }
 
     /// Notes that something has arrived.

@@ -16,6 +16,8 @@
 
         package var now: WireInstant { loop.now }
 
+        package var preciseNow: WireInstant { SystemTime.now }
+
         package func scheduleTimer(
             at deadline: WireInstant,
             _ action: @escaping @Sendable () -> Void

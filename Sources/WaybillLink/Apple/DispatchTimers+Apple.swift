@@ -23,6 +23,8 @@
 
         package var now: WireInstant { SystemTime.now }
 
+        package var preciseNow: WireInstant { SystemTime.now }
+
         package func scheduleTimer(
             at deadline: WireInstant,
             _ action: @escaping @Sendable () -> Void
