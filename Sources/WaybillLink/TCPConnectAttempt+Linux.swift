@@ -185,7 +185,7 @@
             state.outcome = outcome
             if state.timer != 0 { timers.cancelTimer(state.timer) }
             state.timer = 0
-            for contender in state.contenders.values {
+            for contender in state.contenders.valuesInKeyOrder {
                 loop.remove(contender.registration, descriptor: contender.descriptor)
                 Socket.close(contender.descriptor)
             }

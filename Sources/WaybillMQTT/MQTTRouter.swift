@@ -90,8 +90,11 @@ struct MQTTRouter: Sendable {
 
     subscript(filter: String) -> MQTTSubscriptionEntry? { entries[filter] }
 
-    /// Everybody, for the end.
-    var sources: [MessageSource] { entries.values.flatMap { $0.listeners.map(\.source) } }
+    /// All listeners, in the order of subscribing, for the end.
+    var sources: [MessageSource] {
+        entries.values.sorted { $0.identifier < $1.identifier }
+            .flatMap { $0.listeners.map(\.source) }
+    }
 
     /// What the server has granted at any time, in the order of subscribing.
     var establishedFilters: [String] {

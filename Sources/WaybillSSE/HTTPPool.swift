@@ -19,11 +19,20 @@ final class HTTPPool: Sendable {
         var places: HTTPPlaces<HTTPTarget.Origin, HTTPExchange>
         /// What wakes those that wait for a connection.
         var waiters: [UInt64: Promise<Void>] = [:]
-        var busy: [ObjectIdentifier: HTTPExchange] = [:]
+        /// The connections that are in use, in the order in which their requests came: a few for each host.
+        var busy: [HTTPExchange] = []
         /// The connections that are being made.
         var attempts: [UInt64: Task<HTTPExchange, any Error>] = [:]
         var lastAttempt: UInt64 = 0
         var isShutDown = false
+
+        mutating func noteBusy(_ exchange: HTTPExchange) {
+            if !busy.contains(where: { $0 === exchange }) { busy.append(exchange) }
+        }
+
+        mutating func noteFree(_ exchange: HTTPExchange) {
+            busy.removeAll { $0 === exchange }
+        }
     }
 
     private let configuration: SSEConfiguration
@@ -86,7 +95,7 @@ final class HTTPPool: Sendable {
                 return answer
             } catch let error as WaybillError where canRepeat(plan, error, kept) {
                 // The server had closed what was kept. A fresh connection takes its place, for the rest of the time.
-                state.withLock { $0.busy[ObjectIdentifier(kept)] = nil }
+                state.withLock { $0.noteFree(kept) }
                 left = max(left - begun.duration(to: kept.now), .zero)
             } catch {
                 release(kept, host)
@@ -192,7 +201,7 @@ final class HTTPPool: Sendable {
     private func release(_ exchange: HTTPExchange, _ host: HTTPTarget.Origin) {
         let isUsable = exchange.isUsable
         let (waiter, surplus) = state.withLock { state -> (Promise<Void>?, HTTPExchange?) in
-            state.busy[ObjectIdentifier(exchange)] = nil
+            state.noteFree(exchange)
             guard isUsable, !state.isShutDown else {
                 let woken = state.places.free(host)
                 return (woken.flatMap { state.waiters.removeValue(forKey: $0) }, exchange)
@@ -233,7 +242,7 @@ final class HTTPPool: Sendable {
         let isShutDown = state.withLock { state in
             state.attempts[number] = nil
             // In one step, so that whoever shuts down finds it here or there.
-            if case .success(let made) = result { state.busy[ObjectIdentifier(made)] = made }
+            if case .success(let made) = result { state.noteBusy(made) }
             return state.isShutDown
         }
         if case .failure = result, isShutDown { throw WaybillError.shutDown }
@@ -263,7 +272,7 @@ final class HTTPPool: Sendable {
         var plan = plan
         plan.target.address = exchange.target.address
         let isShutDown = state.withLock { state in
-            state.busy[ObjectIdentifier(exchange)] = exchange
+            state.noteBusy(exchange)
             return state.isShutDown
         }
         guard !isShutDown else { throw WaybillError.shutDown }
@@ -280,8 +289,8 @@ final class HTTPPool: Sendable {
         let (attempts, there, waiters) = state.withLock { state in
             state.isShutDown = true
             defer { state.waiters = [:] }
-            let there = state.places.takeIdle() + state.busy.values
-            return (Array(state.attempts.values), there, Array(state.waiters.values))
+            let there = state.places.takeIdle() + state.busy
+            return (state.attempts.valuesInKeyOrder, there, state.waiters.valuesInKeyOrder)
         }
         for waiter in waiters { waiter.resolve(.success(())) }
         for attempt in attempts { attempt.cancel() }

@@ -45,7 +45,7 @@ final class SSEEngine: Sendable {
     func heed(_ hint: ConnectionHint) {
         let streams = state.withLock { state in
             if hint != .retryNow { state.isPaused = hint == .pause }
-            return state.streams.values
+            return state.streams.valuesInKeyOrder
         }
         for stream in streams { stream.heed(hint) }
     }
@@ -221,7 +221,7 @@ final class SSEEngine: Sendable {
 
     private func unsubscribe(_ request: Request) async throws -> Receipt {
         let found = state.withLock { state in
-            state.streams.values.filter { $0.topic.hasSameBytes(as: request.topic ?? "") }
+            state.streams.valuesInKeyOrder.filter { $0.topic.hasSameBytes(as: request.topic ?? "") }
         }
         guard !found.isEmpty else {
             return Receipt(topic: request.topic, reason: "no subscription existed")
@@ -231,7 +231,7 @@ final class SSEEngine: Sendable {
     }
 
     private func closeStreams(because reason: WaybillError) async {
-        let streams = state.withLock { Array($0.streams.values) }
+        let streams = state.withLock { $0.streams.valuesInKeyOrder }
         for stream in streams { await stream.close(throwing: nil, because: reason) }
     }
 

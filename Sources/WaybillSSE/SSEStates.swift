@@ -6,8 +6,28 @@ import WireCore
 /// The state of all streams of a transport as one: the best that any of them is in.
 final class SSEStates: Sendable {
     private struct State: Sendable {
-        /// What each stream that lives has reported last.
-        var streams: [ObjectIdentifier: ConnectionState] = [:]
+        /// What each stream that lives has reported last, in the order of their first reports.
+        private var streams: [(stream: ObjectIdentifier, state: ConnectionState)] = []
+
+        var isEmpty: Bool { streams.isEmpty }
+
+        /// The best state; of several that are as good, that of the stream that came first.
+        var best: ConnectionState? {
+            streams.max { SSEStates.rank($0.state) < SSEStates.rank($1.state) }?.state
+        }
+
+        mutating func note(_ new: ConnectionState, of stream: SSEStream) {
+            let identifier = ObjectIdentifier(stream)
+            if let index = streams.firstIndex(where: { $0.stream == identifier }) {
+                streams[index].state = new
+            } else {
+                streams.append((identifier, new))
+            }
+        }
+
+        mutating func remove(_ stream: SSEStream) {
+            streams.removeAll { $0.stream == ObjectIdentifier(stream) }
+        }
     }
 
     let source = ConnectionStateSource()
@@ -16,9 +36,9 @@ final class SSEStates: Sendable {
     /// Notes the state of a stream, and reports it if it is the best, and news.
     func report(_ new: ConnectionState, of stream: SSEStream) {
         state.withLock { state in
-            let before = Self.best(state.streams.values)
-            state.streams[ObjectIdentifier(stream)] = new
-            let after = Self.best(state.streams.values)
+            let before = state.best
+            state.note(new, of: stream)
+            let after = state.best
             // One more that is open changes nothing; another attempt, or a longer wait, does.
             let isNews = Self.rank(new) == Self.rank(after) && Self.rank(new) != Self.connectedRank
             if Self.rank(before) != Self.rank(after) {
@@ -32,9 +52,9 @@ final class SSEStates: Sendable {
     /// Forgets a stream that is over; the last one's cause is the transport's.
     func remove(_ stream: SSEStream, _ cause: WaybillError?) {
         state.withLock { state in
-            let before = Self.best(state.streams.values)
-            state.streams[ObjectIdentifier(stream)] = nil
-            if let after = Self.best(state.streams.values) {
+            let before = state.best
+            state.remove(stream)
+            if let after = state.best {
                 if Self.rank(before) != Self.rank(after) { source.report(after) }
             } else {
                 reportDisconnected(cause)
@@ -45,7 +65,7 @@ final class SSEStates: Sendable {
     /// Reports the end when no stream is left that would.
     func end() {
         state.withLock { state in
-            if state.streams.isEmpty { reportDisconnected(nil) }
+            if state.isEmpty { reportDisconnected(nil) }
         }
     }
 
@@ -56,10 +76,6 @@ final class SSEStates: Sendable {
     }
 
     private static let connectedRank = 3
-
-    private static func best(_ states: some Sequence<ConnectionState>) -> ConnectionState? {
-        states.max { rank($0) < rank($1) }
-    }
 
     private static func rank(_ state: ConnectionState?) -> Int {
         switch state {

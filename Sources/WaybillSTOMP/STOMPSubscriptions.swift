@@ -139,13 +139,14 @@ final class STOMPSubscriptions: DeliverySettler {
     func conclude(_ cause: WaybillError?) {
         let subscriptions = state.withLock { state in
             defer { state.subscriptions = [:] }
-            for (_, subscription) in Self.inOrder(state.subscriptions) {
+            let subscriptions = Self.inOrder(state.subscriptions)
+            for (_, subscription) in subscriptions {
                 reportEnd(of: subscription, because: cause)
             }
-            return state.subscriptions
+            return subscriptions
         }
         manual.removeAll()
-        for subscription in subscriptions.values {
+        for (_, subscription) in subscriptions {
             subscription.listener.source.finish(throwing: cause)
         }
         pressure.forgetAll()

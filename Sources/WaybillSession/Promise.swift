@@ -1,6 +1,6 @@
 import WireCore
 
-/// A value that comes once and that any number of tasks wait for.
+/// A value that comes once and that any number of tasks wait for, which are woken first come, first served.
 package final class Promise<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var result: Result<Value, any Error>?
@@ -26,7 +26,7 @@ package final class Promise<Value: Sendable>: Sendable {
         let waiters = state.withLock { state in
             if state.result == nil { state.result = result }
             defer { state.waiters = [:] }
-            return state.waiters.values.map { $0 }
+            return state.waiters.valuesInKeyOrder
         }
         for waiter in waiters { waiter.resume() }
     }

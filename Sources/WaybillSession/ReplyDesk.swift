@@ -12,6 +12,8 @@ import WireCore
 /// Whatever ends it, nothing of it stays.
 package final class ReplyDesk: Sendable {
     private struct Waiter: Sendable {
+        /// Its place in the order of the calls.
+        let number: UInt64
         let answer: Promise<Message>
         let timer: UInt64
         /// The connection over which it went; nil before.
@@ -121,7 +123,11 @@ package final class ReplyDesk: Sendable {
             let timer = timers.scheduleTimer(at: timers.now.advanced(by: timeout)) { [weak self] in
                 self?.expire(correlation)
             }
-            state.waiters[correlation] = Waiter(answer: answer, timer: timer)
+            state.waiters[correlation] = Waiter(
+                number: state.lastNumber,
+                answer: answer,
+                timer: timer
+            )
             return correlation
         }
     }
@@ -158,7 +164,7 @@ package final class ReplyDesk: Sendable {
         waiter?.answer.resolve(.success(message))
     }
 
-    /// Fails requests that were sent and whose answers cannot come any more.
+    /// Fails requests that were sent and whose answers cannot come any more, in the order of the calls.
     ///
     /// - Parameters:
     ///   - connection: The connection over which they went; nil for all.
@@ -170,7 +176,8 @@ package final class ReplyDesk: Sendable {
                 guard let sent = waiter.connection else { return false }
                 return wanted == nil || wanted == sent
             }
-            return (found.keys.compactMap { state.remove($0.text) }, state.idleTimers())
+            let inOrder = found.sorted { $0.value.number < $1.value.number }
+            return (inOrder.compactMap { state.remove($0.key.text) }, state.idleTimers())
         }
         timers?.invalidate()
         for waiter in waiters { waiter.answer.resolve(.failure(error)) }

@@ -94,7 +94,7 @@ public final class ManualClock: Clock {
                 let count = state.sleepers.count
                 let content = state.watchers.filter { $0.value.count <= count }
                 for identifier in content.keys { state.watchers[identifier] = nil }
-                return content.values.map(\.continuation)
+                return content.valuesInKeyOrder.map(\.continuation)
             }
             guard let watchers else { return continuation.resume() }
             for watcher in watchers { watcher.resume() }

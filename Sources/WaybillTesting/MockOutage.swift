@@ -30,7 +30,7 @@ final class MockOutage: Sendable {
         let waiting = state.withLock { state in
             defer { state.waiting = [:] }
             state.isOver = true
-            return state.waiting.sorted { $0.key < $1.key }.map(\.value)
+            return state.waiting.valuesInKeyOrder
         }
         for one in waiting {
             one.continuation.resume(with: Result { try admit(one.request) })
@@ -42,7 +42,7 @@ final class MockOutage: Sendable {
         let waiting = state.withLock { state in
             defer { state.waiting = [:] }
             state.isOver = true
-            return state.waiting.values
+            return state.waiting.valuesInKeyOrder
         }
         for one in waiting { one.continuation.resume(throwing: error) }
     }

@@ -125,7 +125,7 @@ public final class MockTransport: Transport {
     @discardableResult
     public func push(_ message: Message) -> Int {
         let feeds = state.withLock { state in
-            state.streams.sorted { $0.key < $1.key }.map(\.value)
+            state.streams.valuesInKeyOrder
                 .filter { TopicMatching.matches($0.filter, message.topic, wildcards) }
                 .map(\.feed)
         }
@@ -153,12 +153,12 @@ public final class MockTransport: Transport {
                 state.streams = [:]
                 state.silent = [:]
             }
-            return (state.streams, state.silent)
+            return (state.streams.valuesInKeyOrder, state.silent.valuesInKeyOrder)
         }
         reporter.reportDisconnected(error)
         outage.end(throwing: error)
-        for continuation in silent.values { continuation.resume(throwing: error) }
-        end(streams.map(\.value), throwing: error)
+        for continuation in silent { continuation.resume(throwing: error) }
+        end(streams, throwing: error)
     }
 
     /// Loses the connection for a while, as a transport does that connects again: streams live on, requests wait in the
@@ -176,10 +176,10 @@ public final class MockTransport: Transport {
         outage.begin()
         let silent = state.withLock { state in
             defer { state.silent = [:] }
-            return state.silent
+            return state.silent.valuesInKeyOrder
         }
         reporter.reportWaiting(until: .now + delay, error)
-        for continuation in silent.values { continuation.resume(throwing: error) }
+        for continuation in silent { continuation.resume(throwing: error) }
     }
 
     /// Has the connection back: what waits goes on.
@@ -278,13 +278,13 @@ public final class MockTransport: Transport {
                 state.streams = [:]
                 state.silent = [:]
             }
-            return (state.streams, state.silent)
+            return (state.streams.valuesInKeyOrder, state.silent.valuesInKeyOrder)
         }
         reporter.reportDisconnected(nil)
         catchAll.end()
         outage.end(throwing: Self.shutDown)
-        for continuation in silent.values { continuation.resume(throwing: Self.shutDown) }
-        end(streams.map(\.value), throwing: nil)
+        for continuation in silent { continuation.resume(throwing: Self.shutDown) }
+        end(streams, throwing: nil)
     }
 
     // MARK: Carrying out
@@ -376,7 +376,7 @@ public final class MockTransport: Transport {
                 stream.filter.hasSameBytes(as: topic ?? "")
             }
             for key in ended.keys { state.streams[key] = nil }
-            return ended.map(\.value)
+            return ended.valuesInKeyOrder
         }
         end(ended, throwing: nil)
     }

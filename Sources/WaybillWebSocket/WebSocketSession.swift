@@ -223,7 +223,7 @@ final class WebSocketSession: Sendable {
         waiting.finish(error.map { .failed($0) } ?? .finished)
         let pings = state.withLock { state in
             defer { state.pings = [:] }
-            return state.pings.values.map { $0 }
+            return state.pings.valuesInKeyOrder
         }
         let lost = WaybillError(.connectionLost, "the connection ended before the pong")
         for ping in pings { ping.resolve(.failure(error ?? lost)) }
@@ -282,7 +282,7 @@ final class WebSocketSession: Sendable {
         // The peer may answer the last of several pings only (RFC 6455, 5.5.3).
         let found = state.withLock { state in
             guard number <= state.lastPing else { return [Promise<Void>]() }
-            return state.pings.filter { $0.key <= number }.map(\.value)
+            return state.pings.filter { $0.key <= number }.valuesInKeyOrder
         }
         for pong in found { pong.resolve(.success(())) }
     }

@@ -89,7 +89,7 @@ package final class MemoryAccount: Sendable {
             let isFull = state.byteCount >= (state.isFull ? capacity - capacity / 4 : capacity)
             guard isFull != state.isFull else { return [] }
             state.isFull = isFull
-            return Array(state.observers.values)
+            return state.observers.valuesInKeyOrder
         }
         for observer in observers { observer() }
     }

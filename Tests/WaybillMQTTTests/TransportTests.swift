@@ -70,6 +70,25 @@ struct TransportTests {
         await fixture.broker.stop()
     }
 
+    @Test("At the end, streams end in the order in which they were subscribed to")
+    func endingOrder() async throws {
+        let fixture = try Fixture()
+        let transport = try fixture.transport()
+        let provider = Provider<MQTTEntry>(transport: transport)
+        var streams: [Messages<Message>] = []
+        for number in 0..<100 {
+            streams.append(try await provider.messages(.subscribe("t/\(number)")))
+        }
+        let order = WakingOrder()
+        order.begin(100) { [streams] number in
+            do { for try await _ in streams[number] {} } catch {}
+        }
+        await transport.shutdown()
+        let woken = try await order.woken
+        #expect(woken == Array(0..<100))
+        await fixture.broker.stop()
+    }
+
     @Test("All that MQTT 5 carries beside the body goes there and back")
     func properties() async throws {
         let fixture = try Fixture()

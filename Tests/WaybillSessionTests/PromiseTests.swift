@@ -30,6 +30,16 @@ import WireTestSupport
         #expect(try await promise.value() == 1)
     }
 
+    @Test("Those who wait are woken first come, first served")
+    func order() async throws {
+        let promise = Promise<Int>()
+        let order = WakingOrder()
+        order.begin(100) { _ in _ = try? await promise.value() }
+        promise.resolve(.success(1))
+        let woken = try await order.woken
+        #expect(woken == Array(0..<100))
+    }
+
     @Test("An error reaches all who wait")
     func failure() async {
         let promise = Promise<Int>()

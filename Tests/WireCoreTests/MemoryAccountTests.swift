@@ -23,6 +23,17 @@ import WireCore
         #expect(changes.withLock { $0 } == [true, false])
     }
 
+    @Test("Observers are called in the order in which they came")
+    func order() {
+        let account = MemoryAccount(limit: 800)
+        let called = Locked([Int]())
+        for number in 0..<100 {
+            _ = account.observe { called.withLock { $0.append(number) } }
+        }
+        account.charge(800)
+        #expect(called.withLock { $0 } == Array(0..<100))
+    }
+
     @Test("What has no room is not charged, and what has room does not fill it")
     func room() {
         let account = MemoryAccount(limit: 800)

@@ -38,8 +38,8 @@ final class EventRegistry: Sendable {
     }
 
     private struct State: Sendable {
-        var mailboxes: [UInt64: Mailbox<TransportEvent>] = [:]
-        /// In the order in which they were added.
+        // Both in the order in which they were added.
+        var mailboxes: [(identifier: UInt64, mailbox: Mailbox<TransportEvent>)] = []
         var handlers: [Handler] = []
         /// What the handlers have not seen yet.
         var waiting: [TransportEvent] = []
@@ -71,7 +71,7 @@ final class EventRegistry: Sendable {
         let mailbox = Mailbox<TransportEvent>()
         let identifier = state.withLock { state in
             let identifier = state.makeIdentifier()
-            state.mailboxes[identifier] = mailbox
+            state.mailboxes.append((identifier, mailbox))
             if state.isFinished { mailbox.finish(.finished) }
             return identifier
         }
@@ -97,9 +97,12 @@ final class EventRegistry: Sendable {
     private func leave(_ identifier: UInt64) {
         // What the closure of a handler refers to must not go while the lock is held.
         let (_, removed) = state.withLock { state in
-            let mailbox = state.mailboxes.removeValue(forKey: identifier)
+            let place = state.mailboxes.firstIndex { $0.identifier == identifier }
             let index = state.handlers.firstIndex { $0.identifier == identifier }
-            return (mailbox, index.map { state.handlers.remove(at: $0) })
+            return (
+                place.map { state.mailboxes.remove(at: $0) },
+                index.map { state.handlers.remove(at: $0) }
+            )
         }
         _ = removed
     }
@@ -108,7 +111,7 @@ final class EventRegistry: Sendable {
     func finish() {
         let mailboxes = state.withLock { state in
             state.isFinished = true
-            return Array(state.mailboxes.values)
+            return state.mailboxes.map(\.mailbox)
         }
         for mailbox in mailboxes { mailbox.finish(.finished) }
     }
@@ -121,7 +124,7 @@ final class EventRegistry: Sendable {
         // Appending within the lock keeps one order for all; waking happens there, too, which only
         // schedules the waiting task.
         let mustHand = state.withLock { state in
-            for mailbox in state.mailboxes.values {
+            for (_, mailbox) in state.mailboxes {
                 mailbox.append { Self.append(events, to: &$0) }
             }
             guard !state.handlers.isEmpty else { return false }

@@ -26,7 +26,7 @@ final class DisconnectSignal: Sendable {
         let handlers = state.withLock { state in
             state.count += 1
             defer { state.handlers = [:] }
-            return state.handlers.values.map { $0 }
+            return state.handlers.valuesInKeyOrder
         }
         for handler in handlers { handler() }
     }

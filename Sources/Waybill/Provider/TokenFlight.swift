@@ -77,7 +77,7 @@ final class TokenFlight: Sendable {
                 state.waiters = [:]
                 state.tasks = []
             }
-            return (state.waiters.values.map { $0 }, state.tasks)
+            return (state.waiters.valuesInKeyOrder, state.tasks)
         }
         for task in tasks { task.cancel() }
         for waiter in waiters { waiter.resume() }

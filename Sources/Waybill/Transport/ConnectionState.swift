@@ -93,7 +93,8 @@ public final class ConnectionStateSource: Sendable {
 
     private struct State: Sendable {
         var current = ConnectionState.idle
-        var mailboxes: [UInt64: Mailbox<ConnectionState>] = [:]
+        /// In the order in which they were added.
+        var mailboxes: [(identifier: UInt64, mailbox: Mailbox<ConnectionState>)] = []
         var lastIdentifier: UInt64 = 0
     }
 
@@ -117,7 +118,7 @@ public final class ConnectionStateSource: Sendable {
         // schedules the waiting task.
         state.withLock { state in
             state.current = new
-            for mailbox in state.mailboxes.values {
+            for (_, mailbox) in state.mailboxes {
                 mailbox.append { waiting in
                     if waiting.count >= Self.lagLimit { waiting.removeFirst() }
                     waiting.append(new)
@@ -132,12 +133,12 @@ public final class ConnectionStateSource: Sendable {
             let observation = Observation(source: self, identifier: state.lastIdentifier)
             let current = state.current
             observation.mailbox.append { $0.append(current) }
-            state.mailboxes[state.lastIdentifier] = observation.mailbox
+            state.mailboxes.append((state.lastIdentifier, observation.mailbox))
             return observation
         }
     }
 
     private func leave(_ identifier: UInt64) {
-        state.withLock { _ = $0.mailboxes.removeValue(forKey: identifier) }
+        state.withLock { $0.mailboxes.removeAll { $0.identifier == identifier } }
     }
 }
