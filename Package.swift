@@ -256,6 +256,15 @@ let package = Package(
             path: "Tests/Floods",
             swiftSettings: settings
         ),
+        tests("SimulationTests", ["WaybillSimulations", "WaybillTesting"]),
+        .executableTarget(
+            name: "WaybillSimulations",
+            dependencies: [
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillTesting",
+            ],
+            path: "Tests/Simulations",
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "WaybillBenchmarks",
             dependencies: [

@@ -38,13 +38,30 @@ package enum LockObserver {
     ///   - willLock: Called before the lock is taken. It must use no ``Locked``, which would call it again.
     ///   - didUnlock: Called once the lock is open, also when the body has thrown. Tasks that it runs may use locks and
     ///     call it again; what it does itself must not.
+    ///   - hold: Called with true before something that no task may interrupt, and with false after it.
     package static func install(
         willLock: @escaping @Sendable () -> Void,
-        didUnlock: @escaping @Sendable () -> Void
+        didUnlock: @escaping @Sendable () -> Void,
+        hold: @escaping @Sendable (Bool) -> Void
     ) {
         #if os(Linux)
-            _ = installed.storeIfNil(Closures(willLock: willLock, didUnlock: didUnlock))
+            _ = installed.storeIfNil(
+                Closures(willLock: willLock, didUnlock: didUnlock, hold: hold)
+            )
         #endif
+    }
+
+    /// Runs what no other task may interrupt, though it takes locks: a cancellation handler.
+    ///
+    /// While one runs, the task that is cancelled waits for it at the end of its own wait. In one thread it could not.
+    @inlinable
+    package static func uninterrupted(_ body: () -> Void) {
+        #if os(Linux) && (DEBUG || WAYBILL_SIMULATION)
+            let closures = current
+            closures?.hold(true)
+            defer { closures?.hold(false) }
+        #endif
+        body()
     }
 
     #if os(Linux)
@@ -53,13 +70,16 @@ package enum LockObserver {
         package final class Closures: Sendable {
             @usableFromInline package let willLock: @Sendable () -> Void
             @usableFromInline package let didUnlock: @Sendable () -> Void
+            @usableFromInline package let hold: @Sendable (Bool) -> Void
 
             init(
                 willLock: @escaping @Sendable () -> Void,
-                didUnlock: @escaping @Sendable () -> Void
+                didUnlock: @escaping @Sendable () -> Void,
+                hold: @escaping @Sendable (Bool) -> Void
             ) {
                 self.willLock = willLock
                 self.didUnlock = didUnlock
+                self.hold = hold
             }
         }
 

@@ -55,7 +55,7 @@ package enum Suspension {
             _ = actor
             await wait(isolation: actor, body)
         } onCancel: {
-            cancel()
+            LockObserver.uninterrupted(cancel)
         }
     }
 

@@ -1,3 +1,6 @@
+import MQTTWire
+import STOMPWire
+public import Waybill
 import WaybillLink
 import WireCore
 
@@ -60,6 +63,32 @@ public final class SimulatedBroker: Sendable {
             at: scheduler.now
         )
         scheduler.calmly { loopback.dropConnections() }
+    }
+
+    /// Publishes a message of its own.
+    ///
+    /// - Parameters:
+    ///   - body: The body.
+    ///   - topic: The topic; over STOMP the destination, and over HTTP the path without its first slash.
+    ///   - qos: The quality of service; over MQTT alone, and not more than a subscription asks for.
+    public func publish(
+        _ body: Payload,
+        to topic: String,
+        qos: QualityOfService = .atMostOnce
+    ) {
+        let message = LoopbackMessage(
+            destination: topic,
+            headers: STOMPHeaders(),
+            body: body.bytes
+        )
+        var publish = LoopbackBroker.publish(message)
+        publish?.qualityOfService =
+            MQTTQualityOfService(rawValue: UInt8(qos.rawValue)) ?? .atMostOnce
+        let payload = ByteSlice(copying: body.bytes)
+        scheduler.calmly {
+            // A queue that is full takes no more: that of a broker that nobody listens to.
+            try? loopback.route(message, publish, payload: payload, from: 0, at: scheduler.loopNow)
+        }
     }
 
     /// How many clients are connected.

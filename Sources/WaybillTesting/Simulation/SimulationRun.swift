@@ -209,7 +209,8 @@ enum SimulationSeam {
         LinkEnvironment.installOverride { SimulationScheduler.current?.environment }
         LockObserver.install(
             willLock: { SimulationScheduler.current?.lockWillBeTaken() },
-            didUnlock: { SimulationScheduler.current?.lockDidOpen() }
+            didUnlock: { SimulationScheduler.current?.lockDidOpen() },
+            hold: { SimulationScheduler.current?.hold($0) }
         )
     }()
 

@@ -266,6 +266,11 @@ final class SimulationScheduler: @unchecked Sendable {
         return try body()
     }
 
+    /// Something begins that nobody may interrupt, or is over.
+    func hold(_ isHeld: Bool) {
+        calmDepth += isHeld ? 1 : -1
+    }
+
     func lockWillBeTaken() {
         lockDepth += 1
     }

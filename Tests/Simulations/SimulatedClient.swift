@@ -1,0 +1,257 @@
+import Waybill
+import WaybillTesting
+
+/// One app in a workload: it sends, listens, changes its mind, and is checked all the while.
+///
+/// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
+final class SimulatedClient: @unchecked Sendable {
+    /// How many messages each lane sends.
+    static let laneLength = 25
+
+    let name: String
+    let world: SimulatedWorld
+    let service: SimulatedService
+    let ledger: SimulationLedger
+    let tokens: SimulatedTokens
+    let transport: SimulatedTransport
+    let provider: Provider<SimulatedEntry>
+    /// Whether the app is to do nothing more than listen.
+    var isIdle = false
+    /// Whether the app is to come to its end.
+    var isStopping = false
+    /// Whether all has been sent that is to be.
+    private(set) var hasSentAll = false
+    private(set) var isConnected = false
+    /// What it has sent and received.
+    let log: SimulatedLog
+    private var listening: Set<String> = []
+    private var consumers: [Task<Void, Never>] = []
+    /// The topics that it listens to from beginning to end.
+    let listensTo: [(topic: String, qos: QualityOfService)]
+
+    init(
+        _ number: Int,
+        _ service: SimulatedService,
+        to broker: SimulatedBroker,
+        in world: SimulatedWorld,
+        _ ledger: SimulationLedger
+    ) throws {
+        name = "c\(number)"
+        self.world = world
+        self.service = service
+        self.ledger = ledger
+        tokens = SimulatedTokens(world)
+        let log = SimulatedLog(name, world)
+        self.log = log
+        let qualities: [QualityOfService] =
+            service.isMQTT ? [.atLeastOnce, .exactlyOnce] : [.atLeastOnce]
+        let title = name
+        listensTo = qualities.map { (service.topic("to-\(title)-\($0)"), $0) }
+        transport = try SimulatedTransport(
+            service,
+            to: broker,
+            as: name,
+            with: tokens,
+            in: world,
+            log: ClosureWireLogger { [log] record in log.note(record) }
+        )
+        provider = Provider(transport: transport.transport)
+    }
+
+    /// Lives until it is told to stop, and then closes everything.
+    func run() async throws {
+        let states = Task { await watchStates() }
+        for (topic, qos) in listensTo { await listen(topic, qos) }
+        await withTaskGroup(of: Void.self) { group in
+            for lane in 0..<world.size(of: "lanes", 3) {
+                group.addTask { await self.send(lane) }
+            }
+            group.addTask { await self.changeSubscriptions() }
+            group.addTask { await self.changeMind() }
+            // The senders end by themselves; the others when they are told to.
+            for _ in 0..<world.size(of: "lanes", 3) { await group.next() }
+            hasSentAll = true
+            await group.waitForAll()
+        }
+        while !isStopping { await rest(.seconds(2)) }
+        if world.chance(0.5) { _ = try? await provider.request(.command(.disconnect)) }
+        await transport.transport.shutdown()
+        for consumer in consumers { await consumer.value }
+        states.cancel()
+        await states.value
+    }
+
+    // MARK: Pauses
+
+    private func rest(_ longest: Duration) async {
+        try? await Task.sleep(for: world.random(.zero...longest))
+    }
+
+    // MARK: Sending
+
+    private func send(_ lane: Int) async {
+        let qos = service.qualities[lane % service.qualities.count]
+        let topic = service.passingTopic("from-\(name)-\(lane)")
+        ledger.open(service.brokerTopic(topic), isExactlyOnce: qos == .exactlyOnce)
+        for number in 0..<world.size(of: "messages", Self.laneLength) {
+            var options = SendOptions(qos: qos)
+            if world.chance(0.1) {
+                options.timeout = .milliseconds(world.random(50...3_000))
+            }
+            await ledger.send(number, to: service.brokerTopic(topic)) { [options] in
+                try await self.send(number, topic, options)
+            }
+            if world.chance(0.5) { await rest(.seconds(4)) }
+        }
+    }
+
+    private func send(_ number: Int, _ topic: String, _ options: SendOptions) async throws {
+        let provider = provider
+        let call = Task {
+            try await provider.request(.send(number, to: topic, options))
+        }
+        var canceller: Task<Void, Never>?
+        if world.chance(0.05) {
+            canceller = Task {
+                await rest(.seconds(1))
+                call.cancel()
+            }
+        }
+        let result = await call.result
+        canceller?.cancel()
+        _ = try result.get()
+    }
+
+    // MARK: Listening
+
+    /// Whether what is published to a topic from now on must reach it.
+    func hasBegunToListen(to topic: String) -> Bool {
+        listening.contains(topic)
+    }
+
+    /// Listens to a topic from now on, whatever happens to the connection.
+    private func listen(_ topic: String, _ qos: QualityOfService) async {
+        ledger.open(topic, isExactlyOnce: service != .eventStream && qos == .exactlyOnce)
+        while true {
+            do {
+                let command = service.subscribe(qos)
+                let messages = try await provider.messages(.command(command, topic: topic))
+                listening.insert(topic)
+                consumers.append(Task { await self.consume(messages, topic) })
+                return
+            } catch {
+                world.note("\(name) cannot listen to \(topic): \(error)")
+                checkPassing(error, "a subscription")
+                await rest(.seconds(2))
+            }
+        }
+    }
+
+    private func consume(_ messages: Messages<Message>, _ topic: String) async {
+        do {
+            for try await message in messages {
+                world.note("\(name) takes \(message.number ?? -1) of \(topic)")
+                ledger.arrive(message.number, at: topic)
+                if world.chance(0.2) { await rest(.seconds(2)) }
+            }
+            if !isStopping { world.fail("\(name): the stream of \(topic) has ended") }
+        } catch {
+            if !isStopping { world.fail("\(name): the stream of \(topic) has failed: \(error)") }
+        }
+    }
+
+    /// Subscriptions that come and go.
+    private func changeSubscriptions() async {
+        while !isIdle {
+            await rest(.seconds(5))
+            let topic = service.passingTopic("x\(world.random(0...2))")
+            do {
+                let command: EntryCommand = .subscribe(qos: world.pick(.atMostOnce, .atLeastOnce))
+                let messages = try await provider.messages(.command(command, topic: topic))
+                let reader = Task {
+                    for try await message in messages {
+                        world.note("\(name) hears \(message.number ?? -1) of \(topic)")
+                    }
+                }
+                await rest(.seconds(5))
+                if world.chance(0.5) { reader.cancel() } else { messages.cancel() }
+                do { try await reader.value } catch is CancellationError {}
+            } catch {
+                checkPassing(error, "a passing subscription")
+            }
+        }
+    }
+
+    /// An error that the network or an expired token can bring about, and no other.
+    private func checkPassing(_ error: any Error, _ what: String) {
+        let passing: [WaybillError.Code] = [
+            .connectionLost, .connectionRefused, .notConnected, .timedOut, .unauthorized,
+        ]
+        guard let error = error as? WaybillError, passing.contains(error.code) else {
+            return world.fail("\(name): \(what) was told \(error)")
+        }
+        ledger.count("\(what): \(error.code)")
+    }
+
+    // MARK: The app's whims
+
+    private func changeMind() async {
+        while !isIdle, world.elapsed < world.faults.until {
+            await rest(.seconds(30))
+            guard !isIdle, world.elapsed < world.faults.until else { return }
+            if world.chance(0.8) {
+                world.note("\(name) pauses")
+                await transport.pause()
+                await rest(.seconds(3))
+                transport.resume()
+            }
+        }
+    }
+
+    // MARK: States
+
+    private func watchStates() async {
+        var last: ConnectionState?
+        for await state in provider.states {
+            world.note("\(name) is \(state)")
+            if let last, !Self.follows(state, last) {
+                world.fail("\(name): \(state) follows \(last)")
+            }
+            last = state
+            if case .connected = state { isConnected = true } else { isConnected = false }
+        }
+    }
+
+    /// The table of states, as their documentation has it.
+    private static func follows(_ state: ConnectionState, _ last: ConnectionState) -> Bool {
+        switch (last, state) {
+        case (.idle, .connecting(1)), (.connecting, .connected), (.connecting, .disconnected),
+            (.connecting, .waiting), (.connected, .waiting), (.connected, .disconnected),
+            (.waiting, .connecting), (.waiting, .disconnected), (.disconnected, .connecting(1)),
+            (.idle, .disconnected):
+            true
+        default: false
+        }
+    }
+}
+
+/// The packets, frames or requests of one client.
+///
+/// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
+final class SimulatedLog: @unchecked Sendable {
+    private let name: String
+    private let world: SimulatedWorld
+    /// How many it has sent, by kind.
+    private(set) var sent: [Substring: Int] = [:]
+
+    init(_ name: String, _ world: SimulatedWorld) {
+        self.name = name
+        self.world = world
+    }
+
+    func note(_ record: WireRecord) {
+        let isSent = record.direction == .outbound
+        world.note("\(name) \(isSent ? "→" : "←") \(record.text)")
+        if isSent { sent[record.text.prefix { $0 != " " }, default: 0] += 1 }
+    }
+}

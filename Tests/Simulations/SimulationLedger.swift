@@ -1,0 +1,131 @@
+import Waybill
+import WaybillTesting
+
+/// What was sent, what has arrived, and what may not be said of either.
+///
+/// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
+final class SimulationLedger: @unchecked Sendable {
+    /// One sender's messages on a topic of its own, which it sends one after another.
+    private struct Lane {
+        var isExactlyOnce = false
+        var begunCount = 0
+        var acknowledged: Set<Int> = []
+        /// Those whose sender was told that they have not arrived.
+        var denied: [Int: String] = [:]
+        var arrived: [Int] = []
+    }
+
+    /// What is sent while everybody is idle.
+    static let idleNumber = 1_000_000
+
+    private let world: SimulatedWorld
+    private var lanes: [String: Lane] = [:]
+    private(set) var openCallCount = 0
+    /// How often each call ended in each way.
+    private(set) var outcomes: [String: Int] = [:]
+    /// Whether the messages of a topic come in the order in which they were sent.
+    ///
+    /// A queue keeps none: what went to a connection that is dead without anybody's knowing comes after what followed it.
+    var keepsOrder = true
+    /// Whether a broker has forgotten what it knew: it may take a repetition for something new.
+    var hasForgotten = false
+
+    init(_ world: SimulatedWorld) {
+        self.world = world
+    }
+
+    // MARK: Calls
+
+    /// Opens a topic.
+    func open(_ topic: String, isExactlyOnce: Bool) {
+        lanes[topic] = Lane(isExactlyOnce: isExactlyOnce)
+    }
+
+    /// A call that sends a number.
+    func send(_ number: Int, to topic: String, _ body: () async throws -> Void) async {
+        lanes[topic]?.begunCount += 1
+        openCallCount += 1
+        defer { openCallCount -= 1 }
+        do {
+            try await body()
+            lanes[topic]?.acknowledged.insert(number)
+            count("sent")
+        } catch let error as WaybillError {
+            world.note("\(topic) \(number): \(error)")
+            count("\(error.code)")
+            guard !Self.mayHaveArrived(error) else { return }
+            lanes[topic]?.denied[number] = "\(error)"
+            checkDenied(number, topic)
+        } catch is CancellationError {
+            count("cancelled")
+        } catch {
+            world.fail("\(topic) \(number) was told \(type(of: error)), which no call throws")
+        }
+    }
+
+    /// Counts how something ended.
+    func count(_ outcome: String) {
+        outcomes[outcome, default: 0] += 1
+    }
+
+    /// Whether the errors of this kind leave open what has become of the message.
+    private static func mayHaveArrived(_ error: WaybillError) -> Bool {
+        let unknown: [WaybillError.Code] = [
+            .connectionLost, .timedOut, .protocolViolation, .shutDown,
+        ]
+        return unknown.contains(error.code) || error.underlying is HTTPRefusal
+    }
+
+    private func checkDenied(_ number: Int, _ topic: String) {
+        guard let reason = lanes[topic]?.denied[number],
+            lanes[topic]?.arrived.contains(number) == true
+        else { return }
+        world.fail("\(topic) \(number) has arrived, and its sender was told: \(reason)")
+    }
+
+    // MARK: Arrivals
+
+    /// A message has come to the broker, or to a listener.
+    func arrive(_ number: Int?, at topic: String) {
+        guard var lane = lanes[topic] else { return }
+        guard let number else { return world.fail("\(topic) has got what nobody sent") }
+        // Many of the same, to see that they are heard.
+        if number == Self.idleNumber { return }
+        let isFirst = !lane.arrived.contains(number)
+        if !isFirst, lane.isExactlyOnce, !hasForgotten {
+            world.fail("\(topic) \(number) has arrived twice")
+        }
+        if isFirst, keepsOrder, let highest = lane.arrived.max(), highest > number {
+            world.fail("\(topic) \(number) has come behind \(highest)")
+        }
+        lane.arrived.append(number)
+        lanes[topic] = lane
+        checkDenied(number, topic)
+    }
+
+    /// The numbers of a topic from one on that have not arrived, of those that were published up to another.
+    func missing(_ topic: String, _ range: Range<Int>) -> [Int] {
+        let arrived = Set(lanes[topic]?.arrived ?? [])
+        return range.filter { !arrived.contains($0) }
+    }
+
+    func hasArrived(_ number: Int, at topic: String) -> Bool {
+        lanes[topic]?.arrived.contains(number) ?? false
+    }
+
+    // MARK: The end
+
+    /// What must hold when everybody has finished.
+    func checkEnd() {
+        #if OBSERVED
+            world.expect(openCallCount == 0, "\(openCallCount) calls have not ended")
+            for (topic, lane) in lanes.sorted(by: { $0.key < $1.key }) {
+                let lost = lane.acknowledged.subtracting(lane.arrived).sorted()
+                world.expect(
+                    lost.isEmpty,
+                    "\(topic): acknowledged and never arrived: \(lost.prefix(5))"
+                )
+            }
+        #endif
+    }
+}

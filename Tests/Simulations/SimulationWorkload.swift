@@ -1,0 +1,176 @@
+import Waybill
+import WaybillTesting
+
+/// Apps and a broker for one protocol, through a network that breaks and heals.
+struct SimulationWorkload: Sendable {
+    let service: SimulatedService
+    /// How long things go wrong.
+    var faultTime = Duration.seconds(120)
+    /// How long everybody is idle in the end.
+    var idleTime = Duration.seconds(1_800)
+
+    /// Messages of a broker's own to each client's topics.
+    private static let publishedCount = 60
+
+    /// Runs it in a world.
+    func run(_ world: SimulatedWorld) async throws {
+        let ledger = SimulationLedger(world)
+        let service = service
+        ledger.keepsOrder = !service.isSTOMP
+        let broker = world.broker("a", "b", "c") { configuration in
+            #if OBSERVED
+                configuration.authenticate = { _, password in
+                    SimulatedTokens.admits(password, in: world)
+                }
+                configuration.observe = { occurrence in
+                    Self.observe(occurrence, world, ledger)
+                }
+            #endif
+        }
+        var faults = SimulatedFaults.rough(until: faultTime)
+        // A broker that forgets repeats what it was told before: such seeds cannot show everything else.
+        if world.chance(0.2), service.isMQTT {
+            faults.losses = .seconds(60)
+            ledger.hasForgotten = true
+        }
+        world.faults = faults
+        let count = world.size(of: "clients", 2)
+        let clients = try (0..<count).map { number in
+            try SimulatedClient(number, service, to: broker, in: world, ledger)
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for client in clients {
+                group.addTask {
+                    do { try await client.run() } catch { world.fail("\(client.name): \(error)") }
+                }
+            }
+            do { try await conduct(clients, broker, world, ledger) } catch {}
+            for client in clients {
+                client.isIdle = true
+                client.isStopping = true
+            }
+        }
+        ledger.checkEnd()
+        world.note("\(ledger.outcomes.sorted { $0.key < $1.key })")
+    }
+
+    /// What the broker does, and what must be true from when the network is well.
+    private func conduct(
+        _ clients: [SimulatedClient],
+        _ broker: SimulatedBroker,
+        _ world: SimulatedWorld,
+        _ ledger: SimulationLedger
+    ) async throws {
+        let published = try await publish(clients, broker, world, ledger)
+        let rest = faultTime - world.elapsed
+        if rest > .zero { try await Task.sleep(for: rest) }
+        world.heal()
+        let detection = clients.map(\.transport.detection).max() ?? .zero
+        try await world.wait(
+            for: "everybody is connected after the network has healed",
+            within: detection + SimulatedTransport.maximumDelay * 2 + .seconds(30)
+        ) {
+            clients.allSatisfy(\.isConnected)
+        }
+        try await world.wait(for: "everything has been sent", within: .seconds(1_800)) {
+            clients.allSatisfy(\.hasSentAll)
+        }
+        try await world.wait(
+            for: "everything that was published has arrived",
+            within: .seconds(900)
+        ) {
+            clients.allSatisfy { client in
+                client.listensTo.allSatisfy { topic, _ in
+                    ledger.hasForgotten
+                        || published[topic].map { ledger.missing(topic, $0).isEmpty } ?? true
+                }
+            }
+        }
+        try await idle(clients, broker, world, ledger)
+    }
+
+    /// Publishes numbers to everybody; gives those that must arrive, by topic.
+    private func publish(
+        _ clients: [SimulatedClient],
+        _ broker: SimulatedBroker,
+        _ world: SimulatedWorld,
+        _ ledger: SimulationLedger
+    ) async throws -> [String: Range<Int>] {
+        var published: [String: Range<Int>] = [:]
+        for number in 0..<world.size(of: "published", Self.publishedCount) {
+            try await Task.sleep(for: world.random(.zero ... .seconds(4)))
+            for client in clients {
+                for (topic, qos) in client.listensTo {
+                    guard client.hasBegunToListen(to: topic) else { continue }
+                    broker.publish(Payload("\(number)"), to: service.brokerTopic(topic), qos: qos)
+                    published[topic] = (published[topic]?.lowerBound ?? number)..<number + 1
+                }
+            }
+            let passing = service.brokerTopic(service.passingTopic("x\(world.random(0...2))"))
+            broker.publish(Payload("\(number)"), to: passing, qos: .atLeastOnce)
+        }
+        return published
+    }
+
+    /// Nobody says anything for a while: everybody stays connected, and sends what that takes and no more.
+    private func idle(
+        _ clients: [SimulatedClient],
+        _ broker: SimulatedBroker,
+        _ world: SimulatedWorld,
+        _ ledger: SimulationLedger
+    ) async throws {
+        for client in clients { client.isIdle = true }
+        // Until what the apps were at is over.
+        try await Task.sleep(for: .seconds(60))
+        let connections = ledger.outcomes["connected"]
+        let before = clients.map { $0.log.sent }
+        let begin = world.elapsed
+        // A stream says nothing of its own, and would be taken for dead; and whoever only listens must stay, too.
+        let talks = service == .eventStream || (service.isMQTT && world.chance(0.5))
+        while world.elapsed - begin < idleTime {
+            try await Task.sleep(for: talks ? .seconds(1) : .seconds(60))
+            guard talks else { continue }
+            for client in clients {
+                for (topic, _) in client.listensTo {
+                    broker.publish(
+                        Payload("\(SimulationLedger.idleNumber)"),
+                        to: service.brokerTopic(topic)
+                    )
+                }
+            }
+        }
+        world.expect(
+            ledger.outcomes["connected"] == connections,
+            "somebody has connected again, though nothing went wrong"
+        )
+        guard service.isMQTT else { return }
+        for (client, before) in zip(clients, before) {
+            let sent = client.log.sent.filter { $0.value != before[$0.key] }
+            let pings = sent["PINGREQ", default: 0] - before["PINGREQ", default: 0]
+            let due = (world.elapsed - begin) / client.transport.keepAlive
+            world.expect(
+                Set(sent.keys).subtracting(["PINGREQ"]).isEmpty
+                    && Double(pings) > due * 0.99 - 1.5 && Double(pings) < due + 1.5,
+                "\(client.name) has sent \(sent) while it was idle, \(pings) PINGREQ instead of \(due)"
+            )
+        }
+    }
+
+    #if OBSERVED
+        private static func observe(
+            _ occurrence: LoopbackOccurrence,
+            _ world: SimulatedWorld,
+            _ ledger: SimulationLedger
+        ) {
+            world.note("broker: \(occurrence)")
+            switch occurrence {
+            case .published(_, let topic, let payload, _):
+                ledger.arrive(Int(String(decoding: payload, as: UTF8.self)), at: topic)
+            case .connected: ledger.count("connected")
+            case .violation(let client, let text):
+                world.fail("client \(client) has broken the protocol: \(text)")
+            default: break
+            }
+        }
+    #endif
+}

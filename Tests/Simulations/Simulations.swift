@@ -1,0 +1,88 @@
+#if os(Linux)
+    import Glibc
+    import WaybillTesting
+
+    /// Runs the package's clients in simulated worlds, seed after seed, and prints what fails.
+    ///
+    ///     WaybillSimulations SERVICE [--seed N] [--seconds S] [--seeds N] [--stop]
+    ///
+    /// `SERVICE` is one of those of ``SimulatedService``, or `all`, one seed of each in turn. Ends with 1 when a seed has failed.
+    @main
+    struct Simulations {
+        private struct Sum {
+            var runs = 0
+            var failures = 0
+            var time = Duration.zero
+            var faults = 0
+            var connections = 0
+            var jobs = 0
+            var events = 0
+        }
+
+        static func main() async {
+            let arguments = Array(CommandLine.arguments.dropFirst())
+            func value(_ name: String) -> UInt64? {
+                arguments.firstIndex(of: name)
+                    .flatMap { $0 + 1 < arguments.count ? UInt64(arguments[$0 + 1]) : nil }
+            }
+            let services =
+                arguments.first == "all"
+                ? SimulatedService.allCases
+                : arguments.first.flatMap(SimulatedService.init(rawValue:)).map { [$0] } ?? []
+            guard !services.isEmpty else {
+                print(
+                    "one of: all",
+                    SimulatedService.allCases.map(\.rawValue).joined(separator: " ")
+                )
+                exit(2)
+            }
+            let begin = ContinuousClock.now
+            let limit = value("--seconds").map { Duration.seconds($0) }
+            let seeds = value("--seeds") ?? (limit == nil ? 1 : .max)
+            var sum = Sum()
+            var seed = value("--seed") ?? 1
+            while sum.runs < seeds, limit.map({ ContinuousClock.now - begin < $0 }) ?? true {
+                for service in services {
+                    await run(service, seed, &sum)
+                    if sum.failures > 0, arguments.contains("--stop") { break }
+                }
+                if sum.failures > 0, arguments.contains("--stop") { break }
+                seed &+= 1
+            }
+            report(sum, ContinuousClock.now - begin)
+            exit(sum.failures > 0 ? 1 : 0)
+        }
+
+        private static func run(_ service: SimulatedService, _ seed: UInt64, _ sum: inout Sum) async
+        {
+            let workload = SimulationWorkload(service: service)
+            do {
+                let report = try await Simulation.run(seed: seed, name: service.rawValue) {
+                    try await workload.run($0)
+                }
+                sum.time += report.elapsed
+                sum.faults += report.faultCount
+                sum.connections += report.connectionCount
+                sum.jobs += report.jobCount
+                sum.events += report.eventCount
+            } catch {
+                sum.failures += 1
+                print("\(service.rawValue): \(error)")
+            }
+            sum.runs += 1
+        }
+
+        private static func report(_ sum: Sum, _ time: Duration) {
+            let seconds = time / .seconds(1)
+            let simulated = sum.time / .seconds(1)
+            print(
+                """
+                \(sum.runs) runs, \(sum.failures) failed, in \(Int(seconds * 1_000)) ms
+                simulated \(Int(simulated)) s, \(Int(simulated / seconds)) a second
+                faults \(sum.faults), \(Int(Double(sum.faults) / seconds)) a second
+                connections \(sum.connections), jobs \(sum.jobs), events \(sum.events)
+                """
+            )
+        }
+    }
+#endif
