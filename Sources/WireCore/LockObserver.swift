@@ -42,7 +42,7 @@ package enum LockObserver {
     package static func install(
         willLock: @escaping @Sendable () -> Void,
         didUnlock: @escaping @Sendable () -> Void,
-        hold: @escaping @Sendable (Bool) -> Void
+        hold: @escaping @Sendable (Bool) -> Void = { _ in }
     ) {
         #if os(Linux)
             _ = installed.storeIfNil(
