@@ -6,7 +6,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// A service that adds: the same entries over every transport.
-private enum SumEntry: EntryType {
+enum SumEntry: EntryType {
     struct Sum: Codable, Sendable {
         var a: Int
         var b: Int

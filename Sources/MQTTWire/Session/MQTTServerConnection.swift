@@ -89,6 +89,12 @@ package struct MQTTServerConnection: ProtocolCore {
     /// The version that the client chose.
     package var version: MQTTVersion { writer.version }
 
+    /// The messages of QoS 1 and 2 to the client that are in flight or wait.
+    package var outgoingMessageCount: Int { publisher.inflight.count + publisher.queue.count }
+
+    /// Whether an exchange of QoS 1 or 2 is open in either direction.
+    package var hasMessagesUnderWay: Bool { !publisher.isIdle || !receiver.isIdle }
+
     // MARK: Time
 
     package var deadline: WireInstant? {

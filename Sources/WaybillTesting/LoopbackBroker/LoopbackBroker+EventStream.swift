@@ -26,11 +26,20 @@ extension LoopbackBroker {
         )
         let client = HTTPLoopbackClient(
             identifier: identifier,
+            service: .eventStream,
             core: core,
             stream: faulty(stream, timers),
             timers: timers
         )
         add(.http(client), as: identifier)
+        observe(
+            .connected(
+                client: identifier,
+                service: .eventStream,
+                clientIdentifier: nil,
+                sessionPresent: false
+            )
+        )
         client.start { [weak self] event, client in
             self?.handle(event, of: client)
         } onEnd: { [weak self] in
@@ -41,12 +50,20 @@ extension LoopbackBroker {
 
     private func handle(_ event: HTTPServerConnection.Event, of client: HTTPLoopbackClient) {
         switch event {
-        case .closed: eventTopics.withLock { $0.remove(client.identifier) }
-        case .request(let head, let body):
-            log(client.identifier, isOutbound: false, "\(head.method) \(head.target)")
-            if let answer = refusal(of: head) ?? takeAnswer() {
-                return respond(answer, client)
+        case .closed(let closure):
+            if case .violation(let violation) = closure {
+                observe(.violation(client: client.identifier, text: "\(violation)"))
             }
+            observe(.ended(client: client.identifier))
+            eventTopics.withLock { $0.remove(client.identifier) }
+        case .request(let head, let body):
+            if hasForgotten(client.identifier) { return }
+            log(client.identifier, isOutbound: false, "\(head.method) \(head.target)")
+            if let refusal = refusal(of: head) {
+                observe(.refused(client: client.identifier))
+                return respond(refusal, client)
+            }
+            if let answer = takeAnswer() { return respond(answer, client) }
             guard let topic = Self.topic(head.target) else {
                 return respond(.init(404), client)
             }
@@ -67,18 +84,26 @@ extension LoopbackBroker {
     /// Why a client may not ask for anything.
     private func refusal(of head: HTTPRequestHead) -> LoopbackFaults.Answer? {
         if let refusal = faults.refusesConnections { return .init(refusal.status) }
-        guard !configuration.credentials.isEmpty else { return nil }
+        let (user, password) = Self.credentials(of: head)
+        if configuration.admits(user, password) { return nil }
+        let schemes = configuration.authenticate == nil ? ["Basic"] : ["Bearer", "Basic"]
+        let challenges = schemes.map { "\($0) realm=\"loopback\"" }
+        return .init(401, headers: ["WWW-Authenticate": challenges.joined(separator: ", ")])
+    }
+
+    /// The user name and password of Basic (RFC 7617), or no name and the token of Bearer (RFC 6750).
+    private static func credentials(
+        of head: HTTPRequestHead
+    ) -> (user: String?, password: String?) {
         let words = (head.headers.first("authorization") ?? "").split(atByte: " ")
-        if words.count == 2, HTTPSyntax.areSameName(words[0], "Basic"),
+        guard words.count == 2 else { return (nil, nil) }
+        if HTTPSyntax.areSameName(words[0], "Bearer") { return (nil, String(words[1])) }
+        guard HTTPSyntax.areSameName(words[0], "Basic"),
             let data = Data(base64Encoded: String(words[1]))
-        {
-            // The first colon is the border (RFC 7617, 2).
-            let pair = String(decoding: data, as: UTF8.self).split(atByte: ":", maxSplits: 1)
-            if pair.count == 2, configuration.admits(String(pair[0]), String(pair[1])) {
-                return nil
-            }
-        }
-        return .init(401, headers: ["WWW-Authenticate": "Basic realm=\"loopback\""])
+        else { return (nil, nil) }
+        // The first colon is the border (RFC 7617, 2).
+        let pair = String(decoding: data, as: UTF8.self).split(atByte: ":", maxSplits: 1)
+        return pair.count == 2 ? (String(pair[0]), String(pair[1])) : (nil, nil)
     }
 
     /// The topic of a path: without its first slash and its query, percent-decoded.
@@ -112,6 +137,7 @@ extension LoopbackBroker {
         eventTopics.withLock { topics in
             topics.open(topic, after: head.headers.first("last-event-id"), client.identifier)
         }
+        observe(.subscribed(client: client.identifier, topic: topic))
         let start = streamStart
         log(client.identifier, isOutbound: true, "200 text/event-stream")
         client.withCore { core, now in
@@ -174,6 +200,7 @@ extension LoopbackBroker {
     ) {
         let destination = configuration.relayed(topic)
         eventTopics.withLock { $0.note(destination) }
+        observe(.published(client: client.identifier, topic: topic, payload: body, qos: nil))
         var headers = STOMPHeaders()
         for (field, name) in [
             ("content-type", STOMPHeaderName.contentType), (Self.eventHeader, Self.eventHeader),

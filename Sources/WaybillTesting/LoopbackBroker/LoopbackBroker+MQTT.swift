@@ -7,11 +7,16 @@ import WireCore
 extension LoopbackBroker {
     func acceptMQTT(_ stream: any ByteStream) {
         guard let timers = try? environment.makeTimers() else { return stream.close() }
-        startMQTT(faulty(stream, timers), timers, as: makeIdentifier())
+        startMQTT(faulty(stream, timers), timers, .mqtt, as: makeIdentifier())
     }
 
     /// Begins to serve a client over a stream that is open.
-    func startMQTT(_ stream: any ByteStream, _ timers: any TimerSource, as identifier: UInt64) {
+    func startMQTT(
+        _ stream: any ByteStream,
+        _ timers: any TimerSource,
+        _ service: Service,
+        as identifier: UInt64
+    ) {
         let core = MQTTServerConnection(
             maximumPacketSize: configuration.maximumPacketSize,
             isTracing: configuration.log != nil,
@@ -20,6 +25,7 @@ extension LoopbackBroker {
         )
         let client = MQTTLoopbackClient(
             identifier: identifier,
+            service: service,
             core: core,
             stream: stream,
             timers: timers
@@ -35,13 +41,27 @@ extension LoopbackBroker {
 
     private func handle(_ event: MQTTServerConnection.Event, of client: MQTTLoopbackClient) {
         switch event {
+        case .trace(let trace):
+            return log(client.identifier, isOutbound: trace.isOutbound, trace.text)
+        case .closed(let closure): return leave(closure, client)
+        default: break
+        }
+        if hasForgotten(client.identifier) { return }
+        switch event {
         case .connect(let connect): decide(connect, client)
-        case .publish(let publish): route(publish, payload: publish.payload, from: client)
+        case .publish(let publish):
+            observe(
+                .published(
+                    client: client.identifier,
+                    topic: publish.topic,
+                    payload: publish.payload.bytes,
+                    qos: publish.qualityOfService.rawValue
+                )
+            )
+            route(publish, payload: publish.payload, from: client)
         case .subscribe(let subscribe): self.subscribe(subscribe, client)
         case .unsubscribe(let unsubscribe): self.unsubscribe(unsubscribe, client)
-        case .trace(let trace):
-            log(client.identifier, isOutbound: trace.isOutbound, trace.text)
-        case .closed(let closure): leave(closure, client)
+        case .trace, .closed: break
         }
     }
 
@@ -49,14 +69,13 @@ extension LoopbackBroker {
 
     private func decide(_ connect: MQTTConnect, _ client: MQTTLoopbackClient) {
         func refuse(_ reasonCode: MQTTReasonCode) {
+            observe(.refused(client: client.identifier))
             client.withCore { core, _ in core.refuse(reasonCode) }
         }
         if let refusal = faults.refusesConnections { return refuse(refusal.reasonCode) }
-        if !configuration.credentials.isEmpty {
-            let password = connect.password.map { String(decoding: $0, as: UTF8.self) }
-            guard let user = connect.userName, let password,
-                configuration.admits(user, password)
-            else { return refuse(.badUserNameOrPassword) }
+        let password = connect.password.map { String(decoding: $0, as: UTF8.self) }
+        guard configuration.admits(connect.userName, password) else {
+            return refuse(.badUserNameOrPassword)
         }
         var connect = connect
         if connect.clientIdentifier.isEmpty {
@@ -95,6 +114,15 @@ extension LoopbackBroker {
                 connack.properties.assignedClientIdentifier = assigned
             }
         }
+        // Before what it sends next.
+        observe(
+            .connected(
+                client: client.identifier,
+                service: client.service,
+                clientIdentifier: connect.clientIdentifier,
+                sessionPresent: admission.isPresent
+            )
+        )
         let isAccepted = client.withCore { core, _ in
             guard !core.isFinished else { return true }
             // With the core locked: who finds the session open finds the connection accepted.
@@ -115,6 +143,10 @@ extension LoopbackBroker {
         let departure = exchange.withLock { exchange in
             exchange.leave(client.identifier, state, closure, keepsSession: keepsSession, at: now)
         }
+        if case .violation(let violation) = closure {
+            observe(.violation(client: client.identifier, text: "\(violation)"))
+        }
+        observe(.ended(client: client.identifier))
         if let will = departure.will { publish(will, from: client) }
         if let successor = departure.successor { admit(successor) }
     }
@@ -138,6 +170,9 @@ extension LoopbackBroker {
             }
             return (session, retained)
         }
+        for subscription in granted {
+            observe(.subscribed(client: client.identifier, topic: subscription.filter))
+        }
         client.withCore { core, _ in
             core.answer(MQTTSuback(packetIdentifier: packet.packetIdentifier, reasonCodes: codes))
         }
@@ -150,6 +185,9 @@ extension LoopbackBroker {
         let codes = exchange.withLock { exchange in
             let session = exchange.clientSessions[client.identifier] ?? 0
             return exchange.unsubscribe(packet.filters, session)
+        }
+        for filter in packet.filters {
+            observe(.unsubscribed(client: client.identifier, topic: filter))
         }
         client.withCore { core, _ in
             core.answer(

@@ -6,17 +6,23 @@ import WireCore
 extension LoopbackBroker {
     func acceptSTOMP(_ stream: any ByteStream) {
         guard let timers = try? environment.makeTimers() else { return stream.close() }
-        startSTOMP(faulty(stream, timers), timers, as: makeIdentifier())
+        startSTOMP(faulty(stream, timers), timers, .stomp, as: makeIdentifier())
     }
 
     /// Begins to serve a client over a stream that is open.
-    func startSTOMP(_ stream: any ByteStream, _ timers: any TimerSource, as identifier: UInt64) {
+    func startSTOMP(
+        _ stream: any ByteStream,
+        _ timers: any TimerSource,
+        _ service: Service,
+        as identifier: UInt64
+    ) {
         var settings = STOMPServerConnection.Configuration()
         settings.connectTimeout = Self.patience
         settings.limits.maximumBodyByteCount = configuration.maximumPacketSize
         settings.isTracing = configuration.log != nil
         let client = STOMPLoopbackClient(
             identifier: identifier,
+            service: service,
             core: STOMPServerConnection(configuration: settings, at: timers.now),
             stream: stream,
             timers: timers
@@ -32,11 +38,18 @@ extension LoopbackBroker {
 
     private func handle(_ event: STOMPServerEvent, of client: STOMPLoopbackClient) {
         switch event {
+        case .trace(let trace):
+            return log(client.identifier, isOutbound: trace.isOutbound, trace.text)
+        case .closed(let closure): return leave(closure, client)
+        default: break
+        }
+        if hasForgotten(client.identifier) { return }
+        switch event {
         case .connect(let request): admit(request, client)
         case .send(let destination, let frame, let transaction, let receipt):
             let message = LoopbackMessage(
                 destination: configuration.relayed(destination),
-                headers: LoopbackMessage.forwarded(frame.headers.list),
+                headers: forwarded(frame.headers.list, client),
                 body: frame.body.bytes
             )
             serve(.send, client, receipt) { () throws(LoopbackFault) in
@@ -46,7 +59,16 @@ extension LoopbackBroker {
             subscribe(id, destination, ackMode, receipt, client)
         case .unsubscribe(let id, let receipt):
             serve(.unsubscribe, client, receipt) { () throws(LoopbackFault) in
-                deliver(destinations.withLock { $0.unsubscribe(id, client.identifier) })
+                let (destination, deliveries) = destinations.withLock { destinations in
+                    (
+                        destinations.destination(of: id, client.identifier),
+                        destinations.unsubscribe(id, client.identifier)
+                    )
+                }
+                if let destination {
+                    observe(.unsubscribed(client: client.identifier, topic: destination))
+                }
+                deliver(deliveries)
             }
         case .acknowledge(let acknowledgement, let receipt):
             settle(acknowledgement, isAccepted: true, receipt, client)
@@ -65,22 +87,36 @@ extension LoopbackBroker {
             serve(.transaction, client, receipt) { () throws(LoopbackFault) in
                 _ = destinations.withLock { $0.end(transaction, client.identifier) }
             }
-        case .disconnect: break
-        case .trace(let trace):
-            log(client.identifier, isOutbound: trace.isOutbound, trace.text)
-        case .closed:
-            deliver(destinations.withLock { $0.remove(client.identifier) })
+        case .disconnect, .trace, .closed: break
         }
     }
 
-    private func admit(_ request: STOMPConnectRequest, _ client: STOMPLoopbackClient) {
-        if let refusal = faults.refusesConnections { return client.refuse(refusal.message, nil) }
-        if takeError(for: .connect) { return client.refuse("Refused on demand", nil) }
-        if !configuration.credentials.isEmpty {
-            guard let login = request.login, let passcode = request.passcode,
-                configuration.admits(login, passcode)
-            else { return client.refuse("Access refused", nil) }
+    private func leave(_ closure: STOMPServerClosure, _ client: STOMPLoopbackClient) {
+        if case .violation(let violation) = closure {
+            observe(.violation(client: client.identifier, text: violation.message))
         }
+        observe(.ended(client: client.identifier))
+        deliver(destinations.withLock { $0.remove(client.identifier) })
+    }
+
+    private func admit(_ request: STOMPConnectRequest, _ client: STOMPLoopbackClient) {
+        func refuse(_ message: String) {
+            observe(.refused(client: client.identifier))
+            client.refuse(message, nil)
+        }
+        if let refusal = faults.refusesConnections { return refuse(refusal.message) }
+        if takeError(for: .connect) { return refuse("Refused on demand") }
+        guard configuration.admits(request.login, request.passcode) else {
+            return refuse("Access refused")
+        }
+        observe(
+            .connected(
+                client: client.identifier,
+                service: client.service,
+                clientIdentifier: nil,
+                sessionPresent: false
+            )
+        )
         let heartBeat =
             configuration.stompHeartBeat.map { STOMPHeartBeat(outgoing: $0, incoming: $0) }
             ?? STOMPHeartBeat(
@@ -89,7 +125,7 @@ extension LoopbackBroker {
             )
         client.withCore { core, now in
             core.accept(
-                server: "waybill-loopback",
+                server: configuration.stompServer,
                 session: "loopback-\(client.identifier)",
                 heartBeat: heartBeat,
                 at: now
@@ -113,6 +149,26 @@ extension LoopbackBroker {
         if !faults.withholdsReceipts { client.answer(receipt) }
     }
 
+    /// The headers of a SEND as they are passed on: with somewhere to answer to instead of a temporary queue.
+    private func forwarded(
+        _ headers: STOMPHeaders,
+        _ client: STOMPLoopbackClient
+    ) -> STOMPHeaders {
+        let forwarded = LoopbackMessage.forwarded(headers)
+        guard let name = forwarded.first(Self.replyTo), LoopbackMessage.isTemporary(name) else {
+            return forwarded
+        }
+        let version = client.withCore(.paced) { core, _ in core.version } ?? .v1_2
+        let queue = destinations.withLock { $0.openReplyQueue(name, version, client.identifier) }
+        return STOMPHeaders(
+            forwarded.fields.map { field in
+                field.name.hasSameBytes(as: Self.replyTo) ? .init(field.name, queue) : field
+            }
+        )
+    }
+
+    private static let replyTo = "reply-to"
+
     private func subscribe(
         _ id: String,
         _ destination: String,
@@ -122,9 +178,13 @@ extension LoopbackBroker {
     ) {
         let version = client.withCore(.paced) { core, _ in core.version } ?? .v1_2
         serve(.subscribe, client, receipt) { () throws(LoopbackFault) in
-            guard !faults.refusesSubscription(destination) else {
+            let isImplicit =
+                LoopbackMessage.isTemporary(destination)
+                && configuration.stompServer.hasBytePrefix("RabbitMQ")
+            guard !isImplicit, !faults.refusesSubscription(destination) else {
                 throw .subscriptionRefused
             }
+            observe(.subscribed(client: client.identifier, topic: destination))
             let waiting = destinations.withLock {
                 $0.subscribe(id, destination, ackMode, version, client.identifier)
             }
@@ -167,6 +227,14 @@ extension LoopbackBroker {
             }
             deliver(again)
         case .send(let message):
+            observe(
+                .published(
+                    client: client.identifier,
+                    topic: message.destination,
+                    payload: message.body,
+                    qos: nil
+                )
+            )
             try route(
                 message,
                 Self.publish(message),
@@ -182,13 +250,13 @@ extension LoopbackBroker {
         guard (try? MQTTTopicName.validate(message.destination)) != nil else { return nil }
         var properties = MQTTProperties()
         properties.contentType = message.headers.first(STOMPHeaderName.contentType)
-        if let topic = message.headers.first("reply-to"),
+        if let topic = message.headers.first(replyTo),
             (try? MQTTTopicName.validate(topic)) != nil
         {
             properties.responseTopic = topic
         }
         properties.correlationData = message.headers.first("correlation-id").map { Array($0.utf8) }
-        let named = [STOMPHeaderName.contentType, "reply-to", "correlation-id"]
+        let named = [STOMPHeaderName.contentType, replyTo, "correlation-id"]
         properties.userProperties = message.headers.fields
             .filter { !named.contains(where: $0.name.hasSameBytes(as:)) }
             .map { MQTTUserProperty(name: $0.name, value: $0.value) }

@@ -37,8 +37,9 @@ extension LoopbackBroker {
         Task { @concurrent [weak self] in
             let opening = try? await socket.opening()
             switch opening?.subprotocol {
-            case "mqtt"?: self?.startMQTT(socket, timers, as: identifier)
-            case .some: self?.startSTOMP(socket, timers, as: identifier)
+            case "mqtt"?: self?.startMQTT(socket, timers, .mqttOverWebSocket, as: identifier)
+            case .some:
+                self?.startSTOMP(socket, timers, .stompOverWebSocket, as: identifier)
             case nil:
                 socket.start(
                     StreamEnd { [weak self] in

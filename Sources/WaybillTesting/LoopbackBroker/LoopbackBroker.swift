@@ -57,6 +57,12 @@ public final class LoopbackBroker: Sendable {
             set { hiddenCredentials.value = newValue }
         }
         private var hiddenCredentials = Redacted<[String: String]>([:])
+        /// Decides who is let in, at each CONNECT and each HTTP request; nil leaves it to ``credentials``.
+        ///
+        /// It gets the user name and the password: of MQTT's CONNECT, `login` and `passcode` of STOMP, both of HTTP's
+        /// Basic scheme, and no name and the token of its Bearer scheme. Where it is set, ``credentials`` are not
+        /// looked at.
+        public var authenticate: (@Sendable (_ userName: String?, _ password: String?) -> Bool)?
         /// The longest packet, message or body to accept, in bytes.
         public var maximumPacketSize = 16 << 20
         /// How many messages of QoS 1 and 2 an MQTT client may have under way; nil says nothing about it.
@@ -68,6 +74,15 @@ public final class LoopbackBroker: Sendable {
         public var stompHeartBeat: Duration?
         /// How many messages a queue keeps; further ones are refused.
         public var queueLimit = 10_000
+        /// How many bytes of headers and bodies a queue keeps; 64 MiB by default.
+        ///
+        /// A message that goes beyond is refused.
+        public var queueByteLimit = 64 << 20
+        /// What the broker calls itself in CONNECTED.
+        ///
+        /// With a name that begins with `RabbitMQ` it refuses a SUBSCRIBE to `/temp-queue/`, as RabbitMQ does: clients
+        /// have such a queue by naming it in `reply-to`.
+        public var stompServer = "waybill-loopback"
         /// How many messages of QoS 1 and 2 an MQTT session keeps for a client that is away.
         ///
         /// Further ones push out the oldest.
@@ -81,12 +96,18 @@ public final class LoopbackBroker: Sendable {
         /// Is told each packet or frame of each client in one line.
         public var log: (@Sendable (String) -> Void)?
 
+        /// Is told what clients do, in its order for each client, with no lock held.
+        package var observe: (@Sendable (LoopbackOccurrence) -> Void)?
+
         /// The defaults.
         public init() {}
 
-        /// Whether a user may connect.
-        func admits(_ user: String, _ password: String) -> Bool {
-            credentials.contains { name, secret in
+        /// Whether a client may connect, or a request be served.
+        func admits(_ user: String?, _ password: String?) -> Bool {
+            if let authenticate { return authenticate(user, password) }
+            if credentials.isEmpty { return true }
+            guard let user, let password else { return false }
+            return credentials.contains { name, secret in
                 name.hasSameBytes(as: user) && secret.hasSameBytes(as: password)
             }
         }
@@ -110,6 +131,8 @@ public final class LoopbackBroker: Sendable {
         var isStopping = false
         var members: [UInt64: LoopbackMember] = [:]
         var lastClient: UInt64 = 0
+        /// The last client of before a restart that has forgotten everything.
+        var lastForgotten: UInt64 = 0
         var faults = LoopbackFaults()
         var emptied: [CheckedContinuation<Void, Never>] = []
 
@@ -144,7 +167,12 @@ public final class LoopbackBroker: Sendable {
         self.configuration = configuration
         self.environment = environment
         exchange = Locked(LoopbackExchange(limits: configuration.sessionLimits))
-        destinations = Locked(LoopbackDestinations(queueLimit: configuration.queueLimit))
+        destinations = Locked(
+            LoopbackDestinations(
+                queueLimit: configuration.queueLimit,
+                queueByteLimit: configuration.queueByteLimit
+            )
+        )
         eventTopics = Locked(LoopbackEventTopics(memory: configuration.eventMemory))
     }
 
@@ -264,16 +292,42 @@ public final class LoopbackBroker: Sendable {
 
     /// Cuts every connection, without a word.
     public func dropConnections() {
-        for member in state.withLock({ $0.membersInOrder }) { member.cut() }
+        for member in membersInOrder { member.cut() }
     }
 
     /// Closes every connection in the protocol's own way: DISCONNECT to MQTT 5 clients, ERROR to STOMP
     /// clients, Close with code 1001 over WebSocket, and the end of each event stream.
     public func disconnectClients() {
-        for member in state.withLock({ $0.membersInOrder }) { member.disconnect() }
+        for member in membersInOrder { member.disconnect() }
+    }
+
+    /// Breaks every connection without a word, as a server does that is killed and started again.
+    ///
+    /// The listeners stay.
+    ///
+    /// - Parameter keepingState: Whether MQTT sessions, queues, retained messages and events are there afterwards, as
+    ///   with a server that writes them to disk. If not, ids of events begin again, and no wills are published.
+    public func restart(keepingState: Bool) {
+        let members = state.withLock { state in
+            if !keepingState { state.lastForgotten = state.lastClient }
+            return state.membersInOrder
+        }
+        if !keepingState {
+            exchange.withLock { $0.forget() }
+            destinations.withLock { $0.forget() }
+            eventTopics.withLock { $0.forget() }
+        }
+        for member in members { member.abandon() }
+    }
+
+    /// Whether what a client has sent is of no account, since the broker has forgotten it.
+    func hasForgotten(_ client: UInt64) -> Bool {
+        state.withLock { client <= $0.lastForgotten }
     }
 
     // MARK: Members
+
+    var membersInOrder: [LoopbackMember] { state.withLock { $0.membersInOrder } }
 
     func makeIdentifier() -> UInt64 {
         state.withLock { state in
@@ -315,6 +369,10 @@ public final class LoopbackBroker: Sendable {
     func log(_ identifier: UInt64, isOutbound: Bool, _ text: String) {
         // Seen from the broker: what it sends goes to the right.
         configuration.log?("client \(identifier) \(isOutbound ? "→" : "←") \(text)")
+    }
+
+    func observe(_ occurrence: @autoclosure () -> LoopbackOccurrence) {
+        if let observe = configuration.observe { observe(occurrence()) }
     }
 
     // MARK: Routing

@@ -15,10 +15,18 @@ typealias HTTPLoopbackClient = LoopbackClient<HTTPServerConnection>
 /// One connection to the broker, whatever it speaks.
 final class LoopbackClient<Core: ProtocolCore>: Sendable {
     let identifier: UInt64
+    let service: LoopbackBroker.Service
     private let driver: Driver<Core>
 
-    init(identifier: UInt64, core: Core, stream: any ByteStream, timers: any TimerSource) {
+    init(
+        identifier: UInt64,
+        service: LoopbackBroker.Service,
+        core: Core,
+        stream: any ByteStream,
+        timers: any TimerSource
+    ) {
         self.identifier = identifier
+        self.service = service
         driver = Driver(core: core, stream: stream, timers: timers)
     }
 
@@ -47,6 +55,9 @@ final class LoopbackClient<Core: ProtocolCore>: Sendable {
 
     /// The present by the connection's clock.
     var now: WireInstant { driver.timers.now }
+
+    /// How many bytes wait to leave.
+    var unsentByteCount: Int { driver.unsentByteCount }
 
     func cut() {
         driver.close()

@@ -1,65 +1,6 @@
 import STOMPWire
 import WireCore
 
-/// A message as STOMP clients get it.
-struct LoopbackMessage: Sendable {
-    /// Set when a queue takes it.
-    var number: UInt64 = 0
-    let destination: String
-    /// What its sender says beside it.
-    let headers: STOMPHeaders
-    let body: [UInt8]
-    /// Whether a subscriber had it before and did not take it.
-    var isRedelivered = false
-
-    init(destination: String, headers: STOMPHeaders, body: [UInt8]) {
-        self.destination = destination
-        self.headers = headers
-        self.body = body
-    }
-
-    /// Whether each of its messages goes to one subscriber, and waits for one.
-    static func isQueue(_ destination: String) -> Bool { destination.hasBytePrefix("/queue/") }
-
-    /// What is passed on of the headers of a SEND, in order.
-    static func forwarded(_ headers: STOMPHeaders) -> STOMPHeaders {
-        let own = [
-            STOMPHeaderName.destination, STOMPHeaderName.contentLength, STOMPHeaderName.receipt,
-            STOMPHeaderName.transaction, STOMPHeaderName.messageID, STOMPHeaderName.subscription,
-            STOMPHeaderName.ack, "redelivered",
-        ]
-        return STOMPHeaders(
-            headers.fields.filter { !own.contains(where: $0.name.hasSameBytes(as:)) }
-        )
-    }
-}
-
-/// A message on its way to a subscription.
-struct LoopbackDelivery: Sendable {
-    let client: UInt64
-    let headers: STOMPHeaders
-    let body: [UInt8]
-}
-
-/// What can be part of a transaction.
-enum LoopbackStep: Sendable {
-    case send(LoopbackMessage)
-    case settle(STOMPAcknowledgement, isAccepted: Bool)
-}
-
-/// Why a request cannot be done.
-enum LoopbackFault: Error {
-    case subscriptionRefused, queueFull, messageUnknown
-
-    var message: String {
-        switch self {
-        case .subscriptionRefused: "Subscription refused"
-        case .queueFull: "The queue is full"
-        case .messageUnknown: "No such message waits to be acknowledged"
-        }
-    }
-}
-
 /// Who gets what over STOMP: topics, queues, what awaits acknowledgement, and open transactions.
 struct LoopbackDestinations: Sendable {
     struct Key: Hashable, Sendable {
@@ -80,19 +21,44 @@ struct LoopbackDestinations: Sendable {
         var pending: [(name: String, message: LoopbackMessage)] = []
     }
 
+    /// What waits for a subscriber, in order.
+    private struct Queue: Sendable {
+        var messages: ArraySlice<LoopbackMessage> = []
+        var byteCount = 0
+
+        mutating func append(_ message: LoopbackMessage) {
+            messages.append(message)
+            byteCount += message.byteCount
+        }
+    }
+
     private let queueLimit: Int
+    private let queueByteLimit: Int
     private var subscriptions: [Key: Subscription] = [:]
     /// The subscriptions of a client, in order.
     private var keys: [UInt64: [Key]] = [:]
     /// The subscriptions of a destination, in order.
     private var listeners: [WireName: [Key]] = [:]
-    private var queues: [WireName: ArraySlice<LoopbackMessage>] = [:]
+    private var queues: [WireName: Queue] = [:]
+    /// Where answers to the temporary queues of connections are sent.
+    private var replyQueues: [Key: String] = [:]
     private var transactions: [Key: [LoopbackStep]] = [:]
     private var turn = 0
     private var lastNumber: UInt64 = 0
+    private var lastReplyQueue: UInt64 = 0
 
-    init(queueLimit: Int) {
+    init(queueLimit: Int, queueByteLimit: Int) {
         self.queueLimit = max(queueLimit, 1)
+        self.queueByteLimit = max(queueByteLimit, 1)
+    }
+
+    /// Forgets all subscriptions, messages and transactions.
+    mutating func forget() {
+        let (last, lastReplyQueue) = (lastNumber, lastReplyQueue)
+        self = LoopbackDestinations(queueLimit: queueLimit, queueByteLimit: queueByteLimit)
+        // An acknowledgement of before must not settle another message, nor an answer reach another client.
+        lastNumber = last
+        self.lastReplyQueue = lastReplyQueue
     }
 
     // MARK: Subscriptions
@@ -106,15 +72,30 @@ struct LoopbackDestinations: Sendable {
         _ version: STOMPVersion,
         _ client: UInt64
     ) -> [LoopbackDelivery] {
-        let key = Key(client: client, id: id)
-        subscriptions[key] = Subscription(
-            destination: destination,
-            ackMode: ackMode,
-            version: version
+        var destination = destination
+        if LoopbackMessage.isTemporary(destination) {
+            let queue = Key(client: client, id: destination)
+            // The one that the first SEND has made, if there was one before.
+            _ = unsubscribe(destination, client)
+            destination = replyQueue(queue)
+        }
+        return add(
+            Key(client: client, id: id),
+            Subscription(destination: destination, ackMode: ackMode, version: version)
         )
+    }
+
+    private mutating func add(_ key: Key, _ subscription: Subscription) -> [LoopbackDelivery] {
+        let (client, destination) = (key.client, subscription.destination)
+        subscriptions[key] = subscription
         keys[client, default: []].append(key)
         listeners[WireName(destination), default: []].append(key)
         return dispatch(destination)
+    }
+
+    /// The destination of a subscription.
+    func destination(of id: String, _ client: UInt64) -> String? {
+        subscriptions[Key(client: client, id: id)]?.destination
     }
 
     /// Removes a subscription; what it has not acknowledged goes to others.
@@ -127,9 +108,38 @@ struct LoopbackDestinations: Sendable {
         return takeBack(gone.pending.map(\.message), gone.destination)
     }
 
+    /// Where answers to a temporary queue are sent, which is subscribed to from now on.
+    ///
+    /// The subscription has the name of the queue as its id, unless the client has one of its own.
+    mutating func openReplyQueue(
+        _ name: String,
+        _ version: STOMPVersion,
+        _ client: UInt64
+    ) -> String {
+        let key = Key(client: client, id: name)
+        let destination = replyQueue(key)
+        if (listeners[destination] ?? []).isEmpty {
+            _ = add(
+                key,
+                Subscription(destination: destination, ackMode: .auto, version: version)
+            )
+        }
+        return destination
+    }
+
+    /// A destination of its own for each connection, since several may use the same name.
+    private mutating func replyQueue(_ key: Key) -> String {
+        if let known = replyQueues[key] { return known }
+        lastReplyQueue += 1
+        let name = "/reply-queue/loopback-\(lastReplyQueue)"
+        replyQueues[key] = name
+        return name
+    }
+
     /// Removes everything of a client.
     mutating func remove(_ client: UInt64) -> [LoopbackDelivery] {
         for key in transactions.keys where key.client == client { transactions[key] = nil }
+        for key in replyQueues.keys where key.client == client { replyQueues[key] = nil }
         // All listeners go first, lest a message travel from one subscription of the client to another.
         var gone: [Subscription] = []
         for key in keys.removeValue(forKey: client) ?? [] {
@@ -137,7 +147,11 @@ struct LoopbackDestinations: Sendable {
             listeners[subscription.destination]?.removeAll { $0 == key }
             gone.append(subscription)
         }
-        return gone.flatMap { takeBack($0.pending.map(\.message), $0.destination) }
+        // All messages go back before any is delivered again, lest they lose their order.
+        for subscription in gone {
+            putBack(subscription.pending.map(\.message), subscription.destination)
+        }
+        return gone.flatMap { dispatch($0.destination) }
     }
 
     // MARK: Messages
@@ -152,8 +166,11 @@ struct LoopbackDestinations: Sendable {
             return (listeners[message.destination] ?? []).compactMap { deliver(message, to: $0) }
         }
         let name = WireName(message.destination)
-        guard queues[name, default: []].count < queueLimit else { throw .queueFull }
-        queues[name, default: []].append(message)
+        let queue = queues[name] ?? Queue()
+        guard queue.messages.count < queueLimit,
+            queue.byteCount + message.byteCount <= queueByteLimit
+        else { throw .queueFull }
+        queues[name, default: Queue()].append(message)
         return dispatch(message.destination)
     }
 
@@ -163,7 +180,7 @@ struct LoopbackDestinations: Sendable {
             var waiting = queues.removeValue(forKey: WireName(destination))
         else { return [] }
         var deliveries: [LoopbackDelivery] = []
-        while let message = waiting.popFirst() {
+        while let message = waiting.messages.popFirst() {
             turn += 1
             if let delivery = deliver(message, to: keys[turn % keys.count]) {
                 deliveries.append(delivery)
@@ -172,20 +189,27 @@ struct LoopbackDestinations: Sendable {
         return deliveries
     }
 
-    /// Puts messages back in their old order, to be delivered again; topics have no second chance.
+    /// Delivers messages again.
     private mutating func takeBack(
         _ messages: [LoopbackMessage],
         _ destination: String
     ) -> [LoopbackDelivery] {
-        guard LoopbackMessage.isQueue(destination), !messages.isEmpty else { return [] }
+        putBack(messages, destination)
+        return dispatch(destination)
+    }
+
+    /// Puts messages back into their places of the queue; topics have no second chance.
+    private mutating func putBack(_ messages: [LoopbackMessage], _ destination: String) {
+        guard LoopbackMessage.isQueue(destination), !messages.isEmpty else { return }
         let again = messages.map { message in
             var message = message
             message.isRedelivered = true
             return message
         }
-        let waiting = (queues[destination] ?? []) + again
-        queues[destination] = waiting.sorted { $0.number < $1.number }[...]
-        return dispatch(destination)
+        var queue = queues[destination] ?? Queue()
+        queue.messages = (queue.messages + again).sorted { $0.number < $1.number }[...]
+        queue.byteCount += again.reduce(0) { $0 + $1.byteCount }
+        queues[destination] = queue
     }
 
     private mutating func deliver(_ message: LoopbackMessage, to key: Key) -> LoopbackDelivery? {
@@ -256,5 +280,23 @@ struct LoopbackDestinations: Sendable {
     /// - Returns: What was kept.
     mutating func end(_ transaction: String, _ client: UInt64) -> [LoopbackStep] {
         transactions.removeValue(forKey: Key(client: client, id: transaction)) ?? []
+    }
+
+    // MARK: What is there
+
+    /// The messages that were delivered and not acknowledged, of a queue or topic.
+    func unacknowledgedCount(_ destination: String) -> Int {
+        subscriptions.values.reduce(0) { count, subscription in
+            subscription.destination.hasSameBytes(as: destination)
+                ? count + subscription.pending.count : count
+        }
+    }
+
+    /// The messages that wait for a subscriber.
+    func waitingCount(_ destination: String) -> Int { queues[destination]?.messages.count ?? 0 }
+
+    /// Whether nothing waits to be acknowledged or committed.
+    var isIdle: Bool {
+        transactions.isEmpty && subscriptions.values.allSatisfy(\.pending.isEmpty)
     }
 }

@@ -40,6 +40,14 @@ struct LoopbackEventTopics: Sendable {
         self.memory = max(memory, 0)
     }
 
+    /// Forgets all events and streams; ids begin again.
+    mutating func forget() {
+        self = LoopbackEventTopics(memory: memory)
+    }
+
+    /// Whether no event waits to be sent.
+    var isIdle: Bool { streams.values.allSatisfy(\.pending.isEmpty) }
+
     /// Adds a stream, which gets what came after an event, as far as it is remembered.
     ///
     /// - Parameters:

@@ -1,0 +1,71 @@
+import STOMPWire
+import WireCore
+
+/// A message as STOMP clients get it.
+struct LoopbackMessage: Sendable {
+    /// Set when a queue takes it.
+    var number: UInt64 = 0
+    let destination: String
+    /// What its sender says beside it.
+    var headers: STOMPHeaders
+    let body: [UInt8]
+    /// Whether a subscriber had it before and did not take it.
+    var isRedelivered = false
+
+    init(destination: String, headers: STOMPHeaders, body: [UInt8]) {
+        self.destination = destination
+        self.headers = headers
+        self.body = body
+    }
+
+    /// Whether each of its messages goes to one subscriber, and waits for one.
+    static func isQueue(_ destination: String) -> Bool { destination.hasBytePrefix("/queue/") }
+
+    /// Whether it is a queue of one connection, for answers (RabbitMQ, STOMP plugin, "Using Temporary Queues").
+    static func isTemporary(_ destination: String) -> Bool {
+        destination.hasBytePrefix("/temp-queue/")
+    }
+
+    /// The bytes that count towards the bound of a queue.
+    var byteCount: Int {
+        headers.fields.reduce(body.count) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+    }
+
+    /// What is passed on of the headers of a SEND, in order.
+    static func forwarded(_ headers: STOMPHeaders) -> STOMPHeaders {
+        let own = [
+            STOMPHeaderName.destination, STOMPHeaderName.contentLength, STOMPHeaderName.receipt,
+            STOMPHeaderName.transaction, STOMPHeaderName.messageID, STOMPHeaderName.subscription,
+            STOMPHeaderName.ack, "redelivered",
+        ]
+        return STOMPHeaders(
+            headers.fields.filter { !own.contains(where: $0.name.hasSameBytes(as:)) }
+        )
+    }
+}
+
+/// A message on its way to a subscription.
+struct LoopbackDelivery: Sendable {
+    let client: UInt64
+    let headers: STOMPHeaders
+    let body: [UInt8]
+}
+
+/// What can be part of a transaction.
+enum LoopbackStep: Sendable {
+    case send(LoopbackMessage)
+    case settle(STOMPAcknowledgement, isAccepted: Bool)
+}
+
+/// Why a request cannot be done.
+enum LoopbackFault: Error {
+    case subscriptionRefused, queueFull, messageUnknown
+
+    var message: String {
+        switch self {
+        case .subscriptionRefused: "Subscription refused"
+        case .queueFull: "The queue is full"
+        case .messageUnknown: "No such message waits to be acknowledged"
+        }
+    }
+}
