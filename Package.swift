@@ -263,6 +263,7 @@ let package = Package(
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillTesting",
             ],
             path: "Tests/Simulations",
+            exclude: ["mutants", "mutants.txt"],
             swiftSettings: settings
         ),
         .executableTarget(

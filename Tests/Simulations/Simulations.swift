@@ -4,9 +4,10 @@
 
     /// Runs the package's clients in simulated worlds, seed after seed, and prints what fails.
     ///
-    ///     WaybillSimulations SERVICE [--seed N] [--seconds S] [--seeds N] [--stop]
+    ///     WaybillSimulations SERVICE [--seed N] [--seconds S] [--seeds N] [--stop] [--shrink N]
     ///
-    /// `SERVICE` is one of those of ``SimulatedService``, or `all`, one seed of each in turn. Ends with 1 when a seed has failed.
+    /// `SERVICE` is one of those of ``SimulatedService``, or `all`, one seed of each in turn. `--shrink`
+    /// says how many runs may be spent on making a failure smaller. Ends with 1 when a seed has failed.
     @main
     struct Simulations {
         private struct Sum {
@@ -39,11 +40,13 @@
             let begin = ContinuousClock.now
             let limit = value("--seconds").map { Duration.seconds($0) }
             let seeds = value("--seeds") ?? (limit == nil ? 1 : .max)
+            var options = Simulation.Options()
+            if let runs = value("--shrink") { options.shrinkingRuns = Int(clamping: runs) }
             var sum = Sum()
             var seed = value("--seed") ?? 1
             while sum.runs < seeds, limit.map({ ContinuousClock.now - begin < $0 }) ?? true {
                 for service in services {
-                    await run(service, seed, &sum)
+                    await run(service, seed, options, &sum)
                     if sum.failures > 0, arguments.contains("--stop") { break }
                 }
                 if sum.failures > 0, arguments.contains("--stop") { break }
@@ -53,11 +56,19 @@
             exit(sum.failures > 0 ? 1 : 0)
         }
 
-        private static func run(_ service: SimulatedService, _ seed: UInt64, _ sum: inout Sum) async
-        {
+        private static func run(
+            _ service: SimulatedService,
+            _ seed: UInt64,
+            _ options: Simulation.Options,
+            _ sum: inout Sum
+        ) async {
             let workload = SimulationWorkload(service: service)
             do {
-                let report = try await Simulation.run(seed: seed, name: service.rawValue) {
+                let report = try await Simulation.run(
+                    seed: seed,
+                    options: options,
+                    name: service.rawValue
+                ) {
                     try await workload.run($0)
                 }
                 sum.time += report.elapsed
