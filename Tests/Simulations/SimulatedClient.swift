@@ -92,7 +92,7 @@ final class SimulatedClient: @unchecked Sendable {
     private func send(_ lane: Int) async {
         let qos = service.qualities[lane % service.qualities.count]
         let topic = service.passingTopic("from-\(name)-\(lane)")
-        ledger.open(service.brokerTopic(topic), isExactlyOnce: qos == .exactlyOnce)
+        ledger.open(service.brokerTopic(topic), qos)
         for number in 0..<world.size(of: "messages", Self.laneLength) {
             var options = SendOptions(qos: qos)
             if world.chance(0.1) {
@@ -131,7 +131,7 @@ final class SimulatedClient: @unchecked Sendable {
 
     /// Listens to a topic from now on, whatever happens to the connection.
     private func listen(_ topic: String, _ qos: QualityOfService) async {
-        ledger.open(topic, isExactlyOnce: service != .eventStream && qos == .exactlyOnce)
+        ledger.open(topic, qos)
         while true {
             do {
                 let command = service.subscribe(qos)

@@ -79,6 +79,7 @@
             } catch {
                 sum.failures += 1
                 print("\(service.rawValue): \(error)")
+                fflush(nil)
             }
             sum.runs += 1
         }

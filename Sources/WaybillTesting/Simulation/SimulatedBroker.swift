@@ -62,7 +62,7 @@ public final class SimulatedBroker: Sendable {
             "the broker restarts \(keepingState ? "with" : "without") its state",
             at: scheduler.now
         )
-        scheduler.calmly { loopback.dropConnections() }
+        scheduler.calmly { loopback.restart(keepingState: keepingState) }
     }
 
     /// Publishes a message of its own.
