@@ -117,13 +117,13 @@ final class SimulationLedger: @unchecked Sendable {
 
     /// What must hold when everybody has finished.
     func checkEnd() {
-            world.expect(openCallCount == 0, "\(openCallCount) calls have not ended")
-            for (topic, lane) in lanes.sorted(by: { $0.key < $1.key }) where lane.qos != .atMostOnce {
-                let lost = lane.acknowledged.subtracting(lane.arrived).sorted()
-                world.expect(
-                    lost.isEmpty,
-                    "\(topic): acknowledged and never arrived: \(lost.prefix(5))"
-                )
-            }
+        world.expect(openCallCount == 0, "\(openCallCount) calls have not ended")
+        for (topic, lane) in lanes.sorted(by: { $0.key < $1.key }) where lane.qos != .atMostOnce {
+            let lost = lane.acknowledged.subtracting(lane.arrived).sorted()
+            world.expect(
+                lost.isEmpty,
+                "\(topic): acknowledged and never arrived: \(lost.prefix(5))"
+            )
+        }
     }
 }

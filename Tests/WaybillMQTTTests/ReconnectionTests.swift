@@ -232,15 +232,20 @@ struct ReconnectionTests {
         await transport.shutdown()
     }
 
-    @Test("A CONNECT that the server answers by closing is no late one", arguments: [true, false])
+    @Test(
+        "A CONNECT whose stream ends without an answer may arrive late, too: a proxy may hold it",
+        arguments: [true, false]
+    )
     func takenOverAfterClosing(isReset: Bool) async throws {
         let closing = ScriptedByteStream(.skip(23), isReset ? .reset : .finish)
-        let first = ScriptedByteStream(
+        let accepted = ("20 03 00 00 00" as Hex).bytes
+        let first = ScriptedByteStream(.skip(23), .reply(accepted + Self.takenOver))
+        let second = ScriptedByteStream(
             .skip(23),
-            .reply(("20 03 00 00 00" as Hex).bytes + Self.takenOver)
+            .reply(accepted),
+            .skip(6),
+            .reply(Self.takenOver)
         )
-        // A third connection would send a CONNECT here.
-        let second = ScriptedByteStream(.skip(1), .skip(1 << 20))
         let clock = ManualClock()
         var configuration = MQTTConfiguration(version: .v5)
         configuration.clientIdentifier = "c"
@@ -254,8 +259,11 @@ struct ReconnectionTests {
         let provider = Provider<MQTTEntry>(transport: transport)
         await #expect(throws: WaybillError.self) { try await provider.request(.connect) }
         _ = try? await provider.request(.connect)
+        try await waitUntil { second.hasReached(3) }
+        try await waitUntil { "\(transport.states.current)" == "connected" }
+        // Once only: now it is another client.
+        try await provider.request(.send("x"))
         try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected (rejected") }
-        #expect(!second.hasReached(2))
         await transport.shutdown()
     }
 

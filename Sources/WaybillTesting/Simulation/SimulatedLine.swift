@@ -93,7 +93,8 @@ final class SimulatedLine: @unchecked Sendable {
         isReset = true
         network.note("connection \(number) \(how)")
         for end in [client, server] {
-            guard let end, isHeard() else { continue }
+            // Whoever waits for room would wait for ever.
+            guard let end, isHeard() || end.isBlocked else { continue }
             fail(end)
         }
     }
@@ -135,6 +136,7 @@ final class SimulatedLine: @unchecked Sendable {
             schedule(from: sender) { [self] peer in
                 sender.direction.byteCountUnderWay -= piece.count
                 network.byteCountUnderWay -= piece.count
+                if isReset { fail(sender) }
                 guard !isReset, !isBlackHole, !sender.isAbandoned else { return }
                 mix(piece)
                 // Nobody is there: the system says so.

@@ -23,7 +23,7 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
     private var isComplete = false
     private var failure: LinkError?
     private var isReading = true
-    private var isBlocked = false
+    private(set) var isBlocked = false
     private var hasFinished = false
     private(set) var isClosed = false
     private(set) var isAbandoned = false

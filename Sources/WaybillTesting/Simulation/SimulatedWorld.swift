@@ -222,7 +222,7 @@ public final class SimulatedWorld: @unchecked Sendable {
         let end = scheduler.now.advanced(by: limit)
         while !condition() {
             guard scheduler.now < end else {
-                fail("\(what): not within \(limit)")
+                fail("not within \(limit): \(what)")
                 throw CancellationError()
             }
             try await Task.sleep(for: .milliseconds(100))
