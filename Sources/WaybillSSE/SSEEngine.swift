@@ -23,8 +23,6 @@ final class SSEEngine: Sendable {
     private let state = Locked(State())
     private let pool: HTTPPool
     private let hints = HintListener()
-    /// Who gives credentials, if anybody does.
-    let desk: CredentialDesk?
 
     init(base: HTTPTarget, configuration: SSEConfiguration, links: HTTPLinks) {
         self.base = base
@@ -35,7 +33,6 @@ final class SSEEngine: Sendable {
         self.configuration = configuration
         self.links = links
         pool = HTTPPool(configuration: configuration, links: links, events: events)
-        desk = configuration.credentials.map { CredentialDesk($0, in: links.plain) }
         hints.start(configuration.hints, in: links.plain) { [weak self] in self?.heed($0) }
     }
 

@@ -1,61 +1,71 @@
-import Waybill
-import WaybillLink
-import WaybillSession
+package import Waybill
 import WireCore
 
-/// The state of all streams of a transport as one: the best that any of them is in.
-final class SSEStates: Sendable {
+/// The state of all streams of a transport as one.
+///
+/// | the streams | the state |
+/// | --- | --- |
+/// | one of them is open | connected |
+/// | else one of them is asked for | connecting; of several, the attempt of the stream that was asked for first |
+/// | else one of them waits | waiting; of several, the wait that ends first |
+/// | none is left | disconnected, because of what ended the last one |
+///
+/// It is reported when it changes: an open stream hides what becomes of the others. The state therefore goes from connected to
+/// connecting when the last open stream ends while another one is asked for, and from one attempt or wait to that of another
+/// stream.
+package final class SSEStates: Sendable {
     private struct State: Sendable {
         /// What each stream that lives has reported last, in the order of their first reports.
         private var streams: [(stream: ObjectIdentifier, state: ConnectionState)] = []
 
-        var isEmpty: Bool { streams.isEmpty }
-
-        /// The best state; of several that are as good, that of the stream that came first.
-        var best: ConnectionState? {
-            streams.max { SSEStates.rank($0.state) < SSEStates.rank($1.state) }?.state
+        /// The state of all; nil without any stream.
+        var whole: ConnectionState? {
+            var whole = streams.first?.state
+            for (_, state) in streams.dropFirst() where SSEStates.isBetter(state, than: whole) {
+                whole = state
+            }
+            return whole
         }
 
-        mutating func note(_ new: ConnectionState, of stream: SSEStream) {
+        /// - Returns: False when the stream is not, or no longer, one of those that live.
+        mutating func note(_ new: ConnectionState, of stream: AnyObject) -> Bool {
             let identifier = ObjectIdentifier(stream)
             if let index = streams.firstIndex(where: { $0.stream == identifier }) {
                 streams[index].state = new
-            } else {
-                streams.append((identifier, new))
+                return true
             }
+            // A stream that was ended while its opening was on its way does not come back with it.
+            if case .connected = new { return false }
+            streams.append((identifier, new))
+            return true
         }
 
-        mutating func remove(_ stream: SSEStream) {
+        mutating func remove(_ stream: AnyObject) {
             streams.removeAll { $0.stream == ObjectIdentifier(stream) }
         }
     }
 
-    let source = ConnectionStateSource()
+    package let source = ConnectionStateSource()
     private let state = Locked(State())
 
-    /// Notes the state of a stream, and reports it if it is the best, and news.
-    func report(_ new: ConnectionState, of stream: SSEStream) {
+    package init() {}
+
+    /// Notes the state of a stream, and reports that of all if it has changed.
+    package func report(_ new: ConnectionState, of stream: AnyObject) {
         state.withLock { state in
-            let before = state.best
-            state.note(new, of: stream)
-            let after = state.best
-            // One more that is open changes nothing; another attempt, or a longer wait, does.
-            let isNews = Self.rank(new) == Self.rank(after) && Self.rank(new) != Self.connectedRank
-            if Self.rank(before) != Self.rank(after) {
-                source.report(Self.rank(new) == Self.rank(after) ? new : after ?? new)
-            } else if isNews {
-                source.report(new)
-            }
+            let before = state.whole
+            guard state.note(new, of: stream), let after = state.whole else { return }
+            if Self.isChange(from: before, to: after) { source.report(after) }
         }
     }
 
     /// Forgets a stream that is over; the last one's cause is the transport's.
-    func remove(_ stream: SSEStream, _ cause: WaybillError?) {
+    package func remove(_ stream: AnyObject, _ cause: WaybillError?) {
         state.withLock { state in
-            let before = state.best
+            let before = state.whole
             state.remove(stream)
-            if let after = state.best {
-                if Self.rank(before) != Self.rank(after) { source.report(after) }
+            if let after = state.whole {
+                if Self.isChange(from: before, to: after) { source.report(after) }
             } else {
                 reportDisconnected(cause)
             }
@@ -63,9 +73,9 @@ final class SSEStates: Sendable {
     }
 
     /// Reports the end when no stream is left that would.
-    func end() {
+    package func end() {
         state.withLock { state in
-            if state.isEmpty { reportDisconnected(nil) }
+            if state.whole == nil { reportDisconnected(nil) }
         }
     }
 
@@ -75,11 +85,25 @@ final class SSEStates: Sendable {
         source.report(.disconnected(cause: cause))
     }
 
-    private static let connectedRank = 3
+    private static func isChange(from before: ConnectionState?, to after: ConnectionState) -> Bool {
+        switch (before, after) {
+        case (.connected?, .connected): false
+        case (.connecting(let old)?, .connecting(let new)): old != new
+        case (.waiting(let old, _)?, .waiting(let new, _)): old != new
+        default: true
+        }
+    }
+
+    private static func isBetter(_ state: ConnectionState, than other: ConnectionState?) -> Bool {
+        if case .waiting(let until, _) = state, case .waiting(let otherUntil, _)? = other {
+            return until < otherUntil
+        }
+        return rank(state) > rank(other)
+    }
 
     private static func rank(_ state: ConnectionState?) -> Int {
         switch state {
-        case .connected: connectedRank
+        case .connected: 3
         case .connecting: 2
         case .waiting: 1
         case .idle, .disconnected, nil: 0

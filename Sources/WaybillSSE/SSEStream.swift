@@ -45,6 +45,7 @@ final class SSEStream: Sendable {
 
     let configuration: SSEConfiguration
     let links: HTTPLinks
+    /// Where its credentials come from, if anybody gives some; its own, since other streams may be refused others.
     let desk: CredentialDesk?
     private let patience: SSEPatience
     private let states: SSEStates
@@ -79,7 +80,7 @@ final class SSEStream: Sendable {
         self.onEnd = onEnd
         configuration = engine.configuration
         links = engine.links
-        desk = engine.desk
+        desk = configuration.credentials.map { [links] in CredentialDesk($0, in: links.plain) }
         patience = SSEPatience(
             engine.configuration.reconnection,
             in: engine.links.plain,
@@ -181,8 +182,10 @@ final class SSEStream: Sendable {
     private func run(_ source: MessageSource) async {
         var failures = 0
         var cause: WaybillError?
+        var isPauseTold = false
         while !state.withLock({ $0.isClosed }) {
-            guard await sleepWhilePaused() else { break }
+            guard await sleepWhilePaused(isTold: isPauseTold) else { break }
+            isPauseTold = false
             states.report(.connecting(attempt: failures + 1), of: self)
             let outcome = await attempt(failures + 1, source)
             cause = outcome.error
@@ -192,23 +195,22 @@ final class SSEStream: Sendable {
                 defer { state.isClosedForPause = false }
                 return state.isClosedForPause
             }
-            if isClosedForPause || patience.isPaused { continue }
+            if isClosedForPause || patience.isPaused {
+                // Told even if the pause is over by now: a stream that was open is so no longer.
+                reportPause()
+                isPauseTold = true
+                if outcome.wasOpen {
+                    failures = 0
+                    announceEnd(outcome, lastEventID, willReconnect: true, source)
+                }
+                continue
+            }
             let mayGoOn = outcome.wasOpen || opened.result != nil || isPatient
             let delay =
                 outcome.isFinal || !mayGoOn
                 ? nil
                 : patience.delay(after: outcome, stated: state.withLock { $0.reconnectionTime })
-            if announces {
-                let notice = SSENotice(
-                    .ended(
-                        status: outcome.status,
-                        willReconnect: delay != nil,
-                        error: outcome.error,
-                        lastEventID: lastEventID
-                    )
-                )
-                source.deliver([notice.message])
-            }
+            announceEnd(outcome, lastEventID, willReconnect: delay != nil, source)
             guard let delay, let wait = patience.wait(for: delay) else { break }
             failures = outcome.wasOpen ? 0 : failures + 1
             let until = ContinuousClock.now + delay
@@ -218,6 +220,24 @@ final class SSEStream: Sendable {
             guard await patience.sleep(wait) else { break }
         }
         finish(source, cause)
+    }
+
+    private func announceEnd(
+        _ outcome: Outcome,
+        _ lastEventID: String,
+        willReconnect: Bool,
+        _ source: MessageSource
+    ) {
+        guard announces else { return }
+        let notice = SSENotice(
+            .ended(
+                status: outcome.status,
+                willReconnect: willReconnect,
+                error: outcome.error,
+                lastEventID: lastEventID
+            )
+        )
+        source.deliver([notice.message])
     }
 
     private func finish(_ source: MessageSource, _ cause: WaybillError?) {
@@ -239,19 +259,26 @@ final class SSEStream: Sendable {
 
     // MARK: Pauses
 
-    /// Waits until the app wants streams.
-    /// - Returns: False when this one was ended meanwhile.
-    private func sleepWhilePaused() async -> Bool {
-        guard patience.isPaused else { return true }
+    private static let pause = WaybillError(.notConnected, "the connection is paused")
+
+    private func reportPause() {
         let until = ContinuousClock.now + .seconds(10 * 365 * 86_400)
-        let pause = WaybillError(.notConnected, "the connection is paused")
-        states.report(.waiting(until: until, cause: pause), of: self)
+        states.report(.waiting(until: until, cause: Self.pause), of: self)
+    }
+
+    /// Waits until the app wants streams.
+    ///
+    /// - Parameter isTold: Whether observers know that this stream waits for the end of a pause.
+    /// - Returns: False when this one was ended meanwhile.
+    private func sleepWhilePaused(isTold: Bool) async -> Bool {
+        guard patience.isPaused else { return true }
+        if !isTold { reportPause() }
         // Whoever waits for the opening does not wait for ever.
         let isOpening = opened.result == nil && !isPatient
         let limit = isOpening ? configuration.connectTimeout : nil
         if await patience.sleepWhilePaused(within: limit) { return true }
         guard !Task.isCancelled else { return false }
-        stop(throwing: pause, because: pause)
+        stop(throwing: Self.pause, because: Self.pause)
         return false
     }
 
@@ -261,7 +288,8 @@ final class SSEStream: Sendable {
         case .pause:
             patience.pause()
             let driver = state.withLock { state in
-                state.isClosedForPause = state.driver != nil
+                // Another pause may come before the first one's end of the connection is noticed.
+                if state.driver != nil { state.isClosedForPause = true }
                 return state.driver
             }
             driver?.withCore(.immediate) { core, _ in core.close() }

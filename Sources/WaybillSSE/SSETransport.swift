@@ -64,7 +64,12 @@ public final class SSETransport: Transport {
         engine.abandon()
     }
 
-    /// The state of the streams: connected while one is open, waiting while the next attempt is due.
+    /// The state of all streams as one: connected while one is open, else connecting while one is asked for, else waiting for
+    /// the next attempt.
+    ///
+    /// An open stream hides what becomes of the others. When it ends while another one is asked for, the state goes from
+    /// connected to connecting, and it goes from one attempt or wait to that of another stream. Without streams it is
+    /// disconnected.
     public var states: ConnectionStates { engine.states.source.states }
 
     /// What happens to each stream, and to each connection for sends; see ``Waybill/TransportEvent``.

@@ -14,6 +14,7 @@ struct SimulationWorkload: Sendable {
 
     /// Runs it in a world.
     func run(_ world: SimulatedWorld) async throws {
+        if service == .eventStream { return try await EventStreamWorkload().run(world) }
         let ledger = SimulationLedger(world)
         let service = service
         ledger.keepsOrder = !service.isSTOMP

@@ -372,6 +372,29 @@ import WireTestSupport
         #expect(Set(journal.text) == ["1"])
     }
 
+    @Test("A source that is paused by a hint asks again when the pause is over, and says so")
+    func paused() async throws {
+        let server = HTTPServer([
+            .open(Say.stream("id: 1\ndata: a\n\n")), .open(Say.stream("id: 2\ndata: b\n\n")),
+        ])
+        let hints = ConnectionHints()
+        let source = try source(server) { $0.hints = [hints] }
+        let journal = Journal()
+        journal.follow(source)
+        source.connect()
+        try await journal.wait(for: 2)
+        hints.send(.pause)
+        try await journal.wait(for: 3)
+        hints.send(.resume)
+        try await journal.wait(for: 5)
+        await source.shutdown()
+        #expect(
+            journal.text == [
+                "open open", "message a 1", "200 again fine connecting", "open open", "message b 2",
+            ]
+        )
+    }
+
     // MARK: The end
 
     @Test("After a disconnect nothing keeps the source, its handlers or its connection")

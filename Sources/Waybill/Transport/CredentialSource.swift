@@ -12,6 +12,8 @@ public struct Credentials: Sendable {
     ///
     /// Over plain TCP or TLS there is no such request: there the attempt fails with `unsupported`.
     public var headers: Headers
+    /// The token that they were made of, by which a refusal of these finds its way back to where tokens come from.
+    var token: String?
 
     /// Collects credentials.
     public init(userName: String? = nil, password: String? = nil, headers: Headers = [:]) {
@@ -86,13 +88,13 @@ public struct CredentialSource: Sendable {
         timeLimit: Duration = .seconds(30),
         _ place: @escaping @Sendable (_ token: String) -> Credentials
     ) -> CredentialSource {
-        let last = Locked<String?>(nil)
-        return CredentialSource(timeLimit: timeLimit) { occasion in
-            let refused = occasion.refused == nil ? nil : last.withLock { $0 }
+        CredentialSource(timeLimit: timeLimit) { occasion in
             do {
-                let token = try await tokens.token(replacing: refused)
-                last.withLock { $0 = token }
-                return place(token)
+                // Connections that share the source may be refused in any order: each names its own token.
+                let token = try await tokens.token(replacing: occasion.refused?.token)
+                var credentials = place(token)
+                credentials.token = token
+                return credentials
             } catch let error as WaybillError {
                 throw error.underlying.map { Self.isPassing($0) } == true
                     ? WaybillError(.notConnected, error.message, underlying: error.underlying)

@@ -1,0 +1,62 @@
+import Waybill
+import WaybillTesting
+
+/// A way to send numbers, one after another.
+enum EventStreamLane: Int, CaseIterable, Sendable {
+    /// POST, and the app may post again what may have arrived.
+    case byHand
+    /// POST, retried by a policy, which never repeats what may have arrived.
+    case retried
+    /// POST, retried by a policy, which may repeat it.
+    case idempotent
+    /// PUT, which may be repeated in any case.
+    case put
+
+    /// Sends all numbers of an app.
+    func run(_ app: EventStreamApp) async {
+        let world = app.world
+        let topic = "from-\(app.name)-\(rawValue)"
+        for number in 0..<world.size(of: "messages", EventStreamApp.laneLength) {
+            var isOpen = true
+            while isOpen, !app.isStopping {
+                isOpen = await send(number, topic, app)
+                guard self == .byHand, isOpen, world.chance(0.5) else { break }
+                await app.rest(.seconds(1))
+            }
+            if world.chance(0.5) { await app.rest(.seconds(4)) }
+        }
+    }
+
+    private func send(_ number: Int, _ topic: String, _ app: EventStreamApp) async -> Bool {
+        let world = app.world
+        var options = SendOptions(isIdempotent: self == .idempotent)
+        if self == .put { options.method = "PUT" }
+        if world.chance(0.1) { options.timeout = .milliseconds(world.random(50...3_000)) }
+        let entry = SimulatedEntry.send(number, to: topic, options)
+        var provider = app.provider
+        let isRetried = self == .retried || self == .idempotent
+        if isRetried { provider = provider.intercepted(RetryPolicy(attempts: 3)) }
+        // A token that is refused is fetched anew, and the request made once more. A policy waits between its attempts.
+        let tokenTime = Duration.seconds(4)
+        let single = (app.sendLimit + tokenTime) * 2
+        let limit = isRetried ? (single + .seconds(70)) * 3 : single
+        return await app.ledger.send(
+            number,
+            to: topic,
+            isRepeatable: self == .idempotent || self == .put,
+            within: limit
+        ) { [provider] in
+            let call = Task { _ = try await provider.request(entry) }
+            var canceller: Task<Void, Never>?
+            if world.chance(0.05) {
+                canceller = Task {
+                    await app.rest(.seconds(1))
+                    call.cancel()
+                }
+            }
+            let result = await call.result
+            canceller?.cancel()
+            try result.get()
+        }
+    }
+}

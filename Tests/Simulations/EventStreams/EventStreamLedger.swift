@@ -1,0 +1,229 @@
+import Waybill
+import WaybillTesting
+
+/// What has been published and posted, what of it has arrived, and what may not be said of either.
+///
+/// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
+final class EventStreamLedger: @unchecked Sendable {
+    /// The attempts of one sender to get one number to the server.
+    private struct Delivery {
+        var attemptCount = 0
+        /// The attempts whose sender was told that they had done nothing.
+        var deniedCount = 0
+        var arrivalCount = 0
+        var isAcknowledged = false
+        /// Whether the server may be asked more often than the app knows: for methods that do no harm when they are repeated.
+        var isRepeatable = false
+    }
+
+    /// The streams of a topic that one app alone listens to.
+    private struct Opening {
+        /// Whether the app has had an event, and with it the reconnection time that is sent before.
+        var knowsTime = false
+        var earliest = Duration.zero
+    }
+
+    private struct Name: Hashable {
+        let topic: String
+        let number: Int
+    }
+
+    let world: SimulatedWorld
+    /// The reconnection time that the server sets.
+    let reconnectionTime: Duration?
+    private var published: [String: Int] = [:]
+    private var deliveries: [Name: Delivery] = [:]
+    private var openings: [String: Opening] = [:]
+    /// What each connection has asked for last.
+    private var requests: [Substring: Substring] = [:]
+    private var refusedTokens: Set<String> = []
+    private var openCallCount = 0
+    private(set) var streamCount = 0
+    /// The topics that the server keeps events of.
+    private var knownTopics: Set<String> = []
+    /// How often each call ended in each way.
+    private(set) var outcomes: [String: Int] = [:]
+
+    init(_ world: SimulatedWorld, reconnectionTime: Duration?) {
+        self.world = world
+        self.reconnectionTime = reconnectionTime
+    }
+
+    func count(_ outcome: String) {
+        outcomes[outcome, default: 0] += 1
+    }
+
+    // MARK: Events
+
+    /// How many events a topic has had.
+    func publishedCount(_ topic: String) -> Int { published[topic] ?? 0 }
+
+    /// Whether the server keeps what is published to a topic from now on.
+    func isKnown(_ topic: String) -> Bool { knownTopics.contains(topic) }
+
+    /// The number of a topic's next event.
+    func takeNumber(_ topic: String) -> Int {
+        defer { published[topic, default: 0] += 1 }
+        return published[topic] ?? 0
+    }
+
+    // MARK: Sends
+
+    /// A call that sends a number.
+    ///
+    /// - Parameters:
+    ///   - number: The number.
+    ///   - topic: Where it goes.
+    ///   - isRepeatable: Whether the library may send it more than once without a word.
+    ///   - limit: How long the call may take at the most.
+    ///   - body: The call.
+    /// - Returns: Whether the number may be sent again: the sender does not know that it has arrived.
+    func send(
+        _ number: Int,
+        to topic: String,
+        isRepeatable: Bool,
+        within limit: Duration,
+        _ body: () async throws -> Void
+    ) async -> Bool {
+        let name = Name(topic: topic, number: number)
+        deliveries[name, default: Delivery()].attemptCount += 1
+        deliveries[name]?.isRepeatable = isRepeatable
+        openCallCount += 1
+        let begin = world.elapsed
+        defer {
+            openCallCount -= 1
+            let time = world.elapsed - begin
+            world.expect(time <= limit, "\(topic) \(number) took \(time) instead of \(limit)")
+        }
+        do {
+            try await body()
+            count("sent")
+            deliveries[name]?.isAcknowledged = true
+            let count = deliveries[name]?.arrivalCount ?? 0
+            world.expect(count > 0, "\(topic) \(number) is acknowledged and has not arrived")
+            return false
+        } catch is CancellationError {
+            count("cancelled")
+        } catch let error as WaybillError {
+            world.note("\(topic) \(number): \(error)")
+            count("send: \(error.code)")
+            if Self.isDenial(error) {
+                deliveries[name]?.deniedCount += 1
+            } else if !Self.isOpen(error) {
+                world.fail("\(topic) \(number) was told \(error)")
+            }
+            check(name)
+        } catch {
+            world.fail("\(topic) \(number) was told \(type(of: error)), which no call throws")
+        }
+        return true
+    }
+
+    /// Whether an error says that the server has not done what was asked.
+    private static func isDenial(_ error: WaybillError) -> Bool {
+        let codes: [WaybillError.Code] = [.connectionRefused, .notConnected, .unauthorized]
+        return codes.contains(error.code)
+    }
+
+    /// Whether an error leaves open what the server has done.
+    private static func isOpen(_ error: WaybillError) -> Bool {
+        [.connectionLost, .timedOut, .shutDown].contains(error.code)
+    }
+
+    /// A number has come to the server.
+    func arrive(_ number: Int?, at topic: String) {
+        guard let number else { return world.fail("\(topic) has got what nobody sent") }
+        let name = Name(topic: topic, number: number)
+        guard deliveries[name] != nil else {
+            return world.fail("\(topic) has got \(number), which nobody sent")
+        }
+        deliveries[name]?.arrivalCount += 1
+        check(name)
+    }
+
+    private func check(_ name: Name) {
+        guard let delivery = deliveries[name], !delivery.isRepeatable else { return }
+        let possible = delivery.attemptCount - delivery.deniedCount
+        world.expect(
+            delivery.arrivalCount <= possible,
+            """
+            \(name.topic) \(name.number) has arrived \(delivery.arrivalCount) times, of \(delivery.attemptCount) attempts of \
+            which \(delivery.deniedCount) have failed for certain
+            """
+        )
+    }
+
+    // MARK: Tokens
+
+    /// The server does not let in who shows a token.
+    func refuse(_ token: String) {
+        refusedTokens.insert(token)
+    }
+
+    /// An app is asked for another token in the place of one that was refused.
+    func checkRefusal(_ token: String?) {
+        guard let token else { return }
+        world.expect(
+            refusedTokens.contains(token),
+            "the token \(token) is to be replaced, which was never refused"
+        )
+    }
+
+    // MARK: What the server sees
+
+    /// A topic that one app listens to, and nobody else.
+    func watch(_ topic: String) {
+        openings[topic] = Opening()
+    }
+
+    /// The app has had an event of the topic.
+    func noteEvent(_ topic: String) {
+        openings[topic]?.knowsTime = true
+    }
+
+    /// The app does not want to wait any longer.
+    func excuse(_ topic: String) {
+        openings[topic]?.earliest = .zero
+    }
+
+    /// An app asks for a stream.
+    func noteRequest(_ text: String) {
+        guard let topic = Self.topic(text[...]), let opening = openings[topic] else { return }
+        world.expect(
+            world.elapsed >= opening.earliest,
+            "\(topic) is asked for \(opening.earliest - world.elapsed) too early"
+        )
+        guard opening.knowsTime, let time = reconnectionTime else { return }
+        openings[topic]?.earliest = world.elapsed + time
+    }
+
+    /// A line of the broker's log.
+    func note(_ line: String) {
+        world.note("broker: \(line)")
+        let words = line.split(separator: " ", maxSplits: 3)
+        guard words.count == 4 else { return }
+        let (client, text) = (words[1], words[3])
+        if words[2] == "←" {
+            requests[client] = text
+        } else if let topic = requests[client].flatMap(Self.topic) {
+            if text.hasPrefix("200 text/event-stream") {
+                streamCount += 1
+                knownTopics.insert(topic)
+            } else if text == "401" {
+                // The app asks once more, at once, with another token.
+                excuse(topic)
+            }
+        }
+    }
+
+    private static func topic(_ request: Substring) -> String? {
+        request.hasPrefix("GET /") ? String(request.dropFirst(5)) : nil
+    }
+
+    // MARK: The end
+
+    func checkEnd() {
+        world.expect(openCallCount == 0, "\(openCallCount) calls have not ended")
+        world.note("\(outcomes.sorted { $0.key < $1.key })")
+    }
+}

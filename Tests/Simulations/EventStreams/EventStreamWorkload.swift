@@ -1,0 +1,165 @@
+import Waybill
+import WaybillTesting
+
+/// Apps that listen to event streams and post, through a network that breaks and heals.
+struct EventStreamWorkload: Sendable {
+    /// How long things go wrong.
+    var faultTime = Duration.seconds(120)
+    /// How long everybody is idle in the end.
+    var idleTime = Duration.seconds(300)
+
+    /// Events of each topic while things go wrong.
+    private static let publishedCount = 60
+
+    /// Runs it in a world.
+    func run(_ world: SimulatedWorld) async throws {
+        let reconnectionTime = world.pick(
+            nil,
+            nil,
+            Duration.zero,
+            Duration.milliseconds(500),
+            Duration.seconds(8)
+        )
+        let ledger = EventStreamLedger(world, reconnectionTime: reconnectionTime)
+        let hosts = world.chance(0.5) ? ["a"] : ["a", "b"]
+        let configure: (inout LoopbackBroker.Configuration) -> Void = { configuration in
+            configuration.eventStreamRetry = reconnectionTime
+            configuration.eventMemory = 10_000
+            configuration.authenticate = { _, token in
+                if SimulatedTokens.admits(token, in: world) { return true }
+                if let token { ledger.refuse(token) }
+                return false
+            }
+            configuration.log = { ledger.note($0) }
+            configuration.observe = { Self.observe($0, world, ledger) }
+        }
+        let broker =
+            hosts.count == 1
+            ? world.broker("a", configure: configure) : world.broker("a", "b", configure: configure)
+        world.faults = .rough(until: faultTime)
+        let apps = try (0..<world.size(of: "clients", 2)).map { number in
+            try EventStreamApp(number, to: broker, in: world, ledger)
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for app in apps { group.addTask { await app.run() } }
+            group.addTask { await self.misbehave(broker, world) }
+            do { try await conduct(apps, broker, world, ledger) } catch {}
+            for app in apps { app.stop() }
+        }
+        // A server that has nothing to write may never learn that a client has gone.
+        broker.restart(keepingState: true)
+        ledger.checkEnd()
+    }
+
+    /// What the broker does wrong.
+    private func misbehave(_ broker: SimulatedBroker, _ world: SimulatedWorld) async {
+        while world.elapsed < world.faults.until {
+            try? await Task.sleep(for: world.random(.zero ... .seconds(20)))
+            var faults = LoopbackFaults()
+            switch world.random(0...5) {
+            case 0: faults.withholdsReceipts = true
+            case 1: faults.withholdsEvents = true
+            case 2: faults.dropsStreamsAfter = world.random(0...5)
+            case 3: faults.refusesConnections = .serverUnavailable
+            case 4:
+                let answer = world.pick(
+                    LoopbackFaults.Answer(503, headers: ["Retry-After": "7"]),
+                    LoopbackFaults.Answer(429, headers: ["Retry-After": "2"]),
+                    LoopbackFaults.Answer(503, body: Payload("sorry")),
+                    LoopbackFaults.Answer(500)
+                )
+                faults.answers = Array(repeating: answer, count: world.random(1...5))
+            default: break
+            }
+            guard world.elapsed < world.faults.until else { break }
+            world.note("the broker's faults: \(faults)")
+            broker.loopback.faults = faults
+            try? await Task.sleep(for: world.random(.zero ... .seconds(10)))
+            broker.loopback.faults = LoopbackFaults()
+        }
+        broker.loopback.faults = LoopbackFaults()
+    }
+
+    /// What the broker publishes, and what must be true from when the network is well.
+    private func conduct(
+        _ apps: [EventStreamApp],
+        _ broker: SimulatedBroker,
+        _ world: SimulatedWorld,
+        _ ledger: EventStreamLedger
+    ) async throws {
+        for _ in 0..<world.size(of: "published", Self.publishedCount) {
+            try await Task.sleep(for: world.random(.zero ... .seconds(4)))
+            for _ in 0..<world.pick(1, 1, 1, 10) { publish(apps, broker, ledger) }
+            let topic = "x\(world.random(0...2))"
+            broker.publish(Payload("\(ledger.takeNumber(topic))"), to: topic)
+        }
+        let rest = faultTime - world.elapsed
+        if rest > .zero { try await Task.sleep(for: rest) }
+        world.heal()
+        broker.loopback.faults = LoopbackFaults()
+        try await world.wait(
+            for: "everything has been sent",
+            within: .seconds(1_800)
+        ) { apps.allSatisfy(\.hasSentAll) }
+        // An event that goes out now brings those that were held back with it.
+        publish(apps, broker, ledger)
+        try await world.wait(
+            for: "everything that was published has arrived",
+            within: .seconds(900)
+        ) { apps.allSatisfy { $0.hasHeardAll } }
+        try await idle(apps, broker, world, ledger)
+    }
+
+    private func publish(
+        _ apps: [EventStreamApp],
+        _ broker: SimulatedBroker,
+        _ ledger: EventStreamLedger
+    ) {
+        for topic in apps.flatMap(\.topics) where ledger.isKnown(topic) {
+            broker.publish(Payload("\(ledger.takeNumber(topic))"), to: topic)
+        }
+    }
+
+    /// Nothing goes wrong for a while: every stream stays open.
+    private func idle(
+        _ apps: [EventStreamApp],
+        _ broker: SimulatedBroker,
+        _ world: SimulatedWorld,
+        _ ledger: EventStreamLedger
+    ) async throws {
+        for app in apps { app.isIdle = true }
+        // Until what the apps were at is over, and streams that lead nowhere are noticed. A stream says nothing of its own, and
+        // would be taken for dead.
+        var openedCount = 0
+        let begin = world.elapsed
+        while world.elapsed - begin < idleTime {
+            try await Task.sleep(for: .seconds(1))
+            publish(apps, broker, ledger)
+            guard world.elapsed - begin > .seconds(90) else {
+                openedCount = ledger.streamCount
+                continue
+            }
+            for app in apps {
+                world.expect(app.isConnected, "\(app.name) is not connected, though all is well")
+            }
+        }
+        world.expect(
+            ledger.streamCount == openedCount,
+            "a stream was opened again, though nothing went wrong"
+        )
+    }
+
+    private static func observe(
+        _ occurrence: LoopbackOccurrence,
+        _ world: SimulatedWorld,
+        _ ledger: EventStreamLedger
+    ) {
+        switch occurrence {
+        case .published(_, let topic, let payload, _):
+            ledger.arrive(Int(String(decoding: payload, as: UTF8.self)), at: topic)
+        case .violation(let client, let text):
+            world.fail("client \(client) has broken the protocol: \(text)")
+        default: break
+        }
+    }
+}
