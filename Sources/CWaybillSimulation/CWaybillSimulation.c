@@ -14,13 +14,16 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -90,6 +93,28 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
     return 0;
 }
 
+// The older ways to ask for the calendar's time, which do not go through the function above.
+
+__attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+    static int (*system_gettimeofday)(struct timeval *restrict, void *restrict);
+    if (!system_gettimeofday)
+        system_gettimeofday = (int (*)(struct timeval *restrict, void *restrict))dlsym(RTLD_NEXT, "gettimeofday");
+    if (!simulated.world) return system_gettimeofday(time, zone);
+    int64_t now = simulated.now + calendar_origin;
+    time->tv_sec = now / 1000000000;
+    time->tv_usec = now % 1000000000 / 1000;
+    return 0;
+}
+
+__attribute__((visibility("default"))) time_t time(time_t *result) {
+    static time_t (*system_time)(time_t *);
+    if (!system_time) system_time = (time_t (*)(time_t *))dlsym(RTLD_NEXT, "time");
+    if (!simulated.world) return system_time(result);
+    time_t now = (simulated.now + calendar_origin) / 1000000000;
+    if (result) *result = now;
+    return now;
+}
+
 static void fill(void *buffer, size_t count) {
     unsigned char *bytes = buffer;
     for (size_t index = 0; index < count; index++) {
@@ -132,6 +157,42 @@ __attribute__((visibility("default"))) long syscall(long number, ...) {
     return system_syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
 }
 
+// Where Foundation's UUIDs read their bytes. They open it, read and close it each time.
+static int is_random_device(const char *path) {
+    return path && (strcmp(path, "/dev/urandom") == 0 || strcmp(path, "/dev/random") == 0);
+}
+
+// A file in memory with bytes of the world's.
+static int open_random(void) {
+    unsigned char bytes[4096];
+    fill(bytes, sizeof(bytes));
+    int descriptor = memfd_create("random", MFD_CLOEXEC);
+    if (descriptor < 0) return -1;
+    if (write(descriptor, bytes, sizeof(bytes)) != (ssize_t)sizeof(bytes) || lseek(descriptor, 0, SEEK_SET) != 0) {
+        close(descriptor);
+        return -1;
+    }
+    return descriptor;
+}
+
+#define OPEN(name)                                                                            \
+    __attribute__((visibility("default"))) int name(const char *path, int flags, ...) {       \
+        static int (*system_##name)(const char *, int, ...);                                  \
+        if (!system_##name) system_##name = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, #name); \
+        if (simulated.world && is_random_device(path)) return open_random();                  \
+        mode_t mode = 0;                                                                      \
+        if (flags & (O_CREAT | O_TMPFILE)) {                                                  \
+            va_list list;                                                                     \
+            va_start(list, flags);                                                            \
+            mode = va_arg(list, mode_t);                                                      \
+            va_end(list);                                                                     \
+        }                                                                                     \
+        return system_##name(path, flags, mode);                                              \
+    }
+
+OPEN(open)
+OPEN(open64)
+
 __attribute__((visibility("default"))) int socket(int domain, int type, int protocol) {
     SYSTEM(socket);
     if (!simulated.world) return system_socket(domain, type, protocol);
@@ -140,10 +201,18 @@ __attribute__((visibility("default"))) int socket(int domain, int type, int prot
     return -1;
 }
 
+// Time passes for a thread that was to sleep, which might else try again for ever; the run fails.
+static void refuse_sleep(int64_t nanoseconds) {
+    simulated.refused |= WAYBILL_REFUSED_SLEEP;
+    if (nanoseconds > 0) simulated.now += nanoseconds;
+}
+
+static int64_t nanoseconds(const struct timespec *time) { return time->tv_sec * 1000000000LL + time->tv_nsec; }
+
 __attribute__((visibility("default"))) int nanosleep(const struct timespec *time, struct timespec *rest) {
     SYSTEM(nanosleep);
     if (!simulated.world) return system_nanosleep(time, rest);
-    simulated.refused |= WAYBILL_REFUSED_SLEEP;
+    refuse_sleep(nanoseconds(time));
     return 0;
 }
 
@@ -151,21 +220,23 @@ __attribute__((visibility("default"))) int
 clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *rest) {
     SYSTEM(clock_nanosleep);
     if (!simulated.world) return system_clock_nanosleep(clock, flags, time, rest);
-    simulated.refused |= WAYBILL_REFUSED_SLEEP;
+    struct timespec now = {0, 0};
+    if (flags & TIMER_ABSTIME) clock_gettime(clock, &now);
+    refuse_sleep(nanoseconds(time) - nanoseconds(&now));
     return 0;
 }
 
 __attribute__((visibility("default"))) int usleep(useconds_t microseconds) {
     SYSTEM(usleep);
     if (!simulated.world) return system_usleep(microseconds);
-    simulated.refused |= WAYBILL_REFUSED_SLEEP;
+    refuse_sleep(microseconds * 1000LL);
     return 0;
 }
 
 __attribute__((visibility("default"))) unsigned int sleep(unsigned int seconds) {
     SYSTEM(sleep);
     if (!simulated.world) return system_sleep(seconds);
-    simulated.refused |= WAYBILL_REFUSED_SLEEP;
+    refuse_sleep(seconds * 1000000000LL);
     return 0;
 }
 
@@ -181,13 +252,14 @@ struct hashing_parameters {
     _Bool is_deterministic;
 };
 
-// In Swift: puts the executors in place that keep a world's jobs in it.
-extern void waybill_simulation_install_executors(void);
+// In Swift: puts the executors in place that keep a world's jobs in it. A toolchain before 6.3 has no such function.
+__attribute__((weak)) extern void waybill_simulation_install_executors(void);
 
 // Before the first task and the first hash: afterwards either could not be changed any more.
 __attribute__((constructor)) static void install(void) {
     const char *wish = getenv("WAYBILL_SIMULATION");
     if (wish && strcmp(wish, "off") == 0) return;
+    if (!waybill_simulation_install_executors) return;
     // As the environment variable SWIFT_DETERMINISTIC_HASHING does, which would have to be set before.
     struct hashing_parameters *hashing = dlsym(RTLD_DEFAULT, "_swift_stdlib_Hashing_parameters");
     if (hashing) *hashing = (struct hashing_parameters){0, 0, 1};

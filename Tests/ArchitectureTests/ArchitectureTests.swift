@@ -79,7 +79,8 @@ import Testing
         "HTTPWire": [],
         "WebSocketWire": [],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],
-        "WaybillTesting": ["FoundationEssentials", "Foundation"],
+        // The simulator's: its threads, and logarithms for its dice.
+        "WaybillTesting": ["FoundationEssentials", "Foundation", "Glibc", "Musl", "Darwin"],
     ]
 
     private static func imports(of file: File) -> [String] {
@@ -156,6 +157,11 @@ import Testing
         ("LoopbackBroker.swift", "credentials: [String: String]"),
         ("LoopbackBroker.swift", "Redacted<[String: String]>"),
         ("LoopbackBroker.swift", "relays: [String: String]"),
+        // Names of a simulated world that a test has given.
+        ("SimulatedNetwork.swift", "hosts: [String: Host]"),
+        ("SimulatedWorld.swift", "sizes: [String: Int]"),
+        ("SimulationReduction.swift", "sizes: [String: Int]"),
+        ("SimulationRun.swift", "sizes: [String: Int]"),
         ("CommandOptions.swift", "eventTypes: Set<String>?"),
         // Words in the sentences of a server.
         ("STOMPMapping.swift", ".lowercased()"),

@@ -167,16 +167,18 @@ public final class SimulatedWorld: @unchecked Sendable {
 
     /// Writes a line into the trace that a failure shows.
     public func note(_ text: @autoclosure () -> String) {
-        scheduler.trace.note(text(), at: scheduler.now)
+        // A recorded run must be the same as one that is not: what makes the text runs alone.
+        scheduler.calmly { scheduler.trace.note(text(), at: scheduler.now) }
     }
 
     /// Ends the run, and has it fail with this text, unless the condition holds.
     public func expect(_ condition: Bool, _ text: @autoclosure () -> String) {
-        if !condition { fail(text()) }
+        if !condition || !scheduler.isCurrent { fail(text()) }
     }
 
     /// Ends the run, and has it fail with this text.
     public func fail(_ text: String) {
+        guard scheduler.isCurrent else { return SimulationEscapes.noteEscape(of: scheduler) }
         scheduler.violate(text)
     }
 

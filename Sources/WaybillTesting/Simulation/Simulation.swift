@@ -108,6 +108,9 @@ public enum Simulation {
                 "there is no simulation on this platform, with a sanitizer, or with WAYBILL_SIMULATION=off"
             )
         }
+        guard SimulationScheduler.current == nil else {
+            throw WaybillError(.unsupported, "a simulation cannot run inside another one")
+        }
         let run = SimulationRun(seed: seed, options: options, body: body)
         await SimulationGate.shared.enter()
         defer { SimulationGate.shared.leave() }

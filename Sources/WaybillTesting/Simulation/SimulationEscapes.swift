@@ -7,6 +7,8 @@ enum SimulationEscapes {
         /// The worlds by the numbers of their tasks.
         var worlds: [UInt64: ObjectIdentifier] = [:]
         var jobs: [ObjectIdentifier: [SimulatedJob]] = [:]
+        /// The worlds of which a task runs on another thread.
+        var escaped: Set<ObjectIdentifier> = []
     }
 
     private static let state = Locked(State())
@@ -25,7 +27,7 @@ enum SimulationEscapes {
     /// Takes a job of a world's, which is not the caller's to run.
     /// - Returns: False when it is nobody's.
     static func take(_ job: SimulatedJob) -> Bool {
-        guard waybill_simulation_count_worlds(0) > 0 else { return false }
+        guard job.isTask, waybill_simulation_count_worlds(0) > 0 else { return false }
         return state.withLock { state in
             guard let world = state.worlds[job.task], state.jobs[world] != nil else {
                 return false
@@ -45,12 +47,26 @@ enum SimulationEscapes {
         }
     }
 
+    /// Notes that the calling thread, which does not simulate a world, runs one of its tasks.
+    static func noteEscape(of scheduler: SimulationScheduler) {
+        let world = ObjectIdentifier(scheduler)
+        state.withLock { state in
+            if state.jobs[world] != nil { state.escaped.insert(world) }
+        }
+    }
+
+    /// Whether another thread has run a task of a world since the last call.
+    static func takeEscape(of scheduler: SimulationScheduler) -> Bool {
+        state.withLock { $0.escaped.remove(ObjectIdentifier(scheduler)) != nil }
+    }
+
     /// Ends the watch over a world.
     static func end(_ scheduler: SimulationScheduler) {
         let world = ObjectIdentifier(scheduler)
         waybill_simulation_count_worlds(-1)
         state.withLock { state in
             state.jobs[world] = nil
+            state.escaped.remove(world)
             state.worlds = state.worlds.filter { $0.value != world }
         }
     }

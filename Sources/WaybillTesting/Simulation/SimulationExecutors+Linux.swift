@@ -10,8 +10,13 @@
     }
 
     extension SplitExecutor {
+        private func simulated(_ job: consuming ExecutorJob) -> SimulatedJob {
+            let isTask = job.kind == .task
+            return SimulatedJob(UnownedJob(job), isTask: isTask, runsOnMain: runsOnMain)
+        }
+
         func enqueue(_ job: consuming ExecutorJob) {
-            let simulated = SimulatedJob(UnownedJob(job), runsOnMain: runsOnMain)
+            let simulated = simulated(job)
             if let scheduler = SimulationScheduler.current { return scheduler.enqueue(simulated) }
             // A task of a world that is resumed by something real has got out of it, and its world is told.
             if SimulationEscapes.take(simulated) { return }
@@ -25,10 +30,7 @@
             clock: C
         ) {
             if let scheduler = SimulationScheduler.current {
-                scheduler.enqueue(
-                    SimulatedJob(UnownedJob(job), runsOnMain: runsOnMain),
-                    after: delay
-                )
+                scheduler.enqueue(simulated(job), after: delay)
             } else if let platform = platform as? any SchedulingExecutor {
                 platform.enqueue(job, after: delay, tolerance: tolerance, clock: clock)
             }
@@ -98,10 +100,11 @@
     }
 
     extension SimulatedJob {
-        /// The number of its task.
+        /// The number of its task; 0 for that of an actor, whose number nobody has set.
         var task: UInt64 {
+            guard isTask else { return 0 }
             // A job is one word, the pointer to it.
-            waybill_simulation_task(unsafeBitCast(job, to: UnsafeRawPointer.self))
+            return waybill_simulation_task(unsafeBitCast(job, to: UnsafeRawPointer.self))
         }
 
         /// Runs it on the calling thread.

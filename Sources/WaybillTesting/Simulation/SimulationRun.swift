@@ -16,6 +16,8 @@ struct SimulationRun: Sendable {
         let violations: [String]
         /// Whether the body's own test has told its failure already, and would again with each further run.
         let isToldElsewhere: Bool
+        /// Whether the test was cancelled, and with it each further run.
+        let isCancelled: Bool
         let faultCount: Int
         let lastFault: WireInstant
         let sizes: [String: Int]
@@ -24,11 +26,11 @@ struct SimulationRun: Sendable {
 
     /// How long the tasks of a run may go on after its body, by the world's clock: an hour.
     private static let aftermath = Duration.seconds(3_600)
-    /// After so many steps a run that is not over never will be.
-    private static let stepLimit = 50_000_000
 
     let seed: UInt64
     let options: Simulation.Options
+    /// After so many steps a run that is not over never will be.
+    var stepLimit = 50_000_000
     let body: @Sendable (SimulatedWorld) async throws -> Void
 
     /// Whether the body is over, and how.
@@ -66,14 +68,22 @@ struct SimulationRun: Sendable {
                 // Begun by the caller, whose task-local values the body has, and at home in the world from its first job on.
                 scheduler.enter()
                 Task { @concurrent [body] in
-                    do { try await body(world) } catch { ending.error = error }
+                    let result: Result<Void, any Error>
+                    do { result = .success(try await body(world)) } catch {
+                        result = .failure(error)
+                    }
+                    // A task that a thread has resumed on an actor goes on beside the world, and is told only now.
+                    guard scheduler.isCurrent else {
+                        return SimulationEscapes.noteEscape(of: scheduler)
+                    }
+                    if case .failure(let error) = result { ending.error = error }
                     ending.isOver = true
                 }
                 scheduler.leave()
                 SimulationThread.run {
                     scheduler.enter()
                     drive(world, ending, isCancelled)
-                    let outcome = outcome(of: world, ending)
+                    let outcome = outcome(of: world, ending, isCancelled)
                     world.dissolve()
                     scheduler.leave()
                     SimulationEscapes.end(scheduler)
@@ -95,8 +105,8 @@ struct SimulationRun: Sendable {
             steps += 1
             if scheduler.now > limit {
                 scheduler.violate("the run is not over after \(options.longestTime)")
-            } else if steps > Self.stepLimit {
-                scheduler.violate("the run is not over after \(Self.stepLimit) steps")
+            } else if steps > stepLimit {
+                scheduler.violate("the run is not over after \(stepLimit) steps")
             } else if isCancelled.isRaised {
                 scheduler.violate("the test was cancelled")
             } else if !scheduler.step(), !waitForEscapes(scheduler) {
@@ -127,13 +137,18 @@ struct SimulationRun: Sendable {
 
     private func runOut(_ scheduler: SimulationScheduler) {
         let end = scheduler.now.advanced(by: Self.aftermath)
-        while scheduler.now < end, scheduler.violations.isEmpty, scheduler.step() {}
+        var steps = 0
+        while scheduler.now < end, scheduler.violations.isEmpty, steps < stepLimit,
+            scheduler.step()
+        {
+            steps += 1
+        }
     }
 
     private func checkLeftovers(_ world: SimulatedWorld) {
         let scheduler = world.scheduler
         for (count, what) in [
-            (scheduler.readyCount, "jobs"), (scheduler.sleeperCount, "tasks that sleep"),
+            (scheduler.readyCount, "jobs"), (scheduler.wakeSleepers(), "tasks that sleep"),
             (scheduler.timerCount, "timers"), (scheduler.clockCount, "clocks of connections"),
             (world.network.openCount, "ends of connections"),
         ] where count > 0 {
@@ -148,7 +163,11 @@ struct SimulationRun: Sendable {
         ending.error.map { "\(type(of: $0))" == "ExpectationFailedError" } ?? false
     }
 
-    private func outcome(of world: SimulatedWorld, _ ending: Ending) -> Outcome {
+    private func outcome(
+        of world: SimulatedWorld,
+        _ ending: Ending,
+        _ isCancelled: RaisedFlag
+    ) -> Outcome {
         let scheduler = world.scheduler
         let network = world.network
         return Outcome(
@@ -164,6 +183,7 @@ struct SimulationRun: Sendable {
             ),
             violations: scheduler.violations,
             isToldElsewhere: isToldElsewhere(ending),
+            isCancelled: isCancelled.isRaised,
             faultCount: network.faultCount,
             lastFault: network.lastFault,
             sizes: world.sizes,
@@ -197,7 +217,10 @@ enum SimulationThread {
                 },
                 work
             )
-            precondition(result == 0, "the system gives no thread to simulate on")
+            guard result == 0 else {
+                // The system has no thread to give: the caller's does, which waits for nothing else.
+                return Unmanaged<Work>.fromOpaque(work).takeRetainedValue().body()
+            }
             pthread_detach(thread)
         #endif
     }

@@ -5,10 +5,13 @@ import WireCore
 /// A job of Swift's, and the executor that it was meant for.
 struct SimulatedJob: Sendable {
     let job: UnownedJob
+    /// Whether it is a task's; if not, it is the turn of an actor, which runs the tasks that wait for the actor.
+    let isTask: Bool
     let runsOnMain: Bool
 
-    init(_ job: UnownedJob, runsOnMain: Bool) {
+    init(_ job: UnownedJob, isTask: Bool, runsOnMain: Bool) {
         self.job = job
+        self.isTask = isTask
         self.runsOnMain = runsOnMain
     }
 }
@@ -53,8 +56,9 @@ final class SimulationScheduler: @unchecked Sendable {
     private var events = TimerQueue()
     private var ranks: [UInt64: UInt64] = [:]
     private var numbers: [UInt64: UInt64] = [:]
-    /// How many tasks sleep.
-    private(set) var sleeperCount = 0
+    /// What wakes the tasks that sleep, by number; that of a sleep that was cancelled stays until it is due.
+    private var sleepers: [UInt64: SimulatedJob] = [:]
+    private var lastSleeper: UInt64 = 0
     /// How many timers of links wait.
     var timerCount = 0
     /// How many clocks of links run.
@@ -95,6 +99,9 @@ final class SimulationScheduler: @unchecked Sendable {
 
     var isOnMain: Bool { mainDepth > 0 }
 
+    /// Whether the calling thread simulates this world.
+    var isCurrent: Bool { Self.current === self }
+
     // MARK: What is told
 
     /// Notes that something must not be; the run ends.
@@ -114,7 +121,7 @@ final class SimulationScheduler: @unchecked Sendable {
         let task = job.task
         if numbers[task] == nil {
             numbers[task] = UInt64(numbers.count)
-            calmly { SimulationEscapes.note(task, of: self) }
+            if job.isTask { calmly { SimulationEscapes.note(task, of: self) } }
         }
         ready.append(job)
     }
@@ -124,11 +131,27 @@ final class SimulationScheduler: @unchecked Sendable {
             violate("a task sleeps by a clock that is not simulated")
             return enqueue(job)
         }
-        sleeperCount += 1
+        lastSleeper += 1
+        let number = lastSleeper
+        sleepers[number] = job
         _ = schedule(after: delay) { [self] in
-            sleeperCount -= 1
-            enqueue(job)
+            if let job = sleepers.removeValue(forKey: number) { enqueue(job) }
         }
+    }
+
+    /// Wakes all tasks that sleep, before their time.
+    ///
+    /// What would have woken a task whose sleep was cancelled is still there, and wakes nobody.
+    /// - Returns: How many there were.
+    func wakeSleepers() -> Int {
+        var count = 0
+        for (_, job) in sleepers.sorted(by: { $0.key < $1.key }) {
+            let before = ready.count
+            calmly { job.run() }
+            if ready.count > before { count += 1 }
+        }
+        sleepers = [:]
+        return count
     }
 
     /// Calls back after so long, as an event loop would.
@@ -296,13 +319,15 @@ final class SimulationScheduler: @unchecked Sendable {
     }
 
     private func takeEscapes() {
-        for job in calmly({ SimulationEscapes.takeJobs(of: self) }) {
+        let jobs = calmly { SimulationEscapes.takeJobs(of: self) }
+        let hasEscaped = calmly { SimulationEscapes.takeEscape(of: self) }
+        if hasEscaped || !jobs.isEmpty {
             violate(
                 "a task was resumed by another thread: what it waited for is not simulated"
                     + " (URLSession, Dispatch, a thread or a file)"
             )
-            ready.append(job)
         }
+        ready += jobs
         let refused = waybill_simulation_take_refused()
         guard refused != 0 else { return }
         if refused & UInt32(WAYBILL_REFUSED_SOCKET) != 0 {

@@ -10,7 +10,12 @@ struct SimulationShrinker {
         self.run = run
         original = outcome
         bestOutcome = outcome
-        runsLeft = outcome.isToldElsewhere ? 0 : run.options.shrinkingRuns
+        runsLeft = Self.isAsItIs(outcome) ? 0 : run.options.shrinkingRuns
+    }
+
+    /// Whether a failure is shown as it is: each further run would tell it again, or be cancelled at once.
+    private static func isAsItIs(_ outcome: SimulationRun.Outcome) -> Bool {
+        outcome.isToldElsewhere || outcome.isCancelled
     }
 
     /// Looks for it.
@@ -20,20 +25,31 @@ struct SimulationShrinker {
         var search = self
         await search.leaveOutKinds()
         await search.shortenFaults()
-        await search.skipFaults()
+        // Before single faults, for which there may not be runs enough: a smaller run has fewer of them.
         await search.shrinkSizes()
+        await search.shortenFaults()
+        await search.skipFaults()
         return await search.failure(name: name)
     }
 
-    /// Tries a smaller run, and keeps it if it fails as well.
+    /// Tries a smaller run, and keeps it if it fails alike.
     private mutating func keep(_ reduction: SimulationReduction) async -> Bool {
         guard runsLeft > 0, reduction != best else { return false }
         runsLeft -= 1
         let outcome = await run.once(reduction)
-        guard !outcome.violations.isEmpty else { return false }
+        guard !outcome.violations.isEmpty, Self.words(outcome) == Self.words(original) else {
+            return false
+        }
         best = reduction
         bestOutcome = outcome
         return true
+    }
+
+    /// The words of the first thing that did not hold: two failures are of one kind when these are the same, whatever
+    /// the numbers between them.
+    private static func words(_ outcome: SimulationRun.Outcome) -> [Substring] {
+        let words = (outcome.violations.first ?? "").split { !$0.isLetter }
+        return words.sorted().reduce(into: []) { if $0.last != $1 { $0.append($1) } }
     }
 
     private mutating func leaveOutKinds() async {
@@ -86,12 +102,20 @@ struct SimulationShrinker {
 
     /// Runs the smallest once more, with its trace.
     private func failure(name: String) async -> SimulationFailure {
-        let outcome =
-            original.isToldElsewhere ? original : await run.once(best, isRecorded: true)
+        var violations = bestOutcome.violations
+        var outcome = bestOutcome
+        if !Self.isAsItIs(original) {
+            outcome = await run.once(best, isRecorded: true)
+            if outcome.report.hash != bestOutcome.report.hash {
+                violations.append(
+                    "once more, the run was another one: something that is not simulated decides it"
+                )
+            }
+        }
         let filter = name.prefix { $0 != "(" }
         return SimulationFailure(
             seed: run.seed,
-            violations: outcome.violations,
+            violations: violations,
             report: outcome.report,
             reductions: reductions,
             trace: outcome.trace,
