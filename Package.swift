@@ -157,7 +157,7 @@ let package = Package(
         ),
         tests(
             "ChatServiceTests",
-            ["ChatService", "Waybill", "WaybillTesting"],
+            ["ChatService", "Waybill", "WaybillMQTT", "WaybillTesting"],
             path: "Examples/ChatServiceTests"
         ),
 

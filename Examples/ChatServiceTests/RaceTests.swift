@@ -1,0 +1,154 @@
+import ChatService
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillTesting
+
+/// A race in an app's own code, found by running the app in simulated worlds: each seed has another network, which loses
+/// connections and delays messages, and another order of tasks.
+@Suite("Chat service: races", .enabled(if: Simulation.isAvailable), .timeLimit(.minutes(5)))
+struct RaceTests {
+    /// Ada's app counts what is said in two rooms, while Bob speaks in both.
+    private static func chat<Badge: UnreadBadge>(
+        _ world: SimulatedWorld,
+        counting badge: Badge.Type
+    ) async throws {
+        let broker = world.broker("chat.example")
+        world.faults = .rough(until: .seconds(60))
+        let ada = try MQTTTransport(url: broker.url())
+        let bob = try MQTTTransport(url: broker.url())
+        let store = UnreadStore()
+        let badge = Badge(store: store)
+
+        let readers = ["lobby", "kitchen"].map { room in
+            Task {
+                var count = 0
+                for try await _ in try await service(ada).join(room) {
+                    count += 1
+                    await badge.add()
+                }
+                return count
+            }
+        }
+        for number in 0..<world.size(of: "messages", 20) {
+            for room in ["lobby", "kitchen"] {
+                try? await service(bob).say("\(number)", as: "bob", in: room)
+            }
+            try await Task.sleep(for: world.random(.zero ... .seconds(3)))
+        }
+        try await world.settle(within: .seconds(600))
+        await ada.shutdown()
+        await bob.shutdown()
+
+        // QoS 1 may repeat a message; each one that a loop got must have been counted.
+        var count = 0
+        for reader in readers { count += try await reader.value }
+        let unread = await store.unread
+        world.expect(unread == count, "\(unread) unread messages instead of \(count)")
+    }
+
+    /// The service as the app puts it together.
+    private static func service(_ transport: MQTTTransport) -> ChatService {
+        let retries = RetryPolicy(attempts: 20)
+        return ChatService(provider: Provider(transport: transport).intercepted(retries))
+    }
+
+    @Test("A bad network does not keep anybody from speaking", arguments: Simulation.seeds(20))
+    func spoken(seed: UInt64) async throws {
+        try await Simulation.run(seed: seed) { world in
+            let broker = world.broker("chat.example")
+            world.faults = .rough(until: .seconds(60))
+            let transport = try MQTTTransport(url: broker.url())
+            let chat = Self.service(transport)
+            for number in 0..<world.size(of: "messages", 20) {
+                try await chat.say("\(number)", as: "ada", in: "lobby")
+                try await Task.sleep(for: world.random(.zero ... .seconds(3)))
+            }
+            try await world.settle(within: .seconds(600))
+            try await world.wait(for: "the app is connected again", within: .seconds(300)) {
+                broker.connectionCount > 0
+            }
+            await transport.shutdown()
+        }
+    }
+
+    @Test("Seeds find the update that is lost, and the smallest run that loses it")
+    func lostUpdate() async throws {
+        var failures: [SimulationFailure] = []
+        for seed in 1...20 as ClosedRange<UInt64> where failures.isEmpty {
+            do {
+                try await Simulation.run(seed: seed) { world in
+                    try await Self.chat(world, counting: HastyBadge.self)
+                }
+            } catch let failure as SimulationFailure {
+                failures.append(failure)
+            }
+        }
+        let failure = try #require(failures.first)
+        // In a test of yours the failure is what you read: its seed, what did not hold, the smallest run, its trace, and
+        // the command that runs the seed again.
+        #expect(failure.description.contains("unread messages instead of"))
+        #expect(failure.description.contains("WAYBILL_SEED=\(failure.seed) swift test"))
+    }
+
+    @Test("No seed finds any once the race is mended", arguments: Simulation.seeds(100))
+    func mended(seed: UInt64) async throws {
+        try await Simulation.run(seed: seed) { world in
+            try await Self.chat(world, counting: CarefulBadge.self)
+        }
+    }
+}
+
+/// The number on the app's icon.
+private protocol UnreadBadge: Actor {
+    init(store: UnreadStore)
+
+    /// Counts a message.
+    func add() async
+}
+
+/// As people write it: an actor, so what could go wrong?
+private actor HastyBadge: UnreadBadge {
+    private let store: UnreadStore
+
+    init(store: UnreadStore) { self.store = store }
+
+    func add() async {
+        let unread = await store.load()
+        // The actor was free meanwhile. If another message came in, both have loaded the same number.
+        await store.save(unread + 1)
+    }
+}
+
+/// The same without the race: each update waits for the one before.
+private actor CarefulBadge: UnreadBadge {
+    private let store: UnreadStore
+    private var lastUpdate: Task<Void, Never>?
+
+    init(store: UnreadStore) { self.store = store }
+
+    func add() async {
+        // No `await` stands between the two uses of `lastUpdate`.
+        let update = Task { [store, lastUpdate] in
+            await lastUpdate?.value
+            await store.save(await store.load() + 1)
+        }
+        lastUpdate = update
+        await update.value
+    }
+}
+
+/// Stands for a database, which takes its time.
+private actor UnreadStore {
+    private(set) var unread = 0
+
+    func load() async -> Int {
+        try? await Task.sleep(for: .milliseconds(20))
+        return unread
+    }
+
+    func save(_ unread: Int) async {
+        try? await Task.sleep(for: .milliseconds(20))
+        self.unread = unread
+    }
+}
