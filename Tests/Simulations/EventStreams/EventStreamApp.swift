@@ -8,6 +8,13 @@ import WaybillTesting
     import Foundation
 #endif
 
+/// Whether nothing more may be said.
+///
+/// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
+private final class Silence: @unchecked Sendable {
+    var isWanted = false
+}
+
 /// One app: it listens to streams, posts, changes its mind, and is checked all the while.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
@@ -33,6 +40,9 @@ final class EventStreamApp: @unchecked Sendable {
     private(set) var isStopping = false
     private(set) var hasSentAll = false
     private(set) var isConnected = false
+    /// Whether it ends before all is done.
+    private let leavesEarly: Bool
+    private let silence: Silence
     private var readers: [String: EventReader] = [:]
     private var consumers: [Task<Void, Never>] = []
 
@@ -55,6 +65,9 @@ final class EventStreamApp: @unchecked Sendable {
         }
         let hints = ConnectionHints()
         self.hints = hints
+        leavesEarly = world.chance(0.15)
+        let silence = Silence()
+        self.silence = silence
         var configuration = SSEConfiguration()
         configuration.connectTimeout = Self.connectTimeout
         configuration.responseTimeout = world.pick(.seconds(4), .seconds(15))
@@ -84,6 +97,7 @@ final class EventStreamApp: @unchecked Sendable {
         configuration.wireLogger = ClosureWireLogger { [name, world] record in
             let isSent = record.direction == .outbound
             world.note("\(name) \(isSent ? "→" : "←") \(record.text)")
+            world.expect(!silence.isWanted, "\(name) goes on after its shutdown: \(record.text)")
             if isSent { ledger.noteRequest(record.text) }
         }
         sendLimit =
@@ -94,6 +108,9 @@ final class EventStreamApp: @unchecked Sendable {
         topics = (0..<3).map { "to-\(name)-\($0)" }
         // With several hosts each is asked in turn; and a source that is opened anew knows of no time.
         if broker.hosts.count == 1 { for topic in topics.dropLast() { ledger.watch(topic) } }
+        configuration.wireLogger = ClosureWireLogger { [name, world] record in
+            world.note("\(name)'s source: \(record.text)")
+        }
         source = try EventSourceApp(
             name,
             url,
@@ -126,11 +143,12 @@ final class EventStreamApp: @unchecked Sendable {
             group.addTask { await self.changeSubscriptions() }
             group.addTask { await self.changeMind() }
             group.addTask { await self.sendAll() }
+            if leavesEarly { group.addTask { await self.leave() } }
             await group.waitForAll()
         }
         while !isStopping { await rest(.seconds(2)) }
         if world.chance(0.5) { _ = try? await provider.request(.command(.disconnect)) }
-        await transport.shutdown()
+        await shutDown()
         await source.end()
         for consumer in consumers { await consumer.value }
         if case .disconnected = transport.states.current {
@@ -141,6 +159,22 @@ final class EventStreamApp: @unchecked Sendable {
         events.cancel()
         await states.value
         await events.value
+    }
+
+    /// Closes everything in the midst of it.
+    private func leave() async {
+        await rest(world.faults.until)
+        world.note("\(name) leaves")
+        stop()
+        await shutDown()
+    }
+
+    private func shutDown() async {
+        let begin = world.elapsed
+        await transport.shutdown()
+        let time = world.elapsed - begin
+        world.expect(time <= .seconds(10), "\(name) took \(time) to shut down")
+        silence.isWanted = true
     }
 
     func stop() {
@@ -264,6 +298,7 @@ final class EventStreamApp: @unchecked Sendable {
         let passing: [WaybillError.Code] = [
             .connectionLost, .connectionRefused, .notConnected, .timedOut, .unauthorized,
         ]
+        if isStopping, (error as? WaybillError)?.code == .shutDown { return }
         guard let error = error as? WaybillError, passing.contains(error.code) else {
             return world.fail("\(name): \(what) was told \(error)")
         }
