@@ -261,9 +261,10 @@ let package = Package(
             name: "WaybillSimulations",
             dependencies: [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillTesting",
+                "WireCore",
             ],
             path: "Tests/Simulations",
-            exclude: ["mutants", "mutants.txt"],
+            exclude: ["mutants", "mutants.txt", "night"],
             swiftSettings: settings
         ),
         .executableTarget(

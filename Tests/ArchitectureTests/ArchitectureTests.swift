@@ -79,7 +79,7 @@ import Testing
         "HTTPWire": [],
         "WebSocketWire": [],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],
-        // The simulator's: its threads, and logarithms for its dice.
+        // The simulation's: a thread, and logarithms.
         "WaybillTesting": ["FoundationEssentials", "Foundation", "Glibc", "Musl", "Darwin"],
     ]
 
@@ -157,7 +157,7 @@ import Testing
         ("LoopbackBroker.swift", "credentials: [String: String]"),
         ("LoopbackBroker.swift", "Redacted<[String: String]>"),
         ("LoopbackBroker.swift", "relays: [String: String]"),
-        // Names of a simulated world that a test has given.
+        // Hosts and sizes of a simulation, which its own test has named.
         ("SimulatedNetwork.swift", "hosts: [String: Host]"),
         ("SimulatedWorld.swift", "sizes: [String: Int]"),
         ("SimulationReduction.swift", "sizes: [String: Int]"),

@@ -6,8 +6,7 @@ import WaybillTesting
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class SimulatedClient: @unchecked Sendable {
     /// How many messages each lane sends.
-    static let laneLength = 25
-
+    private let laneLength: Int
     let name: String
     let world: SimulatedWorld
     let service: SimulatedService
@@ -25,6 +24,8 @@ final class SimulatedClient: @unchecked Sendable {
     /// What it has sent and received.
     let log: SimulatedLog
     private var listening: Set<String> = []
+    /// Whether the app has disconnected once, which ends its streams: what was published meanwhile is not for them.
+    private(set) var hasDisconnected = false
     private var consumers: [Task<Void, Never>] = []
     /// The topics that it listens to from beginning to end.
     let listensTo: [(topic: String, qos: QualityOfService)]
@@ -34,8 +35,10 @@ final class SimulatedClient: @unchecked Sendable {
         _ service: SimulatedService,
         to broker: SimulatedBroker,
         in world: SimulatedWorld,
-        _ ledger: SimulationLedger
+        _ ledger: SimulationLedger,
+        _ laneLength: Int
     ) throws {
+        self.laneLength = laneLength
         name = "c\(number)"
         self.world = world
         self.service = service
@@ -62,11 +65,13 @@ final class SimulatedClient: @unchecked Sendable {
     func run() async throws {
         let states = Task { await watchStates() }
         for (topic, qos) in listensTo { await listen(topic, qos) }
+        if service.hasReplies { await answer() }
         await withTaskGroup(of: Void.self) { group in
             for lane in 0..<world.size(of: "lanes", 3) {
                 group.addTask { await self.send(lane) }
             }
             group.addTask { await self.changeSubscriptions() }
+            if self.service.hasReplies { group.addTask { await self.ask() } }
             group.addTask { await self.changeMind() }
             // The senders end by themselves; the others when they are told to.
             for _ in 0..<world.size(of: "lanes", 3) { await group.next() }
@@ -93,7 +98,7 @@ final class SimulatedClient: @unchecked Sendable {
         let qos = service.qualities[lane % service.qualities.count]
         let topic = service.passingTopic("from-\(name)-\(lane)")
         ledger.open(service.brokerTopic(topic), qos)
-        for number in 0..<world.size(of: "messages", Self.laneLength) {
+        for number in 0..<world.size(of: "messages", laneLength) {
             var options = SendOptions(qos: qos)
             if world.chance(0.1) {
                 options.timeout = .milliseconds(world.random(50...3_000))
@@ -131,13 +136,13 @@ final class SimulatedClient: @unchecked Sendable {
 
     /// Listens to a topic from now on, whatever happens to the connection.
     private func listen(_ topic: String, _ qos: QualityOfService) async {
-        ledger.open(topic, qos)
-        while true {
+        if !hasBegunToListen(to: topic) { ledger.open(topic, qos) }
+        while !isStopping {
             do {
                 let command = service.subscribe(qos)
                 let messages = try await provider.messages(.command(command, topic: topic))
                 listening.insert(topic)
-                consumers.append(Task { await self.consume(messages, topic) })
+                consumers.append(Task { await self.consume(messages, topic, qos) })
                 return
             } catch {
                 world.note("\(name) cannot listen to \(topic): \(error)")
@@ -147,14 +152,20 @@ final class SimulatedClient: @unchecked Sendable {
         }
     }
 
-    private func consume(_ messages: Messages<Message>, _ topic: String) async {
+    private func consume(
+        _ messages: Messages<Message>,
+        _ topic: String,
+        _ qos: QualityOfService
+    ) async {
         do {
             for try await message in messages {
                 world.note("\(name) takes \(message.number ?? -1) of \(topic)")
                 ledger.arrive(message.number, at: topic)
                 if world.chance(0.2) { await rest(.seconds(2)) }
             }
-            if !isStopping { world.fail("\(name): the stream of \(topic) has ended") }
+            guard !isStopping else { return }
+            world.expect(hasDisconnected, "\(name): the stream of \(topic) has ended")
+            await listen(topic, qos)
         } catch {
             if !isStopping { world.fail("\(name): the stream of \(topic) has failed: \(error)") }
         }
@@ -193,17 +204,91 @@ final class SimulatedClient: @unchecked Sendable {
         ledger.count("\(what): \(error.code)")
     }
 
+    // MARK: Questions
+
+    private static func questions(to name: String, _ service: SimulatedService) -> String {
+        service.topic("ask-\(name)")
+    }
+
+    /// Answers what others ask, with the number that they have asked with.
+    private func answer() async {
+        let topic = Self.questions(to: name, service)
+        consumers.append(
+            Task {
+                while !isStopping {
+                    do {
+                        let command = service.subscribe(.atLeastOnce)
+                        let questions = try await provider.messages(
+                            .command(command, topic: topic)
+                        )
+                        for try await question in questions { await reply(to: question) }
+                    } catch {
+                        checkPassing(error, "a subscription to questions")
+                    }
+                    await rest(.seconds(2))
+                }
+            }
+        )
+    }
+
+    private func reply(to question: Message) async {
+        do {
+            try await provider.request(
+                .command(
+                    .reply(to: question, qos: .atLeastOnce),
+                    topic: question.replyTopic,
+                    body: .bytes(question.body.bytes)
+                )
+            )
+        } catch {
+            checkPassing(error, "an answer")
+        }
+    }
+
+    /// Asks the others.
+    private func ask() async {
+        for number in 0..<world.size(of: "questions", 5) where !isIdle {
+            await rest(.seconds(10))
+            let topic = Self.questions(to: "c\(world.random(0...1))", service)
+            var options = SendOptions(qos: .atLeastOnce)
+            options.timeout = .seconds(world.random(1...30))
+            do {
+                let reply = try await provider.request(
+                    .send(number, to: topic, options),
+                    as: Message.self
+                )
+                world.expect(
+                    reply.number == number,
+                    "\(name) has asked \(number) and was answered \(reply.number ?? -1)"
+                )
+                ledger.count("answered")
+            } catch {
+                checkPassing(error, "a question")
+            }
+        }
+    }
+
     // MARK: The app's whims
 
     private func changeMind() async {
         while !isIdle, world.elapsed < world.faults.until {
             await rest(.seconds(30))
             guard !isIdle, world.elapsed < world.faults.until else { return }
-            if world.chance(0.8) {
+            guard world.chance(0.2) else {
                 world.note("\(name) pauses")
                 await transport.pause()
                 await rest(.seconds(3))
                 transport.resume()
+                continue
+            }
+            world.note("\(name) disconnects")
+            hasDisconnected = true
+            do {
+                try await provider.request(.command(.disconnect))
+                await rest(.seconds(3))
+                try await provider.request(.command(.connect))
+            } catch {
+                checkPassing(error, "a connect of the app's own")
             }
         }
     }

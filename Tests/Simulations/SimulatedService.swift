@@ -39,6 +39,9 @@ enum SimulatedService: String, CaseIterable, Sendable {
         return [.atLeastOnce]
     }
 
+    /// Whether a question can be asked, and its answer told apart.
+    var hasReplies: Bool { self != .mqtt311 && self != .eventStream }
+
     /// How a topic is written, of which the broker keeps what a listener that is away would miss.
     func topic(_ name: String) -> String {
         if isMQTT { return name }

@@ -9,12 +9,33 @@ struct SimulationWorkload: Sendable {
     /// How long everybody is idle in the end.
     var idleTime = Duration.seconds(1_800)
 
-    /// Messages of a broker's own to each client's topics.
-    private static let publishedCount = 60
+    /// How many messages each lane of each client sends.
+    var laneLength = 25
+    /// How many messages the broker publishes to each client's topics.
+    var publishedCount = 60
+
+    init(service: SimulatedService) {
+        self.service = service
+    }
+
+    /// A short one, of which a test run can have many.
+    static func brief(_ service: SimulatedService) -> Self {
+        var workload = Self(service: service)
+        workload.faultTime = .seconds(20)
+        workload.idleTime = .seconds(120)
+        workload.laneLength = 5
+        workload.publishedCount = 8
+        return workload
+    }
 
     /// Runs it in a world.
-    func run(_ world: SimulatedWorld) async throws {
-        if service == .eventStream { return try await EventStreamWorkload().run(world) }
+    /// - Returns: How often everything has ended in which way.
+    @discardableResult
+    func run(_ world: SimulatedWorld) async throws -> [String: Int] {
+        if service == .eventStream {
+            try await EventStreamWorkload().run(world)
+            return [:]
+        }
         let ledger = SimulationLedger(world)
         let service = service
         ledger.keepsOrder = !service.isSTOMP
@@ -35,7 +56,7 @@ struct SimulationWorkload: Sendable {
         world.faults = faults
         let count = world.size(of: "clients", 2)
         let clients = try (0..<count).map { number in
-            try SimulatedClient(number, service, to: broker, in: world, ledger)
+            try SimulatedClient(number, service, to: broker, in: world, ledger, laneLength)
         }
         await withTaskGroup(of: Void.self) { group in
             for client in clients {
@@ -50,7 +71,7 @@ struct SimulationWorkload: Sendable {
             }
         }
         ledger.checkEnd()
-        world.note("\(ledger.outcomes.sorted { $0.key < $1.key })")
+        return ledger.outcomes
     }
 
     /// What the broker does, and what must be true from when the network is well.
@@ -94,7 +115,7 @@ struct SimulationWorkload: Sendable {
         _ published: [String: Range<Int>],
         _ ledger: SimulationLedger
     ) -> [String] {
-        clients.flatMap(\.listensTo).compactMap { topic, _ in
+        clients.filter { !$0.hasDisconnected }.flatMap(\.listensTo).compactMap { topic, _ in
             let numbers = published[topic].map { ledger.missing(topic, $0) } ?? []
             return numbers.isEmpty ? nil : "\(numbers.prefix(5)) of \(topic)"
         }
@@ -108,11 +129,10 @@ struct SimulationWorkload: Sendable {
         _ ledger: SimulationLedger
     ) async throws -> [String: Range<Int>] {
         var published: [String: Range<Int>] = [:]
-        for number in 0..<world.size(of: "published", Self.publishedCount) {
+        for number in 0..<world.size(of: "published", publishedCount) {
             try await Task.sleep(for: world.random(.zero ... .seconds(4)))
             for client in clients {
-                for (topic, qos) in client.listensTo {
-                    guard client.hasBegunToListen(to: topic) else { continue }
+                for (topic, qos) in client.listensTo where client.hasBegunToListen(to: topic) {
                     broker.publish(Payload("\(number)"), to: service.brokerTopic(topic), qos: qos)
                     published[topic] = (published[topic]?.lowerBound ?? number)..<number + 1
                 }
@@ -140,6 +160,8 @@ struct SimulationWorkload: Sendable {
         // A stream says nothing of its own, and would be taken for dead; and whoever only listens must stay, too.
         let talks = service == .eventStream || (service.isMQTT && world.chance(0.5))
         while world.elapsed - begin < idleTime {
+            // For half an hour: the rest of a long time shows nothing new.
+            let talks = talks && world.elapsed - begin < .seconds(1_800)
             try await Task.sleep(for: talks ? .seconds(1) : .seconds(60))
             guard talks else { continue }
             for client in clients {

@@ -1,10 +1,12 @@
 #if os(Linux)
     import Glibc
     import WaybillTesting
+    import WireCore
 
     /// Runs the package's clients in simulated worlds, seed after seed, and prints what fails.
     ///
     ///     WaybillSimulations SERVICE [--seed N] [--seconds S] [--seeds N] [--stop] [--shrink N]
+    ///                        [--idle S] [--brief]
     ///
     /// `SERVICE` is one of those of ``SimulatedService``, or `all`, one seed of each in turn. `--shrink`
     /// says how many runs may be spent on making a failure smaller. Ends with 1 when a seed has failed.
@@ -18,6 +20,7 @@
             var connections = 0
             var jobs = 0
             var events = 0
+            var outcomes: [String: Int] = [:]
         }
 
         static func main() async {
@@ -42,11 +45,15 @@
             let seeds = value("--seeds") ?? (limit == nil ? 1 : .max)
             var options = Simulation.Options()
             if let runs = value("--shrink") { options.shrinkingRuns = Int(clamping: runs) }
+            let idleTime = value("--idle").map { Duration.seconds($0) }
+            let isBrief = arguments.contains("--brief")
             var sum = Sum()
             var seed = value("--seed") ?? 1
             while sum.runs < seeds, limit.map({ ContinuousClock.now - begin < $0 }) ?? true {
                 for service in services {
-                    await run(service, seed, options, &sum)
+                    var workload = isBrief ? .brief(service) : SimulationWorkload(service: service)
+                    if let idleTime { workload.idleTime = idleTime }
+                    await run(workload, seed, options, &sum)
                     if sum.failures > 0, arguments.contains("--stop") { break }
                 }
                 if sum.failures > 0, arguments.contains("--stop") { break }
@@ -57,20 +64,19 @@
         }
 
         private static func run(
-            _ service: SimulatedService,
+            _ workload: SimulationWorkload,
             _ seed: UInt64,
             _ options: Simulation.Options,
             _ sum: inout Sum
         ) async {
-            let workload = SimulationWorkload(service: service)
+            let service = workload.service.rawValue
             do {
-                let report = try await Simulation.run(
-                    seed: seed,
-                    options: options,
-                    name: service.rawValue
-                ) {
-                    try await workload.run($0)
+                let outcomes = Locked<[String: Int]>([:])
+                let report = try await Simulation.run(seed: seed, options: options) { world in
+                    let found = try await workload.run(world)
+                    outcomes.withLock { $0 = found }
                 }
+                sum.outcomes.merge(outcomes.withLock { $0 }, uniquingKeysWith: +)
                 sum.time += report.elapsed
                 sum.faults += report.faultCount
                 sum.connections += report.connectionCount
@@ -78,7 +84,9 @@
                 sum.events += report.eventCount
             } catch {
                 sum.failures += 1
-                print("\(service.rawValue): \(error)")
+                print(
+                    "\(service): \(error)\nby itself: WaybillSimulations \(service) --seed \(seed)"
+                )
                 fflush(nil)
             }
             sum.runs += 1
@@ -87,6 +95,9 @@
         private static func report(_ sum: Sum, _ time: Duration) {
             let seconds = time / .seconds(1)
             let simulated = sum.time / .seconds(1)
+            for (outcome, count) in sum.outcomes.sorted(by: { $0.key < $1.key }) {
+                print("  \(outcome): \(count)")
+            }
             print(
                 """
                 \(sum.runs) runs, \(sum.failures) failed, in \(Int(seconds * 1_000)) ms

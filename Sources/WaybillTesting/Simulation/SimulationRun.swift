@@ -205,9 +205,9 @@ enum SimulationThread {
     static func run(_ body: @escaping @Sendable () -> Void) {
         #if os(Linux)
             var thread = pthread_t()
-            // Released by the thread.
-            let work = Unmanaged.passRetained(Work(body)).toOpaque()
-            let result = pthread_create(
+            // Released by the thread, or below if there is none.
+            let work = Unmanaged.passRetained(Work(body))
+            let code = pthread_create(
                 &thread,
                 nil,
                 { argument in
@@ -215,13 +215,14 @@ enum SimulationThread {
                     Unmanaged<Work>.fromOpaque(argument).takeRetainedValue().body()
                     return nil
                 },
-                work
+                work.toOpaque()
             )
-            guard result == 0 else {
-                // The system has no thread to give: the caller's does, which waits for nothing else.
-                return Unmanaged<Work>.fromOpaque(work).takeRetainedValue().body()
+            if code == 0 {
+                pthread_detach(thread)
+            } else {
+                // The system has no thread left: then on this one, whose other jobs wait.
+                work.takeRetainedValue().body()
             }
-            pthread_detach(thread)
         #endif
     }
 }
