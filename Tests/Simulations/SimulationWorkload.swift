@@ -33,7 +33,11 @@ struct SimulationWorkload: Sendable {
     @discardableResult
     func run(_ world: SimulatedWorld) async throws -> [String: Int] {
         if service == .eventStream {
-            try await EventStreamWorkload().run(world)
+            var workload = EventStreamWorkload()
+            workload.faultTime = faultTime
+            workload.idleTime = min(idleTime, workload.idleTime)
+            workload.publishedCount = publishedCount
+            try await workload.run(world)
             return [:]
         }
         let ledger = SimulationLedger(world)

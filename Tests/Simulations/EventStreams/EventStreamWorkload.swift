@@ -9,7 +9,7 @@ struct EventStreamWorkload: Sendable {
     var idleTime = Duration.seconds(300)
 
     /// Events of each topic while things go wrong.
-    private static let publishedCount = 60
+    var publishedCount = 60
 
     /// Runs it in a world.
     func run(_ world: SimulatedWorld) async throws {
@@ -87,7 +87,7 @@ struct EventStreamWorkload: Sendable {
         _ world: SimulatedWorld,
         _ ledger: EventStreamLedger
     ) async throws {
-        for _ in 0..<world.size(of: "published", Self.publishedCount) {
+        for _ in 0..<world.size(of: "published", publishedCount) {
             try await Task.sleep(for: world.random(.zero ... .seconds(4)))
             for _ in 0..<world.pick(1, 1, 1, 10) { publish(apps, broker, ledger) }
             let topic = "x\(world.random(0...2))"
