@@ -27,6 +27,8 @@ final class SimulatedClient: @unchecked Sendable {
     /// Whether the app has disconnected once, which ends its streams: what was published meanwhile is not for them.
     private(set) var hasDisconnected = false
     private var consumers: [Task<Void, Never>] = []
+    /// How long it takes over a message at the most: some apps fall behind.
+    private let longestPause: Duration
     /// The topics that it listens to from beginning to end.
     let listensTo: [(topic: String, qos: QualityOfService)]
 
@@ -46,6 +48,7 @@ final class SimulatedClient: @unchecked Sendable {
         tokens = SimulatedTokens(world)
         let log = SimulatedLog(name, world)
         self.log = log
+        longestPause = service.isMQTT && world.chance(0.3) ? .seconds(40) : .seconds(2)
         let qualities: [QualityOfService] =
             service.isMQTT ? [.atLeastOnce, .exactlyOnce] : [.atLeastOnce]
         let title = name
@@ -136,7 +139,9 @@ final class SimulatedClient: @unchecked Sendable {
 
     /// Listens to a topic from now on, whatever happens to the connection.
     private func listen(_ topic: String, _ qos: QualityOfService) async {
-        if !hasBegunToListen(to: topic) { ledger.open(topic, qos) }
+        if !hasBegunToListen(to: topic) {
+            ledger.open(topic, qos, listener: service.isMQTT ? name : nil)
+        }
         while !isStopping {
             do {
                 let command = service.subscribe(qos)
@@ -161,7 +166,7 @@ final class SimulatedClient: @unchecked Sendable {
             for try await message in messages {
                 world.note("\(name) takes \(message.number ?? -1) of \(topic)")
                 ledger.arrive(message.number, at: topic)
-                if world.chance(0.2) { await rest(.seconds(2)) }
+                if world.chance(0.2) { await rest(isIdle ? .seconds(2) : longestPause) }
             }
             guard !isStopping else { return }
             world.expect(hasDisconnected, "\(name): the stream of \(topic) has ended")

@@ -13,7 +13,14 @@ final class SimulationLedger: @unchecked Sendable {
         /// Those whose sender was told that they have not arrived.
         var denied: [Int: String] = [:]
         var arrived: [Int] = []
+        /// The MQTT client that listens to the topic; nil where a broker does.
+        var listener: String?
+        /// How often each number has come since that client connected last.
+        var copies: [Int: Int] = [:]
     }
+
+    /// A copy of a dead connection that was waiting to be read, and the repetition over the new one.
+    private static let longestRepetition = 2
 
     /// What is sent while everybody is idle.
     static let idleNumber = 1_000_000
@@ -37,8 +44,13 @@ final class SimulationLedger: @unchecked Sendable {
     // MARK: Calls
 
     /// Opens a topic.
-    func open(_ topic: String, _ qos: QualityOfService) {
-        lanes[topic] = Lane(qos: qos)
+    func open(_ topic: String, _ qos: QualityOfService, listener: String? = nil) {
+        lanes[topic] = Lane(qos: qos, listener: listener)
+    }
+
+    /// A client has connected, and is sent again what it has not acknowledged: each message once.
+    func beginConnection(of listener: String) {
+        for (topic, lane) in lanes where lane.listener == listener { lanes[topic]?.copies = [:] }
     }
 
     /// A call that sends a number.
@@ -99,6 +111,13 @@ final class SimulationLedger: @unchecked Sendable {
             world.fail("\(topic) \(number) has come behind \(highest)")
         }
         lane.arrived.append(number)
+        if lane.listener != nil, !hasForgotten {
+            lane.copies[number, default: 0] += 1
+            world.expect(
+                lane.copies[number, default: 0] <= Self.longestRepetition,
+                "\(topic) \(number) has come again and again over one connection"
+            )
+        }
         lanes[topic] = lane
         checkDenied(number, topic)
     }

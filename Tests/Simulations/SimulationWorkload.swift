@@ -205,7 +205,9 @@ struct SimulationWorkload: Sendable {
         switch occurrence {
         case .published(_, let topic, let payload, _):
             ledger.arrive(Int(String(decoding: payload, as: UTF8.self)), at: topic)
-        case .connected: ledger.count("connected")
+        case .connected(_, _, let clientIdentifier, _):
+            ledger.count("connected")
+            if let clientIdentifier { ledger.beginConnection(of: clientIdentifier) }
         case .violation(let client, let text):
             world.fail("client \(client) has broken the protocol: \(text)")
         default: break
