@@ -143,6 +143,7 @@ struct EventStreamWorkload: Sendable {
                 world.expect(app.isConnected, "\(app.name) is not connected, though all is well")
             }
         }
+        for app in apps where !app.isStopping { await app.sendLast() }
         world.expect(
             ledger.streamCount == openedCount,
             "a stream was opened again, though nothing went wrong"
