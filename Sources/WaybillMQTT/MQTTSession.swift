@@ -164,7 +164,11 @@ final class MQTTSession: ConnectionSession {
     func over() async throws { try await ended.value() }
 
     func resume(_ receipt: Receipt) async throws {
-        try await subscriptions.resume(over: self, hasSession: receipt.isSessionPresent == true)
+        try await subscriptions.resume(
+            over: self,
+            hasSession: receipt.isSessionPresent == true,
+            isInDoubt: keeper.takeDoubt()
+        )
         let dropped = driver.withCore(.immediate) { core, now in core.resumeSession(at: now) }
         for message in dropped {
             (message.call as? MQTTPendingCall)?.fail(MQTTMapping.error(message.cause))

@@ -34,6 +34,8 @@ final class MQTTSessionKeeper: Sendable {
         /// The clock of the callers who wait while it is parked.
         var timers: (any TimerSource)?
         var lateAttempts = MQTTLateAttempts()
+        /// Whether a CONNECT since the last CONNACK was not answered.
+        var isInDoubt = false
     }
 
     private let state = Locked(State())
@@ -130,12 +132,25 @@ final class MQTTSessionKeeper: Sendable {
 
     /// Notes a CONNECT that was given up unanswered.
     func noteAbandonedAttempt(at now: WireInstant, lasting connectTimeout: Duration) {
-        state.withLock { $0.lateAttempts.note(at: now, lasting: connectTimeout) }
+        state.withLock { state in
+            state.lateAttempts.note(at: now, lasting: connectTimeout)
+            state.isInDoubt = true
+        }
     }
 
     /// Whether a session that is taken over now may have been by such a CONNECT; each is counted once.
     func takeLateAttempt(at now: WireInstant) -> Bool {
         state.withLock { $0.lateAttempts.take(at: now) }
+    }
+
+    /// Whether a session that the server has may be one that such a CONNECT began; asked once after each CONNACK.
+    ///
+    /// The server may have lost the session before, and said so in a CONNACK that never came.
+    func takeDoubt() -> Bool {
+        state.withLock { state in
+            defer { state.isInDoubt = false }
+            return state.isInDoubt
+        }
     }
 
     // MARK: Callers

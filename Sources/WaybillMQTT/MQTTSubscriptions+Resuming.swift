@@ -13,13 +13,12 @@ extension MQTTSubscriptions {
     /// - Parameters:
     ///   - session: The connection.
     ///   - hasSession: Whether the server has kept the session.
+    ///   - isInDoubt: Whether that may be another one, in which nothing was subscribed to.
     /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
-    func resume(over session: MQTTSession, hasSession: Bool) async throws {
+    func resume(over session: MQTTSession, hasSession: Bool, isInDoubt: Bool) async throws {
         let (entries, left) = state.withLock { state in
-            if !hasSession {
-                state.router.forgetGrants()
-                state.left.removeAll()
-            }
+            if !hasSession || isInDoubt { state.router.forgetGrants() }
+            if !hasSession { state.left.removeAll() }
             return (state.router.ungranted, state.left.all)
         }
         if !hasSession { manual.removeAll() }

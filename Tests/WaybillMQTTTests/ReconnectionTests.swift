@@ -94,6 +94,47 @@ struct ReconnectionTests {
         await transport.shutdown()
     }
 
+    @Test("A session that a CONNECT without an answer may have begun: subscribed again")
+    func sessionInDoubt() async throws {
+        let first = ScriptedByteStream(
+            .expect(Self.lasting),
+            .reply(Self.connack),
+            .expect(Self.subscribe),
+            .reply(Self.suback),
+            .expect(("30 04 0001 74 78" as Hex).bytes),
+            .reset
+        )
+        // The server has lost the session, and its answer is lost, too.
+        let second = ScriptedByteStream(.expect(Self.lasting), .reset)
+        let third = ScriptedByteStream(
+            .expect(Self.lasting),
+            .reply(Self.resumed),
+            .expect(("82 06 0002 0001 74 01" as Hex).bytes),
+            .reply(("90 03 0002 01 30 04 0001 74 79" as Hex).bytes)
+        )
+        let clock = ManualClock()
+        var configuration = MQTTConfiguration(version: .v3_1_1)
+        configuration.clientIdentifier = "c"
+        configuration.cleanStart = false
+        let transport = try MQTTTransport(
+            scripts: first,
+            second,
+            third,
+            clock: clock,
+            configuration: configuration
+        )
+        let provider = Provider<MQTTEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        try await provider.request(.send("x"))
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(500)) }) {
+            third.isComplete || third.failures != []
+        }
+        #expect(third.failures == [])
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "y")
+        await transport.shutdown()
+    }
+
     @Test(
         "A server that loses its session: a QoS 2 message in flight fails rather than coming twice"
     )
