@@ -6,7 +6,7 @@
     /// Runs the package's clients in simulated worlds, seed after seed, and prints what fails.
     ///
     ///     WaybillSimulations SERVICE [--seed N] [--seconds S] [--seeds N] [--stop] [--shrink N]
-    ///                        [--idle S] [--brief]
+    ///                        [--idle S] [--brief] [--trace]
     ///
     /// `SERVICE` is one of those of ``SimulatedService``, or `all`, one seed of each in turn. `--shrink`
     /// says how many runs may be spent on making a failure smaller. Ends with 1 when a seed has failed.
@@ -87,6 +87,11 @@
                 print(
                     "\(service): \(error)\nby itself: WaybillSimulations \(service) --seed \(seed)"
                 )
+                if CommandLine.arguments.contains("--trace"),
+                    let failure = error as? SimulationFailure
+                {
+                    print(failure.trace.joined(separator: "\n"))
+                }
                 fflush(nil)
             }
             sum.runs += 1
