@@ -21,6 +21,8 @@ final class SimulatedClient: @unchecked Sendable {
     /// Whether all has been sent that is to be.
     private(set) var hasSentAll = false
     private(set) var isConnected = false
+    /// Whether the last pause has begun: one that came behind its end would stay.
+    private var isPausing = false
     /// What it has sent and received.
     let log: SimulatedLog
     private var listening: Set<String> = []
@@ -106,20 +108,52 @@ final class SimulatedClient: @unchecked Sendable {
             if world.chance(0.1) {
                 options.timeout = .milliseconds(world.random(50...3_000))
             }
-            await ledger.send(number, to: service.brokerTopic(topic)) { [options] in
-                try await self.send(number, topic, options)
-            }
+            await send(number, topic, options, canBeCancelled: true)
             if world.chance(0.5) { await rest(.seconds(4)) }
         }
     }
 
-    private func send(_ number: Int, _ topic: String, _ options: SendOptions) async throws {
+    /// Sends once more in each lane: nothing that went wrong before may be in the way.
+    func sendProbes() async {
+        await withTaskGroup(of: Void.self) { group in
+            for lane in 0..<world.size(of: "lanes", 3) {
+                group.addTask {
+                    let qos = self.service.qualities[lane % self.service.qualities.count]
+                    let topic = self.service.passingTopic("from-\(self.name)-\(lane)")
+                    await self.send(SimulationLedger.firstProbe, topic, SendOptions(qos: qos))
+                }
+            }
+        }
+    }
+
+    private func send(
+        _ number: Int,
+        _ topic: String,
+        _ options: SendOptions,
+        canBeCancelled: Bool = false
+    ) async {
+        await ledger.send(
+            number,
+            to: service.brokerTopic(topic),
+            within: (options.timeout ?? transport.patience) * 2 + .seconds(120),
+            mustSucceed: options.timeout == nil
+        ) {
+            try await request(number, topic, options, canBeCancelled)
+        }
+    }
+
+    private func request(
+        _ number: Int,
+        _ topic: String,
+        _ options: SendOptions,
+        _ canBeCancelled: Bool
+    ) async throws {
         let provider = provider
         let call = Task {
             try await provider.request(.send(number, to: topic, options))
         }
         var canceller: Task<Void, Never>?
-        if world.chance(0.05) {
+        if canBeCancelled, world.chance(0.05) {
             canceller = Task {
                 await rest(.seconds(1))
                 call.cancel()
@@ -281,9 +315,18 @@ final class SimulatedClient: @unchecked Sendable {
             guard !isIdle, world.elapsed < world.faults.until else { return }
             guard world.chance(0.2) else {
                 world.note("\(name) pauses")
-                await transport.pause()
-                await rest(.seconds(3))
+                // The pause may be over before the connection is closed.
+                let transport = transport
+                isPausing = false
+                let pause = Task {
+                    isPausing = true
+                    await transport.pause()
+                }
+                while !isPausing { await Task.yield() }
+                if world.chance(0.7) { await pause.value }
+                await rest(world.pick(.milliseconds(50), .seconds(3)))
                 transport.resume()
+                await pause.value
                 continue
             }
             world.note("\(name) disconnects")
@@ -307,6 +350,7 @@ final class SimulatedClient: @unchecked Sendable {
             if let last, !Self.follows(state, last) {
                 world.fail("\(name): \(state) follows \(last)")
             }
+            if case .waiting(_, let cause) = state { ledger.checkUnbroken(cause, name) }
             last = state
             if case .connected = state { isConnected = true } else { isConnected = false }
         }

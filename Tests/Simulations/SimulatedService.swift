@@ -44,8 +44,9 @@ enum SimulatedService: String, CaseIterable, Sendable {
 
     /// How a topic is written, of which the broker keeps what a listener that is away would miss.
     func topic(_ name: String) -> String {
-        if isMQTT { return name }
-        return isSTOMP ? "/queue/\(name)" : "/\(name)"
+        // Longer in UTF-8, whose bytes a network cuts apart.
+        if isMQTT { return "→\(name)" }
+        return isSTOMP ? "/queue/→\(name)" : "/\(name)"
     }
 
     /// How a topic is written whose messages go to whoever listens at that moment.
@@ -73,6 +74,10 @@ struct SimulatedTransport {
     let detection: Duration
     /// How often an MQTT client says something at least.
     var keepAlive = Duration.seconds(60)
+    /// How long a send waits for its acknowledgement.
+    var patience = Duration.seconds(30)
+    /// Where an MQTT client keeps what it sends.
+    var store: InMemorySessionStore?
 
     static let connectTimeout = Duration.seconds(5)
     static let maximumDelay = Duration.seconds(8)
@@ -90,6 +95,9 @@ struct SimulatedTransport {
         failover.order = world.pick(.inOrder, .shuffled)
         var reconnection = ReconnectionPolicy()
         reconnection.maximumDelay = Self.maximumDelay
+        // Little memory and few places: what is not given back is soon missed.
+        let memoryLimit = world.pick(200_000, 64 << 20)
+        let buffering = world.pick(nil, BufferPolicy(.dropOldest, messageLimit: 2))
         guard let url = URL(string: first) else { throw WaybillError(.invalidEntry, first) }
         switch service {
         case .mqtt5, .mqtt311, .mqttOverWebSocket:
@@ -111,9 +119,14 @@ struct SimulatedTransport {
             configuration.reconnection = reconnection
             configuration.credentials = tokens.source
             configuration.offlineQueue = world.pick(.off, OfflineQueuePolicy())
-            configuration.store = world.chance(0.5) ? InMemorySessionStore() : nil
+            let store = world.chance(0.5) ? InMemorySessionStore() : nil
+            configuration.store = store
+            configuration.memoryLimit = memoryLimit
+            configuration.buffering = buffering ?? configuration.buffering
             configuration.wireLogger = log
             let transport = try MQTTTransport(url: url, configuration: configuration)
+            self.store = store
+            patience = configuration.acknowledgementTimeout
             self.transport = transport
             pause = { await transport.pause() }
             resume = { transport.resume() }
@@ -121,16 +134,19 @@ struct SimulatedTransport {
             keepAlive = configuration.keepAlive
         case .stomp, .stompOverWebSocket:
             var configuration = STOMPConfiguration()
-            configuration.outgoingHeartBeat = world.pick(.zero, .seconds(3), .seconds(10))
+            // Without one the broker would take a client for alive whose connection is dead, and send messages there.
+            configuration.outgoingHeartBeat = world.pick(.seconds(3), .seconds(10))
             configuration.incomingHeartBeat = world.pick(.seconds(3), .seconds(10))
             configuration.connectTimeout = Self.connectTimeout
             configuration.receiptTimeout = world.pick(.seconds(4), .seconds(15))
+            configuration.memoryLimit = memoryLimit
             configuration.maximumInFlight = world.pick(1, 3, 200)
             configuration.failover = failover
             configuration.reconnection = reconnection
             configuration.credentials = tokens.source
             configuration.wireLogger = log
             let transport = try STOMPTransport(url: url, configuration: configuration)
+            patience = configuration.receiptTimeout
             self.transport = transport
             pause = { await transport.pause() }
             resume = { transport.resume() }
@@ -139,6 +155,7 @@ struct SimulatedTransport {
             var configuration = SSEConfiguration()
             configuration.connectTimeout = Self.connectTimeout
             configuration.responseTimeout = world.pick(.seconds(4), .seconds(15))
+            configuration.memoryLimit = memoryLimit
             configuration.idleTimeout = .seconds(30)
             configuration.maximumConnectionsPerHost = world.pick(3, 6)
             configuration.failover = failover

@@ -24,6 +24,8 @@ final class SimulationLedger: @unchecked Sendable {
 
     /// What is sent while everybody is idle.
     static let idleNumber = 1_000_000
+    /// From here on: what is sent to see that all is well.
+    static let firstProbe = 100_000
 
     private let world: SimulatedWorld
     private var lanes: [String: Lane] = [:]
@@ -36,6 +38,8 @@ final class SimulationLedger: @unchecked Sendable {
     var keepsOrder = true
     /// Whether a broker has forgotten what it knew: it may take a repetition for something new.
     var hasForgotten = false
+    /// Whether all is well, and whoever had a dead connection has noticed: what is sent from now on must arrive.
+    var isWell = false
 
     init(_ world: SimulatedWorld) {
         self.world = world
@@ -54,10 +58,29 @@ final class SimulationLedger: @unchecked Sendable {
     }
 
     /// A call that sends a number.
-    func send(_ number: Int, to topic: String, _ body: () async throws -> Void) async {
+    ///
+    /// - Parameters:
+    ///   - number: The number.
+    ///   - topic: Where to.
+    ///   - limit: How long the call may take at the most.
+    ///   - mustSucceed: Whether nothing keeps it from it once all is well.
+    ///   - body: The call.
+    func send(
+        _ number: Int,
+        to topic: String,
+        within limit: Duration,
+        mustSucceed: Bool,
+        _ body: () async throws -> Void
+    ) async {
+        let wasWell = isWell
+        let begun = world.elapsed
         lanes[topic]?.begunCount += 1
         openCallCount += 1
-        defer { openCallCount -= 1 }
+        defer {
+            openCallCount -= 1
+            let time = world.elapsed - begun
+            world.expect(time <= limit, "\(topic) \(number) took \(time), more than \(limit)")
+        }
         do {
             try await body()
             lanes[topic]?.acknowledged.insert(number)
@@ -65,6 +88,11 @@ final class SimulationLedger: @unchecked Sendable {
         } catch let error as WaybillError {
             world.note("\(topic) \(number): \(error)")
             count("\(error.code)")
+            world.expect(
+                !wasWell || !mustSucceed,
+                "\(topic) \(number) could not be sent though all was well: \(error)"
+            )
+            checkUnbroken(error, "\(topic) \(number)")
             guard !Self.mayHaveArrived(error) else { return }
             lanes[topic]?.denied[number] = "\(error)"
             checkDenied(number, topic)
@@ -75,6 +103,12 @@ final class SimulationLedger: @unchecked Sendable {
         }
     }
 
+    /// Nobody here breaks a protocol, so that nobody may say so of anybody.
+    func checkUnbroken(_ error: WaybillError?, _ what: @autoclosure () -> String) {
+        guard let error, error.code == .protocolViolation else { return }
+        world.fail("\(what()): \(error)")
+    }
+
     /// Counts how something ended.
     func count(_ outcome: String) {
         outcomes[outcome, default: 0] += 1
@@ -83,7 +117,7 @@ final class SimulationLedger: @unchecked Sendable {
     /// Whether the errors of this kind leave open what has become of the message.
     private static func mayHaveArrived(_ error: WaybillError) -> Bool {
         let unknown: [WaybillError.Code] = [
-            .connectionLost, .timedOut, .protocolViolation, .shutDown,
+            .connectionLost, .timedOut, .shutDown,
         ]
         return unknown.contains(error.code) || error.underlying is HTTPRefusal
     }

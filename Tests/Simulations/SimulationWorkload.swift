@@ -110,6 +110,12 @@ struct SimulationWorkload: Sendable {
             missing.isEmpty,
             "published and never heard: \(missing.joined(separator: "; "))"
         )
+        for client in clients { client.isIdle = true }
+        // Until what the apps were at is over, and whoever has a dead connection has noticed.
+        try await Task.sleep(for: detection + .seconds(60))
+        ledger.isWell = true
+        try await probe(clients, broker, world, ledger)
+        checkNothingIsLeft(clients, broker, world)
         try await idle(clients, broker, world, ledger)
     }
 
@@ -154,10 +160,6 @@ struct SimulationWorkload: Sendable {
         _ world: SimulatedWorld,
         _ ledger: SimulationLedger
     ) async throws {
-        for client in clients { client.isIdle = true }
-        // Until what the apps were at is over, and whoever has a dead connection has noticed.
-        let detection = clients.map(\.transport.detection).max() ?? .zero
-        try await Task.sleep(for: detection + .seconds(60))
         let connections = ledger.outcomes["connected"]
         let before = clients.map { $0.log.sent }
         let begin = world.elapsed

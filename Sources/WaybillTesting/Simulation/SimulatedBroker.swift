@@ -12,7 +12,8 @@ public final class SimulatedBroker: Sendable {
     public let hosts: [String]
     /// The broker itself: what it does wrong on demand, and how many clients it has.
     public let loopback: LoopbackBroker
-    private let scheduler: SimulationScheduler
+    private let network: SimulatedNetwork
+    private var scheduler: SimulationScheduler { network.scheduler }
 
     init(
         _ hosts: [String],
@@ -21,7 +22,7 @@ public final class SimulatedBroker: Sendable {
     ) {
         self.hosts = hosts
         self.loopback = loopback
-        scheduler = network.scheduler
+        self.network = network
         for host in hosts {
             for service in LoopbackBroker.Service.allCases {
                 network.listen(host, Self.port(service)) { loopback.serve($0, as: service) }
@@ -63,6 +64,16 @@ public final class SimulatedBroker: Sendable {
             at: scheduler.now
         )
         scheduler.calmly { loopback.restart(keepingState: keepingState) }
+    }
+
+    /// Lets a host be reached, or not; connections that are there stay.
+    ///
+    /// - Parameters:
+    ///   - isReachable: Whether it can be connected to.
+    ///   - host: The host.
+    public func setReachable(_ isReachable: Bool, at host: String) {
+        network.note("\(host) can\(isReachable ? "" : "not") be reached")
+        network.setReachable(isReachable, host)
     }
 
     /// Publishes a message of its own.
