@@ -53,6 +53,8 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         /// Which try it is on, from 1; 0 before the first that follows a loss.
         var number: Int
         var isWanted = false
+        /// Whether a peer has taken the credentials since one refused some.
+        var isAccepted = false
         /// Tells a session that is there already how to say goodbye.
         var farewell: (@Sendable (Session) -> Void)?
     }
@@ -99,6 +101,19 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
     var earlyEnd: EarlyEnd? {
         get { state.withLock { $0.earlyEnd } }
         set { state.withLock { $0.earlyEnd = newValue } }
+    }
+
+    /// Notes that a peer has taken the credentials.
+    func noteAccepted() {
+        state.withLock { $0.isAccepted = true }
+    }
+
+    /// Whether a peer has taken the credentials since the last call.
+    func takeAcceptance() -> Bool {
+        state.withLock { state in
+            defer { state.isAccepted = false }
+            return state.isAccepted
+        }
     }
 
     /// Why the last try has failed, or the connection before was lost.

@@ -277,8 +277,10 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
                 }
             } catch let error as WaybillError
                 where error.code == .unauthorized && actions.canReplaceCredentials
-                && occasion.refusal == nil
             {
+                // Credentials that one host has taken may have expired by the time another one is asked.
+                let isFirst = attempt.takeAcceptance() || occasion.refusal == nil
+                guard isFirst else { throw error }
                 occasion.refusal = error
             }
         }
@@ -305,6 +307,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             let receipt = try await session.begin(greeting) { [weak self, weak attempt] cause in
                 self?.sessionEnded(session, cause, of: attempt)
             }
+            attempt.noteAccepted()
             let isResumed = Session.hasServerSessions ? receipt.isSessionPresent : nil
             journal.noteConnected(entry, isResumed: isResumed)
             try await session.resume(receipt)

@@ -235,6 +235,30 @@ import WireCore
         #expect(other.log == [])
     }
 
+    @Test("Credentials that one host took and the next one refuses are replaced once more")
+    func expiredMeanwhile() async throws {
+        let no = FakeSession { $0.end(Self.failure(.unauthorized)) }
+        let lost = FakeSession(refusesToResume: Self.failure(.timedOut)) { $0.accept() }
+        let late = FakeSession { $0.end(Self.failure(.unauthorized)) }
+        let fine = FakeSession { $0.accept() }
+        let refusals = Locked(0)
+        let lifecycle = LifecycleFixture(
+            no,
+            lost,
+            late,
+            fine,
+            hosts: ["b"],
+            prepare: { greeting, occasion in
+                if occasion.refusal != nil { refusals.withLock { $0 += 1 } }
+                return greeting
+            },
+            canReplaceCredentials: true
+        ).lifecycle
+        _ = try await lifecycle.connect("hello", timeout: nil)
+        #expect(refusals.withLock { $0 } == 2)
+        await lifecycle.shutdown()
+    }
+
     @Test("Disconnecting while a host is tried ends the connect; the others are left alone")
     func disconnected() async throws {
         let begun = Promise<Void>()

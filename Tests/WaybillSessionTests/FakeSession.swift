@@ -21,13 +21,17 @@ final class FakeSession: ConnectionSession {
     private let resumesAloud: Bool
     /// What an orderly end waits for; nil for nothing.
     private let closing: Promise<Void>?
+    /// Why what was under way cannot go on.
+    private let refusesToResume: WaybillError?
 
     init(
         resumesAloud: Bool = false,
+        refusesToResume: WaybillError? = nil,
         closing: Promise<Void>? = nil,
         didBegin: @escaping @Sendable (FakeSession) -> Void = { _ in }
     ) {
         self.resumesAloud = resumesAloud
+        self.refusesToResume = refusesToResume
         self.closing = closing
         self.didBegin = didBegin
     }
@@ -51,6 +55,7 @@ final class FakeSession: ConnectionSession {
 
     func resume(_ receipt: Receipt) async throws {
         if resumesAloud { note("resume") }
+        if let refusesToResume { throw refusesToResume }
     }
 
     func over() async throws {}
