@@ -63,13 +63,13 @@ public final class ManualClock: Clock {
     /// How many tasks sleep by this clock.
     public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
-    /// Moves the clock on; whoever's time has come is woken, in the order of their times.
+    /// Moves the clock on; tasks whose time has come are woken, in the order of their times.
     public func advance(by duration: Duration) {
         let target = state.withLock { $0.now.advanced(by: max(duration, .zero)) }
         while true {
             let action = state.withLock { state -> (@Sendable () -> Void)? in
                 guard let deadline = state.timers.nextDeadline, deadline <= target else {
-                    // Somebody else may have moved it further on meanwhile: time never runs backwards.
+                    // Another task may have moved it further on meanwhile: time never runs backwards.
                     state.now = max(state.now, target)
                     return nil
                 }
@@ -137,7 +137,7 @@ public final class ManualClock: Clock {
         let (token, isDue) = state.withLock { state in
             (state.timers.add(at: deadline, action), deadline <= state.now)
         }
-        // As any clock does; not at once, as whoever sets it may hold a lock.
+        // As any clock does; not at once, as the caller may hold a lock.
         if isDue { Task { @concurrent in advance(by: .zero) } }
         return token
     }

@@ -49,7 +49,7 @@ enum SimulatedService: String, CaseIterable, Sendable {
         return isSTOMP ? "/queue/→\(name)" : "/\(name)"
     }
 
-    /// How a topic is written whose messages go to whoever listens at that moment.
+    /// How a topic is written whose messages go to the listeners of that moment only.
     func passingTopic(_ name: String) -> String {
         isSTOMP ? "/topic/\(name)" : topic(name)
     }

@@ -19,7 +19,7 @@ final class SimulatedTokens: @unchecked Sendable {
     func token(replacing refused: String?) async throws -> String {
         if let token, token != refused { return token }
         try await Task.sleep(for: world.random(.zero ... .milliseconds(1_500)))
-        // Somebody else may have fetched one meanwhile.
+        // Another task may have fetched one meanwhile.
         if let token, token != refused { return token }
         if world.faults.until > world.elapsed, world.chance(0.05) { throw Failure() }
         let expiry = Int(world.elapsed / .seconds(1)) + world.random(40...100)
@@ -36,7 +36,7 @@ final class SimulatedTokens: @unchecked Sendable {
         }
     }
 
-    /// Whether a broker lets somebody in.
+    /// Whether a broker lets a client in.
     static func admits(_ token: String?, in world: SimulatedWorld) -> Bool {
         guard let token, let expiry = Int(token) else { return false }
         return world.elapsed < .seconds(expiry)

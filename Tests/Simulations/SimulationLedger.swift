@@ -22,7 +22,7 @@ final class SimulationLedger: @unchecked Sendable {
     /// A copy of a dead connection that was waiting to be read, and the repetition over the new one.
     private static let longestRepetition = 2
 
-    /// What is sent while everybody is idle.
+    /// What is sent while all apps are idle.
     static let idleNumber = 1_000_000
     /// From here on: what is sent to see that all is well.
     static let firstProbe = 100_000
@@ -34,11 +34,11 @@ final class SimulationLedger: @unchecked Sendable {
     private(set) var outcomes: [String: Int] = [:]
     /// Whether the messages of a topic come in the order in which they were sent.
     ///
-    /// A queue keeps none: what went to a connection that is dead without anybody's knowing comes after what followed it.
+    /// A queue keeps none: what went to a connection that is dead and not yet noticed comes after what followed it.
     var keepsOrder = true
     /// Whether a broker has forgotten what it knew: it may take a repetition for something new.
     var hasForgotten = false
-    /// Whether all is well, and whoever had a dead connection has noticed: what is sent from now on must arrive.
+    /// Whether all is well, and each dead connection is noticed: what is sent from now on must arrive.
     var isWell = false
 
     init(_ world: SimulatedWorld) {
@@ -103,7 +103,7 @@ final class SimulationLedger: @unchecked Sendable {
         }
     }
 
-    /// Nobody here breaks a protocol, so that nobody may say so of anybody.
+    /// No side breaks a protocol here, so that no side may say so of the other.
     func checkUnbroken(_ error: WaybillError?, _ what: @autoclosure () -> String) {
         guard let error, error.code == .protocolViolation else { return }
         world.fail("\(what()): \(error)")
@@ -168,7 +168,7 @@ final class SimulationLedger: @unchecked Sendable {
 
     // MARK: The end
 
-    /// What must hold when everybody has finished.
+    /// Checks what must hold when all apps have finished.
     func checkEnd() {
         world.expect(openCallCount == 0, "\(openCallCount) calls have not ended")
         for (topic, lane) in lanes.sorted(by: { $0.key < $1.key }) where lane.qos != .atMostOnce {

@@ -3,7 +3,7 @@ import WaybillTesting
 
 // What must hold when all is well again, whatever went wrong before.
 extension SimulationWorkload {
-    /// Everybody is reached and can send, also when a single host is left.
+    /// All apps are reached and can send, also when a single host is left.
     func probe(
         _ clients: [SimulatedClient],
         _ broker: SimulatedBroker,

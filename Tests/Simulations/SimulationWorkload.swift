@@ -6,7 +6,7 @@ struct SimulationWorkload: Sendable {
     let service: SimulatedService
     /// How long things go wrong.
     var faultTime = Duration.seconds(120)
-    /// How long everybody is idle in the end.
+    /// How long all apps are idle in the end.
     var idleTime = Duration.seconds(1_800)
 
     /// How many messages each lane of each client sends.
@@ -111,7 +111,7 @@ struct SimulationWorkload: Sendable {
             "published and never heard: \(missing.joined(separator: "; "))"
         )
         for client in clients { client.isIdle = true }
-        // Until what the apps were at is over, and whoever has a dead connection has noticed.
+        // Until the apps' last calls are over, and each dead connection is noticed.
         try await Task.sleep(for: detection + .seconds(60))
         ledger.isWell = true
         try await probe(clients, broker, world, ledger)
@@ -131,7 +131,7 @@ struct SimulationWorkload: Sendable {
         }
     }
 
-    /// Publishes numbers to everybody; gives those that must arrive, by topic.
+    /// Publishes numbers to all apps; gives those that must arrive, by topic.
     private func publish(
         _ clients: [SimulatedClient],
         _ broker: SimulatedBroker,
@@ -153,7 +153,7 @@ struct SimulationWorkload: Sendable {
         return published
     }
 
-    /// Nobody says anything for a while: everybody stays connected, and sends what that takes and no more.
+    /// No app says anything for a while: all stay connected, and send what that takes and no more.
     private func idle(
         _ clients: [SimulatedClient],
         _ broker: SimulatedBroker,
@@ -163,7 +163,7 @@ struct SimulationWorkload: Sendable {
         let connections = ledger.outcomes["connected"]
         let before = clients.map { $0.log.sent }
         let begin = world.elapsed
-        // A stream says nothing of its own, and would be taken for dead; and whoever only listens must stay, too.
+        // A stream says nothing of its own, and would be taken for dead; and an app that only listens must stay, too.
         let talks = service == .eventStream || (service.isMQTT && world.chance(0.5))
         while world.elapsed - begin < idleTime {
             // For half an hour: the rest of a long time shows nothing new.

@@ -35,7 +35,7 @@ final class FaultyStream: ByteStream, ByteStreamReceiver {
         try base.read(into: space)
     }
 
-    // A write that is to be split must not be gathered by somebody else's clock.
+    // A write that is to be split must not be gathered by the base stream.
     func scheduleFlush() -> Bool { false }
 
     func setReading(_ isReading: Bool) { base.setReading(isReading) }

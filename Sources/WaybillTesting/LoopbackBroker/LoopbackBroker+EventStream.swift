@@ -133,7 +133,7 @@ extension LoopbackBroker {
         guard !faults.refusesSubscription(topic) else {
             return respond(.init(403), client)
         }
-        // Before the head: who hears that the stream is open has everything from then on.
+        // Before the head: a client that hears that the stream is open has everything from then on.
         eventTopics.withLock { topics in
             topics.open(topic, after: head.headers.first("last-event-id"), client.identifier)
         }
@@ -169,7 +169,7 @@ extension LoopbackBroker {
         return writer.bytes
     }
 
-    /// Sends what waits for a client, unless somebody else is at it.
+    /// Sends what waits for a client, unless another thread is sending it.
     private func sendEvents(to client: HTTPLoopbackClient, isFirst: Bool = false) {
         let faults = faults
         var hasSent = isFirst

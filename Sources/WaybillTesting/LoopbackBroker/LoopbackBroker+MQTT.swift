@@ -79,7 +79,7 @@ extension LoopbackBroker {
         }
         var connect = connect
         if connect.clientIdentifier.isEmpty {
-            // A session that nobody could come back to (MQTT 3.1.1, 3.1.3-8).
+            // A session that no client could come back to (MQTT 3.1.1, 3.1.3-8).
             guard connect.version == .v5 || connect.cleanStart else {
                 return refuse(.clientIdentifierNotValid)
             }
@@ -125,7 +125,7 @@ extension LoopbackBroker {
         )
         let isAccepted = client.withCore { core, _ in
             guard !core.isFinished else { return true }
-            // With the core locked: who finds the session open finds the connection accepted.
+            // With the core locked: a thread that finds the session open finds the connection accepted.
             let opened = exchange.withLock { $0.open(admission.session, client.identifier) }
             guard let opened else { return false }
             core.accept(connack, resuming: opened.state)

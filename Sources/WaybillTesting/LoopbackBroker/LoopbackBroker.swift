@@ -51,13 +51,13 @@ public final class LoopbackBroker: Sendable {
         public var eventStreamRetry: Duration?
         /// The comment that event streams begin with; nil for none.
         public var eventStreamComment: String? = "waybill-loopback"
-        /// User names and passwords; none lets everybody in.
+        /// User names and passwords; none lets all clients in.
         public var credentials: [String: String] {
             get { hiddenCredentials.value }
             set { hiddenCredentials.value = newValue }
         }
         private var hiddenCredentials = Redacted<[String: String]>([:])
-        /// Decides who is let in, at each CONNECT and each HTTP request; nil leaves it to ``credentials``.
+        /// Decides which clients are let in, at each CONNECT and each HTTP request; nil leaves it to ``credentials``.
         ///
         /// It gets the user name and the password: of MQTT's CONNECT, `login` and `passcode` of STOMP, both of HTTP's
         /// Basic scheme, and no name and the token of its Bearer scheme. Where it is set, ``credentials`` are not
@@ -127,7 +127,7 @@ public final class LoopbackBroker: Sendable {
 
     private struct State: Sendable {
         var listeners: [LoopbackListener] = []
-        /// Whether who was accepted a moment ago is to be cut, too.
+        /// Whether a client that was accepted a moment ago is to be cut, too.
         var isStopping = false
         var members: [UInt64: LoopbackMember] = [:]
         var lastClient: UInt64 = 0
@@ -345,7 +345,7 @@ public final class LoopbackBroker: Sendable {
             state.members[identifier] = member
             return state.isStopping
         }
-        // Accepted while the broker stops: those who wait for the end would wait for this client, too.
+        // Accepted while the broker stops: callers that wait for the end would wait for this client, too.
         if isLate { member.cut() }
     }
 

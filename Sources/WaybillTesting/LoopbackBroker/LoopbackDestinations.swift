@@ -1,7 +1,7 @@
 import STOMPWire
 import WireCore
 
-/// Who gets what over STOMP: topics, queues, what awaits acknowledgement, and open transactions.
+/// The STOMP side of the broker: topics, queues, messages that await acknowledgement, and open transactions.
 struct LoopbackDestinations: Sendable {
     struct Key: Hashable, Sendable {
         let client: UInt64
@@ -157,7 +157,7 @@ struct LoopbackDestinations: Sendable {
     // MARK: Messages
 
     /// Takes a message in.
-    /// - Returns: Who gets it now.
+    /// - Returns: Its deliveries now.
     mutating func send(_ message: LoopbackMessage) throws(LoopbackFault) -> [LoopbackDelivery] {
         var message = message
         lastNumber += 1

@@ -8,7 +8,7 @@ struct LoopbackEvent: Sendable {
     let data: [UInt8]
 }
 
-/// Who gets what over event streams: the streams of each topic, and its last events for those who come back.
+/// The event streams of the broker: the streams of each topic, and its last events for clients that come back.
 ///
 /// A topic is remembered from its first stream or POST on.
 struct LoopbackEventTopics: Sendable {
@@ -20,7 +20,7 @@ struct LoopbackEventTopics: Sendable {
 
     private struct Stream: Sendable {
         let topic: String
-        /// What is to be sent next; kept here while somebody else sends, so that the order stays.
+        /// What is to be sent next; kept here while another thread sends, so that the order stays.
         var pending: [LoopbackEvent] = []
         /// Busy from the start, until the head of the response is sent.
         var isBusy = true
@@ -53,7 +53,7 @@ struct LoopbackEventTopics: Sendable {
     /// - Parameters:
     ///   - topic: The topic.
     ///   - lastEventID: The last event that the client has had; anything but a number is as good as none.
-    ///   - client: Whose stream it is.
+    ///   - client: The client that asks for the stream.
     mutating func open(_ topic: String, after lastEventID: String?, _ client: UInt64) {
         var stream = Stream(topic: topic)
         if let last = lastEventID.flatMap({ UInt64($0) }) {
@@ -75,7 +75,7 @@ struct LoopbackEventTopics: Sendable {
     }
 
     /// Keeps an event and queues it for the streams of its topic.
-    /// - Returns: Whose streams these are, in the order of their connections.
+    /// - Returns: The clients of these streams, in the order of their connections.
     mutating func publish(_ topic: String, type: String, data: [UInt8]) -> [UInt64] {
         guard var found = topics[topic] else { return [] }
         lastID += 1
@@ -93,13 +93,13 @@ struct LoopbackEventTopics: Sendable {
         return found.streams.sorted()
     }
 
-    /// Takes what is to be sent to a client; whoever gets it sends it and comes back for more.
+    /// Takes what is to be sent to a client; the caller sends it and comes back for more.
     ///
     /// - Parameters:
     ///   - client: The client.
     ///   - hasSent: Whether the caller is the one that was sending.
     ///   - isWithheld: Whether nothing is to be sent now.
-    /// - Returns: The events, with how many went before them; nil when there are none, or somebody else is
+    /// - Returns: The events, with how many went before them; nil when there are none, or another caller is
     ///   about to send.
     mutating func take(
         for client: UInt64,

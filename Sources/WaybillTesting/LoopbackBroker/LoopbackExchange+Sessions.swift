@@ -44,7 +44,7 @@ extension LoopbackExchange {
         return .waits(for: owner, insteadOf: earlier)
     }
 
-    /// Gives a session that nobody has to a connection.
+    /// Gives a session without a connection to one.
     private mutating func assign(_ connect: MQTTConnect, _ client: UInt64) -> LoopbackAdmission {
         let name = WireName(connect.clientIdentifier)
         if connect.cleanStart, let number = sessionNumbers[name] { removeSession(number) }
@@ -92,7 +92,7 @@ extension LoopbackExchange {
     ///   - closure: How it ended.
     ///   - keepsSession: Whether the session goes on for as long as the client has asked for.
     ///   - now: The time.
-    /// - Returns: The will to publish, and who gets the session next.
+    /// - Returns: The will to publish, and the connection that gets the session next.
     mutating func leave(
         _ client: UInt64,
         _ state: MQTTSessionState,

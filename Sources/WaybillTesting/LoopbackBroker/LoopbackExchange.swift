@@ -8,7 +8,7 @@ struct LoopbackCopy: Sendable {
     let message: MQTTOutgoingMessage
 }
 
-/// Who gets what over MQTT: sessions, subscriptions and retained messages of the loopback broker.
+/// The MQTT side of the loopback broker: sessions, subscriptions and retained messages.
 struct LoopbackExchange: Sendable {
     private struct Subscriber: Sendable {
         let session: UInt64
@@ -130,7 +130,7 @@ struct LoopbackExchange: Sendable {
 
     // MARK: Routing
 
-    /// Finds who gets a message, once each, at the best quality that any of its filters asks for.
+    /// Finds the sessions that get a message, once each, at the best quality that any of their filters asks for.
     ///
     /// Keeps it in the sessions of clients that are away.
     ///

@@ -97,7 +97,7 @@ public final class SimulatedBroker: Sendable {
             MQTTQualityOfService(rawValue: UInt8(qos.rawValue)) ?? .atMostOnce
         let payload = ByteSlice(copying: body.bytes)
         scheduler.calmly {
-            // A queue that is full takes no more: that of a broker that nobody listens to.
+            // A queue that is full takes no more: one that has no subscriber.
             try? loopback.route(message, publish, payload: payload, from: 0, at: scheduler.loopNow)
         }
     }

@@ -93,7 +93,7 @@ final class SimulatedLine: @unchecked Sendable {
         isReset = true
         network.note("connection \(number) \(how)")
         for end in [client, server] {
-            // Whoever waits for room would wait for ever.
+            // An end that waits for room would wait for ever.
             guard let end, isHeard() || end.isBlocked else { continue }
             fail(end)
         }
@@ -139,7 +139,7 @@ final class SimulatedLine: @unchecked Sendable {
                 if isReset { fail(sender) }
                 guard !isReset, !isBlackHole, !sender.isAbandoned else { return }
                 mix(piece)
-                // Nobody is there: the system says so.
+                // The peer's socket is closed: its system answers with a reset.
                 guard let peer, !peer.isClosed else { return fail(sender) }
                 network.note("connection \(number) \(sender.arrow) \(Self.described(piece))")
                 peer.arrive(piece)

@@ -75,7 +75,7 @@ final class SimulatedNetwork: @unchecked Sendable {
         hosts[host]?.isReachable = isReachable
     }
 
-    /// Lets go of the hosts, which know who listens.
+    /// Lets go of the hosts, which hold the brokers that listen.
     func dissolve() {
         hosts = [:]
     }
@@ -140,7 +140,7 @@ final class SimulatedNetwork: @unchecked Sendable {
 struct SimulatedDialer: Dialer {
     let network: SimulatedNetwork
 
-    /// The outcome of one attempt, and who waits for it.
+    /// The outcome of one attempt, and the task that waits for it.
     ///
     /// `@unchecked Sendable`, because: only the thread that simulates touches it.
     private final class Attempt: @unchecked Sendable {

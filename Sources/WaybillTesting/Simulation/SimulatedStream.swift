@@ -38,7 +38,7 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
     }
 
     deinit {
-        // As a socket that nobody has any more.
+        // As a socket whose last descriptor is closed.
         guard !isClosed else { return }
         line.network.openCount -= 1
         if let peer { line.fail(peer) }

@@ -231,7 +231,7 @@ public final class SimulatedWorld: @unchecked Sendable {
         }
     }
 
-    /// Waits until nothing goes wrong any more, and then until nothing is under way and nobody has anything to do.
+    /// Waits until nothing goes wrong any more, and then until nothing is under way and no task has anything to do.
     /// - Throws: As ``wait(for:within:until:)``.
     public func settle(within limit: Duration) async throws {
         let rest = network.faults.until - elapsed

@@ -12,7 +12,7 @@ import WireCore
 /// Runs a program in a world that a seed decides: its network, its clock and which of its tasks runs next.
 ///
 /// The same seed gives the same run, to the last byte, so that whatever fails once can be looked at as often as needed.
-/// Hours pass in a moment, since nobody waits.
+/// Hours pass in a moment, since the clock moves on when all tasks wait.
 ///
 /// ```swift
 /// @Test(arguments: Simulation.seeds(100))

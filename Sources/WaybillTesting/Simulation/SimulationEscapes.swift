@@ -1,7 +1,7 @@
 import CWaybillSimulation
 import WireCore
 
-/// Knows the tasks of every world, to tell when one of them gets out: when a thread resumes it that simulates nothing.
+/// Knows the tasks of every world, to tell when a task of one is resumed by a thread that simulates nothing.
 enum SimulationEscapes {
     private struct State: Sendable {
         /// The worlds by the numbers of their tasks.
@@ -25,7 +25,7 @@ enum SimulationEscapes {
     }
 
     /// Takes a job of a world's, which is not the caller's to run.
-    /// - Returns: False when it is nobody's.
+    /// - Returns: False when its task belongs to no world.
     static func take(_ job: SimulatedJob) -> Bool {
         guard job.isTask, waybill_simulation_count_worlds(0) > 0 else { return false }
         return state.withLock { state in

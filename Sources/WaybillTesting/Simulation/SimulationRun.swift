@@ -10,7 +10,7 @@ import WireCore
 
 /// One seed and what runs in its world.
 struct SimulationRun: Sendable {
-    /// What came of it.
+    /// The result of a run.
     struct Outcome: Sendable {
         let report: Simulation.Report
         let violations: [String]
@@ -46,7 +46,7 @@ struct SimulationRun: Sendable {
     /// - Parameters:
     ///   - reduction: What is left out of it.
     ///   - isRecorded: Whether its trace is kept.
-    /// - Returns: What came of it.
+    /// - Returns: The result.
     func once(
         _ reduction: SimulationReduction = SimulationReduction(),
         isRecorded: Bool = false
@@ -192,7 +192,7 @@ struct SimulationRun: Sendable {
     }
 }
 
-/// A thread of its own for a world: nobody else's jobs run on it.
+/// A thread of its own for a world: no other jobs run on it.
 enum SimulationThread {
     private final class Work: Sendable {
         let body: @Sendable () -> Void

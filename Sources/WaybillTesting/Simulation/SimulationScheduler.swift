@@ -28,9 +28,9 @@ final class SimulationScheduler: @unchecked Sendable {
     enum Order: CaseIterable {
         /// Any.
         case random
-        /// Whoever has waited longest.
+        /// The job that has waited longest.
         case first
-        /// Whoever came last, so that some wait very long.
+        /// The job that came last, so that some wait very long.
         case last
         /// Sometimes one, sometimes the other.
         case mixed
@@ -70,7 +70,7 @@ final class SimulationScheduler: @unchecked Sendable {
     private var nesting = 0
     private var loopDepth = 0
     private var mainDepth = 0
-    /// Above zero nobody is preempted: what runs is part of the world and not of what is tested.
+    /// Above zero nothing is preempted: what runs is part of the world and not of what is tested.
     private var calmDepth = 0
 
     private(set) var hash: UInt64 = 0x6A09_E667_F3BC_C908
@@ -141,7 +141,7 @@ final class SimulationScheduler: @unchecked Sendable {
 
     /// Wakes all tasks that sleep, before their time.
     ///
-    /// What would have woken a task whose sleep was cancelled is still there, and wakes nobody.
+    /// The job that would have woken a cancelled sleep is still there, and wakes no task.
     /// - Returns: How many there were.
     func wakeSleepers() -> Int {
         var count = 0
@@ -282,14 +282,14 @@ final class SimulationScheduler: @unchecked Sendable {
 
     // MARK: Preemption
 
-    /// Runs what belongs to the world and not to what is tested: nobody else runs in the midst of it.
+    /// Runs what belongs to the world and not to what is tested: no other job runs in the midst of it.
     func calmly<Result>(_ body: () throws -> Result) rethrows -> Result {
         calmDepth += 1
         defer { calmDepth -= 1 }
         return try body()
     }
 
-    /// Something begins that nobody may interrupt, or is over.
+    /// Begins or ends a section that no other job may interrupt.
     func hold(_ isHeld: Bool) {
         calmDepth += isHeld ? 1 : -1
     }
@@ -310,7 +310,7 @@ final class SimulationScheduler: @unchecked Sendable {
         nesting -= 1
     }
 
-    // MARK: What gets out
+    // MARK: Tasks that other threads resume
 
     /// Whether a thread has resumed a task of this world; if so, that is told.
     func hasEscapes() -> Bool {

@@ -2,7 +2,7 @@ import WireCore
 
 /// What happened in a world, as far as it is written down; the end of it is kept.
 ///
-/// `@unchecked Sendable`, because: only the thread that simulates touches it, and whoever has the run's result afterwards.
+/// `@unchecked Sendable`, because: only the thread that simulates touches it, and the holder of the run's result afterwards.
 final class SimulationTrace: @unchecked Sendable {
     /// How many lines are kept: 2,000.
     private static let capacity = 2_000

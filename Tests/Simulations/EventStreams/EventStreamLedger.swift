@@ -155,7 +155,7 @@ final class EventStreamLedger: @unchecked Sendable {
 
     // MARK: Tokens
 
-    /// The server does not let in who shows a token.
+    /// The server refuses a token from now on.
     func refuse(_ token: String) {
         refusedTokens.insert(token)
     }
@@ -171,7 +171,7 @@ final class EventStreamLedger: @unchecked Sendable {
 
     // MARK: What the server sees
 
-    /// A topic that one app listens to, and nobody else.
+    /// Watches a topic that a single app listens to.
     func watch(_ topic: String) {
         openings[topic] = Opening()
     }

@@ -5,7 +5,7 @@ import WaybillTesting
 struct EventStreamWorkload: Sendable {
     /// How long things go wrong.
     var faultTime = Duration.seconds(120)
-    /// How long everybody is idle in the end.
+    /// How long all apps are idle in the end.
     var idleTime = Duration.seconds(300)
 
     /// Events of each topic while things go wrong.
