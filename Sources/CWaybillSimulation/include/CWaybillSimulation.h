@@ -11,8 +11,8 @@ enum {
     WAYBILL_REFUSED_SLEEP = 2,
 };
 
-/// Whether threads of this process can simulate: on Linux, without a sanitizer, unless the environment variable
-/// WAYBILL_SIMULATION was "off" when the process began.
+/// Whether threads of this process can simulate: on Linux with glibc (x86-64, aarch64), without a sanitizer, with Swift's
+/// library linked dynamically, unless the environment variable WAYBILL_SIMULATION was "off" when the process began.
 int waybill_simulation_is_available(void);
 
 /// Makes the calling thread simulate a world, with its clocks at `now`, in nanoseconds since the world's beginning.

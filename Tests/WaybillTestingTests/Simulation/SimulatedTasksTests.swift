@@ -27,6 +27,19 @@
             threads.add(threadNumber())
         }
 
+        @Test("Processor time is the system's, and a clock that does not exist is refused")
+        func systemClocks() async throws {
+            try await Simulation.run(seed: 1) { world in
+                var clock = clockid_t()
+                world.expect(pthread_getcpuclockid(pthread_self(), &clock) == 0, "it has a clock")
+                var time = timespec()
+                world.expect(clock_gettime(clock, &time) == 0 && time.tv_sec < 100_000, "its own")
+                world.expect(clock_gettime(CLOCK_MONOTONIC, &time) == 0, "the world's")
+                world.expect(time.tv_sec >= 1_000_000, "the world's begins late")
+                world.expect(clock_gettime(99, &time) == -1 && errno == EINVAL, "there is none")
+            }
+        }
+
         @Test("All tasks run on the world's thread, whatever began them", arguments: 1...5)
         func oneThread(seed: UInt64) async throws {
             let threads = Notes<UInt>()

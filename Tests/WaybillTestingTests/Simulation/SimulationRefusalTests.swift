@@ -89,6 +89,18 @@
                 world.expect(descriptor == -1 && errno == EACCES, "it is refused")
             }
             #expect(plain.violations == [refusal])
+            let pair = try await failure { world in
+                var descriptors: [Int32] = [-1, -1]
+                let result = socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &descriptors)
+                world.expect(result == -1 && errno == EACCES, "it is refused")
+            }
+            #expect(pair.violations == [refusal])
+            let names = try await failure { world in
+                var addresses: UnsafeMutablePointer<addrinfo>?
+                let result = getaddrinfo("127.0.0.1", "1", nil, &addresses)
+                world.expect(result == EAI_SYSTEM && errno == EACCES, "it is refused")
+            }
+            #expect(names.violations == [refusal])
             let broker = try await failure { _ in try LoopbackBroker().start() }
             #expect(broker.description.contains("a real socket inside a simulation"), "\(broker)")
             let dialer = try await failure { world in
