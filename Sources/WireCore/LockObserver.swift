@@ -28,8 +28,8 @@ package enum LockObserver {
 
     /// Calls these around each critical section of every lock of the process from now on; once per process.
     ///
-    /// A second call changes nothing, nor does any in a build without the hook. A critical section that has begun by
-    /// then calls neither closure.
+    /// A second call changes nothing. A build without the hook calls none of them, even where it stores them. A critical
+    /// section that has begun by then calls neither closure.
     ///
     /// A thread may have taken other locks before, and opens them in the reverse order. Only when all are open may
     /// another task run.
