@@ -14,7 +14,7 @@
         @Test("Every client survives them", arguments: SimulatedService.allCases)
         func survives(service: SimulatedService) async {
             let workload = SimulationSettings.workload(service)
-            for seed in Simulation.seeds(SimulationSettings.seedCount) {
+            for seed in Simulation.seeds(SimulationSettings.seedCount(service)) {
                 do {
                     try await Simulation.run(seed: seed) { try await workload.run($0) }
                 } catch {

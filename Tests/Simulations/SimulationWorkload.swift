@@ -22,7 +22,7 @@ struct SimulationWorkload: Sendable {
     static func brief(_ service: SimulatedService) -> Self {
         var workload = Self(service: service)
         workload.faultTime = .seconds(20)
-        workload.idleTime = .seconds(120)
+        workload.idleTime = .seconds(30)
         workload.laneLength = 5
         workload.publishedCount = 8
         return workload

@@ -23,6 +23,8 @@ public struct SimulatedFaults: Sendable {
         case close
         /// Nothing arrives any more, and neither end hears of it.
         case blackHole
+        /// What was written over a connection that its client has reset arrives all the same: something on the way held it.
+        case lateArrival
         /// A broker restarts and has kept its state.
         case restart
         /// A broker restarts and has forgotten everything.
@@ -43,6 +45,8 @@ public struct SimulatedFaults: Sendable {
     public var shortWrites = 0.0
     /// How many of a hundred deliveries are late by up to ``longestStall``.
     public var stalls = 0.0
+    /// How many of a hundred connections that their client resets still deliver what was under way.
+    public var lateArrivals = 0.0
     /// The longest that bytes are held up.
     public var longestStall = Duration.seconds(8)
     /// How long bytes are under way otherwise, at the most.
@@ -75,6 +79,7 @@ public struct SimulatedFaults: Sendable {
         faults.splits = 30
         faults.shortWrites = 10
         faults.stalls = 2
+        faults.lateArrivals = 30
         faults.latency = .milliseconds(200)
         faults.connectionLife = .seconds(15)
         faults.restarts = .seconds(60)
@@ -100,7 +105,8 @@ public struct SimulatedFaults: Sendable {
     func varied(by dice: inout SimulationDice) -> SimulatedFaults {
         func vary(_ share: Double, _ dice: inout SimulationDice) -> Double {
             let factor = dice.pick([0, 0.3, 1, 1, 3])
-            return min(share * factor, 90)
+            // Three times as much still lets something through, unless nothing was to get through.
+            return min(share * factor, max(share, 90))
         }
         func vary(_ mean: Duration?, _ dice: inout SimulationDice) -> Duration? {
             let factor: Double? = dice.pick([nil, 0.3, 1, 1, 3])
@@ -113,6 +119,7 @@ public struct SimulatedFaults: Sendable {
         varied.splits = vary(splits, &dice)
         varied.shortWrites = vary(shortWrites, &dice)
         varied.stalls = vary(stalls, &dice)
+        varied.lateArrivals = vary(lateArrivals, &dice)
         varied.connectionLife = vary(connectionLife, &dice)
         varied.restarts = vary(restarts, &dice)
         varied.losses = vary(losses, &dice)

@@ -61,20 +61,20 @@ final class SimulatedLine: @unchecked Sendable {
         switch network.dice.below(6) {
         case 0, 1:
             guard network.happens(.reset, 100) else { return }
-            reset("is reset", isHeard: { !self.network.dice.chance(0.2) })
+            reset("is reset", isHeard: { !self.network.details.chance(0.2) })
         case 2:
             guard network.happens(.blackHole, 100) else { return }
             network.note("connection \(number) leads nowhere any more")
             isBlackHole = true
             // A kernel gives up what is not acknowledged in the end.
             _ = scheduler.schedule(
-                after: network.dice.duration(.seconds(20) ... .seconds(900))
+                after: network.details.duration(.seconds(20) ... .seconds(900))
             ) { [weak self] in
                 self?.reset("is given up by the system", isHeard: { true })
             }
         case 3, 4:
             guard network.happens(.halfClose, 100) else { return }
-            let isServer = network.dice.chance(0.5)
+            let isServer = network.details.chance(0.5)
             network.note(
                 "connection \(number): the \(isServer ? "server" : "client")'s half is closed"
             )
@@ -105,6 +105,12 @@ final class SimulatedLine: @unchecked Sendable {
         _ = scheduler.schedule(after: delay) { end.fail(.reset) }
     }
 
+    /// Tells the other end that the connection is broken, behind what is under way from this one.
+    func failLate(behind sender: SimulatedStream) {
+        guard let peer = sender.peer else { return }
+        _ = scheduler.schedule(at: sender.direction.lastArrival) { [self] in fail(peer) }
+    }
+
     // MARK: What is under way
 
     private func drawDelay() -> Duration {
@@ -114,7 +120,7 @@ final class SimulatedLine: @unchecked Sendable {
         var delay = network.dice.duration(.microseconds(200)...max(latency, .milliseconds(1)))
         if network.happens(.stall, network.faults.stalls) {
             let range = .milliseconds(100)...max(network.faults.longestStall, .milliseconds(100))
-            delay += network.dice.spread(range)
+            delay += network.details.spread(range)
         }
         return delay
     }
@@ -127,7 +133,7 @@ final class SimulatedLine: @unchecked Sendable {
         while !rest.isEmpty {
             var count = rest.count
             if count > 1, network.happens(.split, network.faults.splits) {
-                count = 1 + network.dice.below(count - 1)
+                count = 1 + network.details.below(count - 1)
             }
             let piece = Array(rest.prefix(count))
             rest = rest.dropFirst(count)
@@ -137,7 +143,7 @@ final class SimulatedLine: @unchecked Sendable {
                 sender.direction.byteCountUnderWay -= piece.count
                 network.byteCountUnderWay -= piece.count
                 if isReset { fail(sender) }
-                guard !isReset, !isBlackHole, !sender.isAbandoned else { return }
+                guard !isReset, !isBlackHole, !sender.isLost else { return }
                 mix(piece)
                 // The peer's socket is closed: its system answers with a reset.
                 guard let peer, !peer.isClosed else { return fail(sender) }
@@ -152,7 +158,7 @@ final class SimulatedLine: @unchecked Sendable {
     func finish(from sender: SimulatedStream) {
         guard !isReset, !isBlackHole else { return }
         schedule(from: sender) { [self] peer in
-            guard !isReset, !isBlackHole, !sender.isAbandoned else { return }
+            guard !isReset, !isBlackHole, !sender.isLost else { return }
             peer?.arriveEnd()
         }
     }

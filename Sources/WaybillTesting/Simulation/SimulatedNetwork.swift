@@ -12,6 +12,8 @@ final class SimulatedNetwork: @unchecked Sendable {
 
     let scheduler: SimulationScheduler
     var dice: SimulationDice
+    /// For the details of the fault that has just happened: a fault that is left out takes no draw from the others.
+    var details: SimulationDice
     private let reduction: SimulationReduction
     /// What goes wrong here, as this run has drawn it.
     private(set) var faults = SimulatedFaults.none
@@ -29,6 +31,7 @@ final class SimulatedNetwork: @unchecked Sendable {
         self.scheduler = scheduler
         self.reduction = reduction
         dice = SimulationDice(seed: scheduler.seed, use: 3)
+        details = dice
     }
 
     // MARK: Faults
@@ -36,13 +39,20 @@ final class SimulatedNetwork: @unchecked Sendable {
     /// Whether anything may still go wrong.
     var isFaulty: Bool { scheduler.now < WireInstant.zero.advanced(by: faults.until) }
 
+    /// What the test has asked for.
+    private(set) var wantedFaults = SimulatedFaults.none
+
     func setFaults(_ faults: SimulatedFaults) {
+        wantedFaults = faults
+        // The same variation each time, so that a value that is changed in one place only changes there.
+        var dice = SimulationDice(seed: scheduler.seed, use: 7)
         self.faults = faults.varied(by: &dice)
     }
 
     /// Nothing goes wrong from now on, and every host can be reached.
     func heal() {
         faults.until = WireInstant.zero.duration(to: scheduler.now)
+        wantedFaults.until = faults.until
         for name in hosts.keys { hosts[name]?.isReachable = true }
     }
 
@@ -52,6 +62,7 @@ final class SimulatedNetwork: @unchecked Sendable {
         faultCount += 1
         guard reduction.allows(kind, number: faultCount) else { return false }
         faultCounts[kind, default: 0] += 1
+        details = SimulationDice(seed: scheduler.seed, use: 1_000 + UInt64(faultCount))
         lastFault = scheduler.now
         return true
     }
@@ -110,7 +121,7 @@ final class SimulatedNetwork: @unchecked Sendable {
         }
         if happens(.refusal, faults.refusals) {
             note("an attempt at \(endpoint) is refused")
-            return .fails(.refused, after: dice.duration(.zero ... .milliseconds(500)))
+            return .fails(.refused, after: details.duration(.zero ... .milliseconds(500)))
         }
         return .accepts(accept)
     }

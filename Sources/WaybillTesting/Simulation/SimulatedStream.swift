@@ -26,7 +26,8 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
     private(set) var isBlocked = false
     private var hasFinished = false
     private(set) var isClosed = false
-    private(set) var isAbandoned = false
+    /// Whether what is under way from it arrives no more.
+    private(set) var isLost = false
     private var signals = Signals()
     private var isNoticed = false
     private var hasScheduledFlush = false
@@ -136,9 +137,9 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
         let waiting = direction.byteCountUnderWay + (peer?.inbox.count ?? 0)
         var count = min(bytes.count, max(line.capacity - waiting, 0))
         if count > 1, network.happens(.shortWrite, network.faults.shortWrites) {
-            count = network.dice.below(count)
+            count = network.details.below(count)
             // There would have been room: it comes back by itself.
-            let delay = network.dice.duration(.zero ... .milliseconds(100))
+            let delay = network.details.duration(.zero ... .milliseconds(100))
             _ = scheduler.schedule(after: delay) { [weak self] in self?.mayWriteOn() }
         }
         if count < bytes.count { isBlocked = true }
@@ -203,8 +204,12 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
 
     func abandon() {
         guard !isClosed else { return }
-        isAbandoned = true
-        if let peer { line.fail(peer) }
+        if !isServer, network.happens(.lateArrival, network.faults.lateArrivals) {
+            line.failLate(behind: self)
+        } else {
+            isLost = true
+            if let peer { line.fail(peer) }
+        }
         end()
     }
 

@@ -78,7 +78,7 @@ public final class SimulatedWorld: @unchecked Sendable {
 
     /// What goes wrong from now on; each run varies it by its seed.
     public var faults: SimulatedFaults {
-        get { network.faults }
+        get { network.wantedFaults }
         set {
             network.setFaults(newValue)
             faultPlan += 1
@@ -111,7 +111,7 @@ public final class SimulatedWorld: @unchecked Sendable {
     private func strike(_ host: String) {
         note("\(host) cannot be reached")
         network.setReachable(false, host)
-        let time = network.dice.spread(.milliseconds(100) ... .seconds(30))
+        let time = network.details.spread(.milliseconds(100) ... .seconds(30))
         _ = scheduler.schedule(after: time) { [network] in network.setReachable(true, host) }
     }
 
@@ -133,7 +133,9 @@ public final class SimulatedWorld: @unchecked Sendable {
 
     /// A number that the seed decides.
     public func random(_ range: ClosedRange<Int>) -> Int {
-        range.lowerBound + dice.below(range.upperBound - range.lowerBound + 1)
+        let width = UInt64(bitPattern: Int64(range.upperBound &- range.lowerBound))
+        let number = width == .max ? dice.next() : dice.next() % (width + 1)
+        return range.lowerBound &+ Int(truncatingIfNeeded: number)
     }
 
     /// A time that the seed decides.
@@ -178,7 +180,7 @@ public final class SimulatedWorld: @unchecked Sendable {
 
     /// Ends the run, and has it fail with this text.
     public func fail(_ text: String) {
-        guard scheduler.isCurrent else { return SimulationEscapes.noteEscape(of: scheduler) }
+        guard scheduler.isCurrent else { return scheduler.watch.noteEscape() }
         scheduler.violate(text)
     }
 

@@ -61,7 +61,9 @@ struct SimulationDice: RandomNumberGenerator {
 
     /// The time until something happens that happens once in `mean`, whenever it happened before.
     mutating func wait(mean: Duration) -> Duration {
-        .nanoseconds(Int64(-log(1 - fraction()) * Double(mean.wireNanoseconds)))
+        // Never all at one instant, which time would not get past.
+        let mean = max(Double(mean.wireNanoseconds), 1_000_000)
+        return .nanoseconds(Int64(-log(1 - fraction()) * mean) + 1)
     }
 
     /// One of them.

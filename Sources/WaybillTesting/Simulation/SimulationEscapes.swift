@@ -1,73 +1,65 @@
 import CWaybillSimulation
 import WireCore
 
-/// Knows the tasks of every world, to tell when a task of one is resumed by a thread that simulates nothing.
+/// Knows the tasks of every world, to tell when one of them leaves it: when a thread resumes it that does not simulate.
 enum SimulationEscapes {
-    private struct State: Sendable {
-        /// The worlds by the numbers of their tasks.
-        var worlds: [UInt64: ObjectIdentifier] = [:]
-        var jobs: [ObjectIdentifier: [SimulatedJob]] = [:]
-        /// The worlds of which a task runs on another thread.
-        var escaped: Set<ObjectIdentifier> = []
+    /// What has left one world.
+    final class Watch: Sendable {
+        /// Whether anything has; the world looks at it at each step, and takes the lock only then.
+        private let isTouched = RaisedFlag()
+        private let state = Locked<(jobs: [SimulatedJob], hasEscaped: Bool)>(([], false))
+
+        /// Takes a job that was enqueued elsewhere.
+        fileprivate func take(_ job: SimulatedJob) {
+            state.withLock { $0.jobs.append(job) }
+            isTouched.raise()
+        }
+
+        /// Notes that a thread that does not simulate the world runs one of its tasks.
+        func noteEscape() {
+            state.withLock { $0.hasEscaped = true }
+            isTouched.raise()
+        }
+
+        /// What has left since the last call: jobs, and whether a task has run outside.
+        func takeAll() -> (jobs: [SimulatedJob], hasEscaped: Bool)? {
+            guard isTouched.isRaised else { return nil }
+            return state.withLock { state in
+                defer { state = ([], false) }
+                return state
+            }
+        }
     }
 
-    private static let state = Locked(State())
+    /// The worlds by the numbers of their tasks.
+    private static let watches = Locked<[UInt64: Watch]>([:])
 
     /// Begins to watch over a world.
-    static func begin(_ scheduler: SimulationScheduler) {
-        state.withLock { $0.jobs[ObjectIdentifier(scheduler)] = [] }
+    static func begin() -> Watch {
         waybill_simulation_count_worlds(1)
+        return Watch()
     }
 
     /// Notes a task of a world.
-    static func note(_ task: UInt64, of scheduler: SimulationScheduler) {
-        state.withLock { $0.worlds[task] = ObjectIdentifier(scheduler) }
+    static func note(_ task: UInt64, for watch: Watch) {
+        watches.withLock { $0[task] = watch }
     }
 
-    /// Takes a job of a world's, which is not the caller's to run.
-    /// - Returns: False when its task belongs to no world.
+    /// Takes a job that belongs to a world and not to the calling thread.
+    /// - Returns: False when it belongs to none.
     static func take(_ job: SimulatedJob) -> Bool {
-        guard job.isTask, waybill_simulation_count_worlds(0) > 0 else { return false }
-        return state.withLock { state in
-            guard let world = state.worlds[job.task], state.jobs[world] != nil else {
-                return false
-            }
-            state.jobs[world]?.append(job)
-            return true
-        }
+        guard job.isTask, waybill_simulation_count_worlds(0) > 0,
+            let watch = watches.withLock({ $0[job.task] })
+        else { return false }
+        watch.take(job)
+        return true
     }
 
-    /// Takes the jobs of a world that were enqueued elsewhere.
-    static func takeJobs(of scheduler: SimulationScheduler) -> [SimulatedJob] {
-        let world = ObjectIdentifier(scheduler)
-        return state.withLock { state in
-            guard let jobs = state.jobs[world], !jobs.isEmpty else { return [] }
-            state.jobs[world] = []
-            return jobs
-        }
-    }
-
-    /// Notes that the calling thread, which does not simulate a world, runs one of its tasks.
-    static func noteEscape(of scheduler: SimulationScheduler) {
-        let world = ObjectIdentifier(scheduler)
-        state.withLock { state in
-            if state.jobs[world] != nil { state.escaped.insert(world) }
-        }
-    }
-
-    /// Whether another thread has run a task of a world since the last call.
-    static func takeEscape(of scheduler: SimulationScheduler) -> Bool {
-        state.withLock { $0.escaped.remove(ObjectIdentifier(scheduler)) != nil }
-    }
-
-    /// Ends the watch over a world.
-    static func end(_ scheduler: SimulationScheduler) {
-        let world = ObjectIdentifier(scheduler)
+    /// Ends the watch over a world, whose tasks these are.
+    static func end(_ tasks: some Sequence<UInt64>) {
         waybill_simulation_count_worlds(-1)
-        state.withLock { state in
-            state.jobs[world] = nil
-            state.escaped.remove(world)
-            state.worlds = state.worlds.filter { $0.value != world }
+        watches.withLock { watches in
+            for task in tasks { watches[task] = nil }
         }
     }
 }

@@ -62,7 +62,6 @@ struct SimulationRun: Sendable {
         let ending = Ending()
         let isCancelled = RaisedFlag()
         SimulationSeam.install()
-        SimulationEscapes.begin(scheduler)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 // Begun by the caller, whose task-local values the body has, and at home in the world from its first job on.
@@ -74,7 +73,7 @@ struct SimulationRun: Sendable {
                     }
                     // A task that a thread has resumed on an actor goes on beside the world, and is told only now.
                     guard scheduler.isCurrent else {
-                        return SimulationEscapes.noteEscape(of: scheduler)
+                        return scheduler.watch.noteEscape()
                     }
                     if case .failure(let error) = result { ending.error = error }
                     ending.isOver = true
@@ -86,7 +85,7 @@ struct SimulationRun: Sendable {
                     let outcome = outcome(of: world, ending, isCancelled)
                     world.dissolve()
                     scheduler.leave()
-                    SimulationEscapes.end(scheduler)
+                    SimulationEscapes.end(scheduler.tasks)
                     continuation.resume(returning: outcome)
                 }
             }

@@ -56,6 +56,10 @@ final class SimulationScheduler: @unchecked Sendable {
     private var events = TimerQueue()
     private var ranks: [UInt64: UInt64] = [:]
     private var numbers: [UInt64: UInt64] = [:]
+    /// The numbers of the tasks that were ever here.
+    private(set) var tasks: [UInt64] = []
+    /// Sees what leaves the world.
+    let watch = SimulationEscapes.begin()
     /// What wakes the tasks that sleep, by number; that of a sleep that was cancelled stays until it is due.
     private var sleepers: [UInt64: SimulatedJob] = [:]
     private var lastSleeper: UInt64 = 0
@@ -121,7 +125,10 @@ final class SimulationScheduler: @unchecked Sendable {
         let task = job.task
         if numbers[task] == nil {
             numbers[task] = UInt64(numbers.count)
-            if job.isTask { calmly { SimulationEscapes.note(task, of: self) } }
+            if job.isTask {
+                tasks.append(task)
+                calmly { SimulationEscapes.note(task, for: watch) }
+            }
         }
         ready.append(job)
     }
@@ -319,15 +326,13 @@ final class SimulationScheduler: @unchecked Sendable {
     }
 
     private func takeEscapes() {
-        let jobs = calmly { SimulationEscapes.takeJobs(of: self) }
-        let hasEscaped = calmly { SimulationEscapes.takeEscape(of: self) }
-        if hasEscaped || !jobs.isEmpty {
+        if let (jobs, hasEscaped) = calmly({ watch.takeAll() }), hasEscaped || !jobs.isEmpty {
             violate(
                 "a task was resumed by another thread: what it waited for is not simulated"
                     + " (URLSession, Dispatch, a thread or a file)"
             )
+            ready += jobs
         }
-        ready += jobs
         let refused = waybill_simulation_take_refused()
         guard refused != 0 else { return }
         if refused & UInt32(WAYBILL_REFUSED_SOCKET) != 0 {

@@ -79,7 +79,7 @@
             let failure = try await failure { world in
                 try await world.wait(for: "a miracle", within: .seconds(5)) { false }
             }
-            #expect(failure.violations.first == "a miracle: not within 5.0 seconds")
+            #expect(failure.violations.first == "not within 5.0 seconds: a miracle")
             #expect(failure.report.elapsed >= .seconds(5))
         }
 
