@@ -19,11 +19,14 @@ struct RaceTests {
         let bob = try MQTTTransport(url: broker.url())
         let store = UnreadStore()
         let badge = Badge(store: store)
+        let entered = Entered()
 
         let readers = ["lobby", "kitchen"].map { room in
             Task {
                 var count = 0
-                for try await _ in try await service(ada).join(room) {
+                let messages = try await service(ada).join(room)
+                entered.count += 1
+                for try await _ in messages {
                     count += 1
                     await badge.add()
                 }
@@ -37,6 +40,10 @@ struct RaceTests {
             try await Task.sleep(for: world.random(.zero ... .seconds(3)))
         }
         try await world.settle(within: .seconds(600))
+        // A bad network may have kept Ada out of a room until now.
+        try await world.wait(for: "Ada is in both rooms", within: .seconds(600)) {
+            entered.count == 2
+        }
         await ada.shutdown()
         await bob.shutdown()
 
@@ -97,6 +104,13 @@ struct RaceTests {
             try await Self.chat(world, counting: CarefulBadge.self)
         }
     }
+}
+
+/// How many rooms Ada has entered.
+///
+/// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
+private final class Entered: @unchecked Sendable {
+    var count = 0
 }
 
 /// The number on the app's icon.

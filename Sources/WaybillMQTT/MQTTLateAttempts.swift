@@ -1,6 +1,6 @@
 import WireCore
 
-/// The attempts to connect that this client gave up before the server answered.
+/// The attempts to connect that ended before the server answered.
 ///
 /// Such a CONNECT may reach the server after the client has connected again: it takes the session over, and the server
 /// ends the good connection with 0x8E (Session taken over; MQTT 5, 3.1.4-3). The reset of an abandoned stream prevents
@@ -12,17 +12,31 @@ struct MQTTLateAttempts: Sendable {
     /// How many attempts are remembered: 16.
     static var limit: Int { 16 }
 
-    /// Until when each may arrive, the oldest first.
-    private var deadlines: [WireInstant] = []
+    private struct Attempt: Sendable {
+        /// Until when it may arrive.
+        let deadline: WireInstant
+        let isEndedByPeer: Bool
+    }
 
-    /// Notes an attempt that was given up.
+    /// The oldest first.
+    private var attempts: [Attempt] = []
+
+    /// Notes an attempt that has ended unanswered.
     ///
     /// - Parameters:
     ///   - now: The time.
     ///   - connectTimeout: How long an attempt may take: its CONNECT may arrive for as long again, and ``margin``.
-    mutating func note(at now: WireInstant, lasting connectTimeout: Duration) {
-        if deadlines.count == Self.limit { deadlines.removeFirst() }
-        deadlines.append(now.advanced(by: connectTimeout).advanced(by: Self.margin))
+    ///   - isEndedByPeer: Whether the peer has ended the stream. Most of these have arrived and were refused that way, so
+    ///     that of several one alone is taken for late.
+    mutating func note(
+        at now: WireInstant,
+        lasting connectTimeout: Duration,
+        isEndedByPeer: Bool
+    ) {
+        if isEndedByPeer { attempts.removeAll(where: \.isEndedByPeer) }
+        if attempts.count == Self.limit { attempts.removeFirst() }
+        let deadline = now.advanced(by: connectTimeout).advanced(by: Self.margin)
+        attempts.append(Attempt(deadline: deadline, isEndedByPeer: isEndedByPeer))
     }
 
     /// Counts one of the attempts as arrived.
@@ -32,9 +46,9 @@ struct MQTTLateAttempts: Sendable {
     /// - Parameter now: The time.
     /// - Returns: Whether there was one that may arrive now.
     mutating func take(at now: WireInstant) -> Bool {
-        deadlines.removeAll { $0 < now }
-        guard !deadlines.isEmpty else { return false }
-        deadlines.removeFirst()
+        attempts.removeAll { $0.deadline < now }
+        guard !attempts.isEmpty else { return false }
+        attempts.removeFirst()
         return true
     }
 }

@@ -109,7 +109,7 @@ final class MQTTSession: ConnectionSession {
                 receive: { self.handle($0) },
                 end: { error in
                     let cause = self.cause(of: error)
-                    self.noteUnanswered()
+                    self.noteUnanswered(error)
                     self.handBack()
                     self.subscriptions.detach(self)
                     // First, so that whoever hears of the end from a call or a stream finds no trace of
@@ -355,10 +355,21 @@ final class MQTTSession: ConnectionSession {
     /// Also one whose stream the peer has ended: a proxy may have done that, and deliver what it still holds. A server
     /// that refuses by closing looks the same; then a session that another client takes over soon is taken back once,
     /// which harms less than a client that gives up for good.
-    private func noteUnanswered() {
+    private func noteUnanswered(_ error: LinkError?) {
         let isUnanswered = driver.withCore { core, _ in core.isUnanswered }
         guard isUnanswered else { return }
-        keeper.noteAbandonedAttempt(at: now, lasting: configuration.connectTimeout)
+        let isGivenUp =
+            switch state.withLock({ $0.closure }) {
+            case .connectTimedOut?, .disconnected?: true
+            // Without an error, this side has closed the stream.
+            case .endOfStream?, nil: error == nil
+            default: false
+            }
+        keeper.noteUnansweredAttempt(
+            at: now,
+            lasting: configuration.connectTimeout,
+            isEndedByPeer: !isGivenUp
+        )
     }
 
     private func handleEnd(_ cause: WaybillError?) {

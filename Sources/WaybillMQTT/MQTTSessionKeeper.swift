@@ -130,11 +130,18 @@ final class MQTTSessionKeeper: Sendable {
 
     // MARK: Attempts that were given up
 
-    /// Notes a CONNECT that was given up unanswered.
-    func noteAbandonedAttempt(at now: WireInstant, lasting connectTimeout: Duration) {
+    /// Notes a CONNECT that was never answered.
+    func noteUnansweredAttempt(
+        at now: WireInstant,
+        lasting connectTimeout: Duration,
+        isEndedByPeer: Bool
+    ) {
         state.withLock { state in
-            state.lateAttempts.note(at: now, lasting: connectTimeout)
-            state.isInDoubt = true
+            state.lateAttempts.note(
+                at: now,
+                lasting: connectTimeout,
+                isEndedByPeer: isEndedByPeer
+            )
         }
     }
 

@@ -18,6 +18,8 @@ final class SimulatedTokens: @unchecked Sendable {
     /// The present token, or another one in the place of one that was refused.
     func token(replacing refused: String?) async throws -> String {
         if let token, token != refused { return token }
+        // Known to be refused: not even for those who ask meanwhile.
+        token = nil
         try await Task.sleep(for: world.random(.zero ... .milliseconds(1_500)))
         // Another task may have fetched one meanwhile.
         if let token, token != refused { return token }

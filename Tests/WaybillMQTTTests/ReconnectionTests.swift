@@ -278,7 +278,10 @@ struct ReconnectionTests {
         arguments: [true, false]
     )
     func takenOverAfterClosing(isReset: Bool) async throws {
-        let closing = ScriptedByteStream(.skip(23), isReset ? .reset : .finish)
+        // Of several, one alone is taken for late: otherwise two clients could fight for long.
+        let closings = (0..<3).map { _ in
+            ScriptedByteStream(.skip(23), isReset ? .reset : .finish)
+        }
         let accepted = ("20 03 00 00 00" as Hex).bytes
         let first = ScriptedByteStream(.skip(23), .reply(accepted + Self.takenOver))
         let second = ScriptedByteStream(
@@ -291,14 +294,18 @@ struct ReconnectionTests {
         var configuration = MQTTConfiguration(version: .v5)
         configuration.clientIdentifier = "c"
         let transport = try MQTTTransport(
-            scripts: closing,
+            scripts: closings[0],
+            closings[1],
+            closings[2],
             first,
             second,
             clock: clock,
             configuration: configuration
         )
         let provider = Provider<MQTTEntry>(transport: transport)
-        await #expect(throws: WaybillError.self) { try await provider.request(.connect) }
+        for _ in closings {
+            await #expect(throws: WaybillError.self) { try await provider.request(.connect) }
+        }
         _ = try? await provider.request(.connect)
         try await waitUntil { second.hasReached(3) }
         try await waitUntil { "\(transport.states.current)" == "connected" }

@@ -129,7 +129,14 @@ extension LoopbackBroker {
             let opened = exchange.withLock { $0.open(admission.session, client.identifier) }
             guard let opened else { return false }
             core.accept(connack, resuming: opened.state)
-            for message in opened.waiting { core.send(message) }
+            for message in opened.waiting {
+                // A DISCONNECT that came with CONNECT has ended the connection by now.
+                if core.isFinished {
+                    exchange.withLock { $0.keep(message, for: admission.session) }
+                } else {
+                    core.send(message)
+                }
+            }
             return true
         }
         if !isAccepted { client.cut() }
