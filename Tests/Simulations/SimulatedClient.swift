@@ -322,7 +322,7 @@ final class SimulatedClient: @unchecked Sendable {
                     isPausing = true
                     await transport.pause()
                 }
-                while !isPausing { await Task.yield() }
+                while !isPausing { await rest(.milliseconds(1)) }
                 if world.chance(0.7) { await pause.value }
                 await rest(world.pick(.milliseconds(50), .seconds(3)))
                 transport.resume()
