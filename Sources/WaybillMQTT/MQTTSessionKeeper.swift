@@ -142,6 +142,7 @@ final class MQTTSessionKeeper: Sendable {
                 lasting: connectTimeout,
                 isEndedByPeer: isEndedByPeer
             )
+            state.isInDoubt = true
         }
     }
 
