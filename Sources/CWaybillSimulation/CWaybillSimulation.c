@@ -54,9 +54,24 @@ void waybill_simulation_enter(const void *world, int64_t now, uint64_t seed) {
     simulated.refused = 0;
 }
 
+// A byte for many numbers: each enqueue of the process asks.
+static _Atomic unsigned char known_tasks[1 << 16];
+
+void waybill_simulation_note_task(uint64_t task) {
+    atomic_store_explicit(&known_tasks[task & 0xFFFF], 1, memory_order_release);
+}
+
+int waybill_simulation_may_know_task(uint64_t task) {
+    return atomic_load_explicit(&known_tasks[task & 0xFFFF], memory_order_acquire);
+}
+
 int waybill_simulation_count_worlds(int change) {
     static atomic_int count;
-    return atomic_fetch_add_explicit(&count, change, memory_order_relaxed) + change;
+    int now = atomic_fetch_add_explicit(&count, change, memory_order_relaxed) + change;
+    if (change < 0 && now == 0)
+        for (int index = 0; index < 1 << 16; index++)
+            atomic_store_explicit(&known_tasks[index], 0, memory_order_relaxed);
+    return now;
 }
 
 void waybill_simulation_leave(void) { simulated.world = NULL; }
@@ -437,6 +452,8 @@ __attribute__((constructor)) static void install(void) {
 void waybill_simulation_enter(const void *world, int64_t now, uint64_t seed) {}
 void waybill_simulation_leave(void) {}
 int waybill_simulation_count_worlds(int change) { return 0; }
+void waybill_simulation_note_task(uint64_t task) {}
+int waybill_simulation_may_know_task(uint64_t task) { return 0; }
 const void *waybill_simulation_world(void) { return 0; }
 void waybill_simulation_set_now(int64_t now) {}
 int waybill_simulation_is_available(void) { return 0; }

@@ -107,7 +107,18 @@ package struct LinkEnvironment: Sendable {
 
     // MARK: Simulation
 
-    private static let simulation = Locked<(@Sendable () -> LinkEnvironment?)?>(nil)
+    /// What stands for the system where a thread simulates, once it was installed.
+    ///
+    /// An object, since a bare closure behind a lock would be wrapped once more each time that it is looked at.
+    private final class Override: Sendable {
+        let environment: @Sendable () -> LinkEnvironment?
+
+        init(_ environment: @escaping @Sendable () -> LinkEnvironment?) {
+            self.environment = environment
+        }
+    }
+
+    private static let simulation = Locked<Override?>(nil)
 
     /// Puts other environments in the place of the system's; once per process.
     ///
@@ -116,13 +127,14 @@ package struct LinkEnvironment: Sendable {
     ///
     /// - Parameter override: Returns the environment of the present thread; nil for the system's. Called with no lock held.
     package static func installOverride(_ override: @escaping @Sendable () -> LinkEnvironment?) {
+        let override = Override(override)
         simulation.withLock { $0 = $0 ?? override }
     }
 
     /// The environment that a simulation has for the present thread.
     private static var simulated: LinkEnvironment? {
         guard let override = simulation.withLock({ $0 }) else { return nil }
-        return override()
+        return override.environment()
     }
 
     /// Whether a simulation has an environment for the present thread.

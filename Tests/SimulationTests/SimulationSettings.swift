@@ -15,7 +15,7 @@
         /// event streams; optimised, it is a fifth.
         static func seedCount(_ service: SimulatedService) -> Int {
             if isExtended { return 200 }
-            let share = service == .eventStream ? 10 : 20
+            let share = service == .eventStream ? 8 : 15
             #if DEBUG
                 return share
             #else

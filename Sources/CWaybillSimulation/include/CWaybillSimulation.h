@@ -25,6 +25,12 @@ void waybill_simulation_leave(void);
 /// Returns it.
 int waybill_simulation_count_worlds(int change);
 
+/// Notes the number of a task that belongs to a world.
+void waybill_simulation_note_task(uint64_t task);
+
+/// Whether a task may belong to a world: no for certain, and without a lock, for most that belong to none.
+int waybill_simulation_may_know_task(uint64_t task);
+
 /// The world that the calling thread simulates; null where there is none.
 const void *waybill_simulation_world(void);
 

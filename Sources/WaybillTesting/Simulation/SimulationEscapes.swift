@@ -43,12 +43,14 @@ enum SimulationEscapes {
     /// Notes a task of a world.
     static func note(_ task: UInt64, for watch: Watch) {
         watches.withLock { $0[task] = watch }
+        waybill_simulation_note_task(task)
     }
 
     /// Takes a job that belongs to a world and not to the calling thread.
     /// - Returns: False when it belongs to none.
     static func take(_ job: SimulatedJob) -> Bool {
-        guard job.isTask, waybill_simulation_count_worlds(0) > 0,
+        guard waybill_simulation_count_worlds(0) > 0, job.isTask,
+            waybill_simulation_may_know_task(job.task) != 0,
             let watch = watches.withLock({ $0[job.task] })
         else { return false }
         watch.take(job)
