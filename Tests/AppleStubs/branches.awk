@@ -7,6 +7,11 @@
 function evaluate(condition) {
     # What stands in a branch for Linux alone is not Apple's business.
     if (!isActive[depth - 1]) return 0
+    # Linux and something else is never an Apple platform.
+    if ($2 == "os(Linux)" && $3 == "&&") {
+        sub(/os\(Linux\).*/, "false", line)
+        return 0
+    }
     # One condition at a time: what is joined by `&&` is not taken apart.
     if (NF > 2) condition = condition " and more"
     # What users build while they develop.

@@ -128,7 +128,9 @@ struct SimulationRun: Sendable {
     private func waitForEscapes(_ scheduler: SimulationScheduler) -> Bool {
         let limit = waybill_simulation_real_now() + 200_000_000
         while waybill_simulation_real_now() < limit {
-            sched_yield()
+            #if os(Linux)
+                sched_yield()
+            #endif
             if scheduler.hasEscapes() { return true }
         }
         return false

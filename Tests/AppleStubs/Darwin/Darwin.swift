@@ -88,3 +88,12 @@ public var errno: Int32 { 0 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var EINTR: Int32 { 4 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func log(_ x: Double) -> Double { x }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func log2(_ x: Double) -> Double { x }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func exp2(_ x: Double) -> Double { x }
