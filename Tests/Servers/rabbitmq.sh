@@ -36,11 +36,31 @@ rabbitmq_tls() {
     echo " {rabbitmq_web_stomp,[{ssl_config,[{ip,\"127.0.0.1\"},{port,$((base + 5))},$own,{sni_hosts,[$hosts]}]}]}]."
 }
 
-rabbitmq_start() {
-    local folder=$1 base script epmd server
+# One node with what FOLDER has: rabbitmq_run FOLDER DISTRIBUTION_PORT EPMD_PORT
+rabbitmq_run() {
+    local folder=$1 script epmd
     script=$(rabbitmq_script)
-    echo '[rabbitmq_stomp,rabbitmq_web_stomp,rabbitmq_mqtt].' > "$folder/enabled_plugins"
     : > "$folder/env.conf"
+    # Erlang's port mapper, in the foreground: the server would start one that outlives it.
+    ERL_EPMD_ADDRESS=127.0.0.1 epmd -port "$3" > "$folder/epmd.log" 2>&1 &
+    epmd=$!
+    (
+        export HOME=$folder RABBITMQ_NODENAME=waybill@localhost RABBITMQ_DIST_PORT=$2 \
+            RABBITMQ_CONF_ENV_FILE=$folder/env.conf RABBITMQ_CONFIG_FILE=$folder/rabbitmq.conf \
+            RABBITMQ_ADVANCED_CONFIG_FILE=$folder/advanced.config \
+            RABBITMQ_ENABLED_PLUGINS_FILE=$folder/enabled_plugins RABBITMQ_MNESIA_BASE=$folder/mnesia \
+            RABBITMQ_LOG_BASE=$folder/log RABBITMQ_LOGS=- RABBITMQ_PID_FILE=$folder/server.id \
+            RABBITMQ_GENERATED_CONFIG_DIR=$folder/generated \
+            ERL_EPMD_PORT=$3 ERL_EPMD_ADDRESS=127.0.0.1 \
+            RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none"
+        exec "$script"
+    ) > "$folder/rabbitmq.log" 2>&1 &
+    printf '%s\n' $! $epmd > "$folder/rabbitmq.pid"
+}
+
+rabbitmq_start() {
+    local folder=$1 base server
+    echo '[rabbitmq_stomp,rabbitmq_web_stomp,rabbitmq_mqtt].' > "$folder/enabled_plugins"
     # A try takes seconds: three only.
     for base in $(candidate_ports 7 | head -n 3); do
         cat > "$folder/rabbitmq.conf" << CONF
@@ -56,26 +76,11 @@ disk_free_limit.absolute = 50MB
 CONF
         echo '[].' > "$folder/advanced.config"
         [ -z "$certificates" ] || rabbitmq_tls "$base" > "$folder/advanced.config"
-        # Erlang's port mapper, in the foreground: the server would start one that outlives it.
-        ERL_EPMD_ADDRESS=127.0.0.1 epmd -port $((base + 3)) > "$folder/epmd.log" 2>&1 &
-        epmd=$!
-        echo $epmd > "$folder/rabbitmq.pid"
-        (
-            export HOME=$folder RABBITMQ_NODENAME=waybill@localhost RABBITMQ_DIST_PORT=$((base + 2)) \
-                RABBITMQ_CONF_ENV_FILE=$folder/env.conf RABBITMQ_CONFIG_FILE=$folder/rabbitmq.conf \
-                RABBITMQ_ADVANCED_CONFIG_FILE=$folder/advanced.config \
-                RABBITMQ_ENABLED_PLUGINS_FILE=$folder/enabled_plugins RABBITMQ_MNESIA_BASE=$folder/mnesia \
-                RABBITMQ_LOG_BASE=$folder/log RABBITMQ_LOGS=- RABBITMQ_PID_FILE=$folder/server.id \
-                RABBITMQ_GENERATED_CONFIG_DIR=$folder/generated \
-                ERL_EPMD_PORT=$((base + 3)) ERL_EPMD_ADDRESS=127.0.0.1 \
-                RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none"
-            exec "$script"
-        ) > "$folder/rabbitmq.log" 2>&1 &
-        server=$!
-        printf '%s\n' $server $epmd > "$folder/rabbitmq.pid"
-        if answers_in 60 $server stomp_round_trip "$base" guest guest &&
-            answers_in 60 $server upgrade_round_trip $((base + 1)) /ws 101 &&
-            answers_in 60 $server mqtt_round_trip $((base + 6)) guest guest; then
+        rabbitmq_run "$folder" "$((base + 2))" "$((base + 3))"
+        server=$(head -n 1 "$folder/rabbitmq.pid")
+        if answers_in 60 "$server" stomp_round_trip "$base" guest guest &&
+            answers_in 60 "$server" upgrade_round_trip $((base + 1)) /ws 101 &&
+            answers_in 60 "$server" mqtt_round_trip $((base + 6)) guest guest; then
             {
                 echo "export WAYBILL_RABBITMQ_MQTT_PORT=$((base + 6))"
                 echo "export WAYBILL_RABBITMQ_STOMP_PORT=$base"
