@@ -25,7 +25,7 @@ struct ExpiredTokenTests {
         let tokens = TokenInterceptor(
             placement,
             source: account,
-            configuration: .init(timeLimit: limit, clock: clock)
+            configuration: .init(timeout: limit, clock: clock)
         )
         let retries = RetryPolicy(delay: .exponential(isJittered: false))
         return ChatService(provider: provider.intercepted(tokens, retries))

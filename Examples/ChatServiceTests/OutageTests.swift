@@ -101,7 +101,7 @@ struct OutageTests {
     @Test("A retry policy carries a send over a long outage")
     func retries() async throws {
         mock.expect(.send)
-        let service = service(RetryPolicy(attempts: 3, delay: .constant(.seconds(5))))
+        let service = service(RetryPolicy(maximumAttempts: 3, delay: .constant(.seconds(5))))
         mock.interruptConnection()
         let sending = Task { try await service.say("hello?", as: "ada", in: "lobby") }
         await clock.waitForSleepers()
@@ -121,7 +121,7 @@ struct OutageTests {
     func refreshAfterOutage() async throws {
         mock.expect(.send, .failure(WaybillError(.unauthorized, "token expired")), .success)
         let asked = Counter()
-        let tokens = TokenInterceptor(.bearer, configuration: .init(timeLimit: nil, clock: clock)) {
+        let tokens = TokenInterceptor(.bearer, configuration: .init(timeout: nil, clock: clock)) {
             _ in "token \(await asked.next())"
         }
         let service = service(tokens)

@@ -56,7 +56,7 @@ struct RaceTests {
 
     /// The service as the app puts it together.
     private static func service(_ transport: MQTTTransport) -> ChatService {
-        let retries = RetryPolicy(attempts: 20)
+        let retries = RetryPolicy(maximumAttempts: 20)
         return ChatService(provider: Provider(transport: transport).intercepted(retries))
     }
 

@@ -133,12 +133,10 @@ struct Quickstart {
 
 /// Names topics as STOMP brokers know them: `chat/lobby` becomes `/topic/chat.lobby`.
 private struct Destinations: Interceptor {
-    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
-        var adapted = request
-        adapted.topic = request.topic.map { topic in
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+        request.topic = request.topic.map { topic in
             "/topic/" + topic.split(separator: "/").joined(separator: ".")
         }
-        return adapted
     }
 }
 
@@ -146,11 +144,9 @@ private struct Destinations: Interceptor {
 private struct BearerToken: Interceptor {
     let token: String
 
-    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
-        guard request.topic != nil else { return request }
-        var adapted = request
-        adapted.headers["Authorization"] = "Bearer \(token)"
-        return adapted
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+        guard request.topic != nil else { return }
+        request.headers["Authorization"] = "Bearer \(token)"
     }
 }
 

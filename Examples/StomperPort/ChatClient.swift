@@ -21,7 +21,7 @@ public struct ChatClient: Sendable {
     /// Hears what is said, until what is returned is cancelled.
     public func subscribe(
         _ onMessage: @escaping @Sendable (Result<ChatMessage, any Error>) -> Void
-    ) -> any Cancellable {
+    ) -> any CancelHandle {
         provider.request(of: ChatMessage.self, entry: .subscribe, onMessage)
     }
 

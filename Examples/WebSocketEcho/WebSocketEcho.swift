@@ -18,7 +18,7 @@ import WaybillWebSocket
 @main
 struct WebSocketEcho {
     static func main() async {
-        var configuration = WebSocket.Configuration()
+        var configuration = WebSocketClient.Configuration()
         // Room for every message that a conformance suite may send; the default is 1 MiB.
         configuration.maximumMessageSize = 64 << 20
         configuration.maximumWaitingSize = 64 << 20
@@ -53,8 +53,10 @@ struct WebSocketEcho {
     }
 
     /// Echoes over one connection until it ends, in whatever way.
-    private static func echo(_ url: String, _ configuration: WebSocket.Configuration) async throws {
-        let socket = try await WebSocket.connect(to: url, configuration: configuration)
+    private static func echo(_ url: String, _ configuration: WebSocketClient.Configuration)
+        async throws
+    {
+        let socket = try await WebSocketClient.connect(to: url, configuration: configuration)
         do {
             for try await message in socket.messages {
                 try await socket.send(message)

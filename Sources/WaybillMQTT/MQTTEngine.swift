@@ -13,7 +13,7 @@ final class MQTTEngine: Sendable {
     /// Who looks on.
     let catchAll: CatchAll
     private let shared: Shared<MQTTConfiguration>
-    private let clientIdentifier: String
+    private let greeter: MQTTGreeter
     private let version: MQTTVersion
     private let keeper: MQTTSessionKeeper
     private let outbox: MQTTOutbox?
@@ -30,7 +30,14 @@ final class MQTTEngine: Sendable {
         let shared = Shared(configuration)
         self.shared = shared
         version = configuration.version == .v5 ? .v5 : .v3_1_1
-        clientIdentifier = configuration.clientIdentifier ?? Self.makeIdentifier(environment.random)
+        let clientIdentifier =
+            configuration.clientIdentifier ?? Self.makeIdentifier(environment.random)
+        let greeter = MQTTGreeter(
+            configuration: shared,
+            version: version,
+            clientIdentifier: clientIdentifier
+        )
+        self.greeter = greeter
         let settings = ConnectionLifecycle<MQTTSession>.Settings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
@@ -69,7 +76,7 @@ final class MQTTEngine: Sendable {
             reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
-                    try await Self.prepare(greeting, occasion, shared.value, keeper, desk)
+                    try await greeter.greeting(greeting.request, &occasion, keeper, desk)
                 },
                 canReplaceCredentials: desk != nil,
                 open: { route, timeout, greeting in
@@ -205,7 +212,7 @@ final class MQTTEngine: Sendable {
         isObserved: Bool
     ) async throws -> Receipt {
         while true {
-            if lifecycle.queues(isAcknowledged: publish.qualityOfService != .atMostOnce) {
+            if lifecycle.queues(isAcknowledged: publish.qos != .atMostOnce) {
                 return try await queued(publish, request, options)
             }
             let session = try await session(for: request) { () throws(WaybillError) in
@@ -256,7 +263,7 @@ final class MQTTEngine: Sendable {
             request,
             options,
             later: { [subscriptions] in subscriptions.subscribeLater(subscription, options) },
-            greeting: { () throws(WaybillError) in try onDemand },
+            greeting: { () throws(WaybillError) in try onDemand(for: request) },
             session: { try await session(for: request) },
             now: { session in
                 try await subscriptions.subscribe(subscription, request, options, over: session)
@@ -282,15 +289,13 @@ final class MQTTEngine: Sendable {
         if let session = lifecycle.connected { return session }
         try check()
         return try await lifecycle.session(for: request) { () throws(WaybillError) in
-            try onDemand
+            try onDemand(for: request)
         }
     }
 
-    /// The first words of a connection that a request happens to need, from which it takes nothing.
-    private var onDemand: MQTTGreeting {
-        get throws(WaybillError) {
-            try greeting(ConnectOptions(), Request(topic: nil, command: .connect))
-        }
+    /// The first words of a connection that a request happens to need.
+    private func onDemand(for request: Request) throws(WaybillError) -> MQTTGreeting {
+        try greeter.greeting(.connecting(for: request))
     }
 
     // MARK: Connecting
@@ -300,96 +305,9 @@ final class MQTTEngine: Sendable {
             throw MQTTMapping.unsupported("topic or body of a connect", request)
         }
         return try await lifecycle.connect(
-            greeting(options, request),
+            greeter.greeting(request),
             timeout: options.timeout
         )
-    }
-
-    private func greeting(
-        _ options: ConnectOptions,
-        _ request: Request
-    ) throws(WaybillError) -> MQTTGreeting {
-        var packet = MQTTConnect(
-            version: version,
-            clientIdentifier: options.clientIdentifier ?? clientIdentifier,
-            cleanStart: options.cleanStart ?? configuration.cleanStart,
-            keepAlive: UInt16(
-                clamping: (options.keepAlive ?? configuration.keepAlive).components.seconds
-            ),
-            userName: options.userName ?? configuration.userName,
-            password: (options.password ?? configuration.password).map { Array($0.utf8) }
-        )
-        if let will = options.will ?? configuration.will {
-            packet.will = MQTTWill(
-                topic: will.topic,
-                payload: will.body.bytes,
-                qualityOfService: MQTTMapping.quality(will.qos),
-                isRetained: will.retain
-            )
-            if let delay = will.delay {
-                guard version == .v5 else {
-                    throw MQTTMapping.unsupported("will delay in 3.1.1", request)
-                }
-                packet.will?.properties.willDelayInterval = MQTTMapping.seconds(delay)
-            }
-        }
-        switch version {
-        case .v5:
-            packet.properties.sessionExpiryInterval =
-                configuration.sessionExpiry.map(MQTTMapping.seconds)
-            packet.properties.receiveMaximum = max(configuration.receiveMaximum, 1)
-            packet.properties.maximumPacketSize = UInt32(
-                clamping: max(configuration.maximumPacketSize, 1)
-            )
-            if configuration.asksForResponseInformation {
-                packet.properties.requestResponseInformation = true
-            }
-            packet.properties.userProperties = request.headers.pairs
-        case .v3_1_1:
-            guard request.headers.isEmpty else {
-                throw MQTTMapping.unsupported("headers in 3.1.1", request)
-            }
-        }
-        try Self.check(packet, request)
-        return MQTTGreeting(packet: packet)
-    }
-
-    private static func check(_ packet: MQTTConnect, _ request: Request) throws(WaybillError) {
-        var scratch = ByteWriter()
-        do {
-            try packet.encode(into: &scratch)
-        } catch {
-            throw MQTTMapping.error(.encoding(error), request)
-        }
-    }
-
-    /// Makes a greeting fit for one attempt: with fresh credentials, and for the session that there was.
-    private static func prepare(
-        _ greeting: MQTTGreeting,
-        _ occasion: ConnectOccasion,
-        _ configuration: MQTTConfiguration,
-        _ keeper: MQTTSessionKeeper,
-        _ desk: CredentialDesk?
-    ) async throws -> MQTTGreeting {
-        var greeting = greeting
-        // In 3.1.1 a clean session ends with its connection; in 5 a clean start has done its work (3.1.2.4).
-        if occasion.isReconnection, configuration.version == .v5, configuration.keepsSession {
-            greeting.packet.cleanStart = false
-        }
-        if occasion.isReconnection, greeting.packet.clientIdentifier.isEmpty,
-            let assigned = keeper.assignedClientIdentifier
-        {
-            greeting.packet.clientIdentifier = assigned
-        }
-        guard let desk else { return greeting }
-        let credentials = try await desk.credentials(for: occasion)
-        if let userName = credentials.userName { greeting.packet.userName = userName }
-        if let password = credentials.password {
-            greeting.packet.password = Array(password.utf8)
-        }
-        greeting.upgradeHeaders = credentials.headers
-        try check(greeting.packet, Request(topic: nil, command: .connect))
-        return greeting
     }
 
     // MARK: The end

@@ -26,7 +26,7 @@ enum MQTTMapping {
         // Assembled at the end: one that may still be abandoned is copied instead of moved.
         return MQTTPublish(
             topic: request.topic ?? "",
-            qualityOfService: quality(options.qos),
+            qos: quality(options.qos),
             isRetained: options.retain,
             properties: properties
         )
@@ -78,7 +78,7 @@ enum MQTTMapping {
         }
         let subscription = MQTTSubscription(
             filter: request.topic ?? "",
-            qualityOfService: quality(options.qos),
+            qos: quality(options.qos),
             noLocal: options.noLocal,
             retainAsPublished: options.retainAsPublished,
             retainHandling: retainHandling(options.retainHandling)
@@ -147,7 +147,7 @@ enum MQTTMapping {
         .unsupported(by: "MQTT", what, request)
     }
 
-    static func quality(_ qos: QualityOfService) -> MQTTQualityOfService {
+    static func quality(_ qos: QoS) -> MQTTQoS {
         switch qos {
         case .atMostOnce: .atMostOnce
         case .atLeastOnce: .atLeastOnce
@@ -155,7 +155,7 @@ enum MQTTMapping {
         }
     }
 
-    static func quality(_ qos: MQTTQualityOfService) -> QualityOfService {
+    static func quality(_ qos: MQTTQoS) -> QoS {
         switch qos {
         case .atMostOnce: .atMostOnce
         case .atLeastOnce: .atLeastOnce
@@ -176,7 +176,7 @@ enum MQTTMapping {
             return Message(
                 topic: publish.topic,
                 body: Payload(publish.payload),
-                qualityOfService: quality(publish.qualityOfService),
+                qos: quality(publish.qos),
                 isRetained: publish.isRetained,
                 isDuplicate: publish.isDuplicate
             )
@@ -192,7 +192,7 @@ enum MQTTMapping {
             body: Payload(publish.payload),
             headers: Headers(properties.userProperties),
             contentType: properties.contentType,
-            qualityOfService: quality(publish.qualityOfService),
+            qos: quality(publish.qos),
             isRetained: publish.isRetained,
             isDuplicate: publish.isDuplicate,
             details: details == Message.Details() ? nil : details

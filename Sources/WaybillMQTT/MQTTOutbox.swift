@@ -91,7 +91,7 @@ extension StoredMessage {
             body: request.body.bytes,
             contentType: request.contentType,
             headers: request.headers.map { [$0.name, $0.value] },
-            qualityOfService: options.qos == .exactlyOnce ? 2 : 1,
+            qos: options.qos == .exactlyOnce ? 2 : 1,
             isRetained: options.retain
         )
     }
@@ -100,7 +100,7 @@ extension StoredMessage {
         var fields = Headers()
         for pair in headers where pair.count == 2 { fields.append(name: pair[0], value: pair[1]) }
         let options = SendOptions(
-            qos: qualityOfService == 2 ? .exactlyOnce : .atLeastOnce,
+            qos: qos == 2 ? .exactlyOnce : .atLeastOnce,
             retain: isRetained
         )
         let request = Request(

@@ -12,9 +12,9 @@ struct MQTTSubscriptionEntry: Sendable {
     var listeners: [MessageListener]
     /// Resolves with the granted quality of service once the server has answered; nobody waits for that of a filter that
     /// is deferred.
-    var answer: Promise<QualityOfService>
+    var answer: Promise<QoS>
     /// What the server has granted, in the session that it has; nil when it has not, or not yet.
-    var granted: QualityOfService?
+    var granted: QoS?
     /// What the server has granted at any time, to be subscribed to again; nil when it never has.
     var established: MQTTSubscription?
     /// Whether it is left to the next connection to ask for it.
@@ -157,11 +157,11 @@ struct MQTTRouter: Sendable {
     mutating func join(
         _ listener: MessageListener,
         _ subscription: MQTTSubscription
-    ) -> (answer: Promise<QualityOfService>, asked: MQTTAskedFilter?)? {
+    ) -> (answer: Promise<QoS>, asked: MQTTAskedFilter?)? {
         let filter = subscription.filter
         guard let entry = entries[filter] else { return nil }
         add(listener, to: filter)
-        let isBetter = entry.subscription.qualityOfService < subscription.qualityOfService
+        let isBetter = entry.subscription.qos < subscription.qos
         let wantsRetained = entry.renewsRetained(for: subscription)
         if !isBetter, !wantsRetained {
             // Those that others were promised may still be on their way.
@@ -242,22 +242,22 @@ struct MQTTRouter: Sendable {
 
     /// Asks for more than before, with an answer of its own.
     mutating func raise(_ filter: String, to subscription: MQTTSubscription) -> Promise<
-        QualityOfService
+        QoS
     > {
         entries[filter]?.subscription = subscription
-        let answer = Promise<QualityOfService>()
+        let answer = Promise<QoS>()
         entries[filter]?.answer = answer
         return answer
     }
 
     /// Notes that the server has granted a filter.
-    mutating func grant(_ filter: String, _ quality: QualityOfService) {
+    mutating func grant(_ filter: String, _ quality: QoS) {
         establish(filter)
         entries[filter]?.granted = quality
         guard let entry = entries[filter], entry.isDeferred else { return }
         entries[filter]?.isDeferred = false
         // Nobody has waited for the answer; whoever joins them finds it.
-        for listener in entry.listeners { listener.source.grantedQualityOfService = quality }
+        for listener in entry.listeners { listener.source.grantedQoS = quality }
         entry.answer.resolve(.success(quality))
     }
 
@@ -287,7 +287,7 @@ struct MQTTRouter: Sendable {
             return
         }
         add(listener, to: filter)
-        let isBetter = entry.subscription.qualityOfService < subscription.qualityOfService
+        let isBetter = entry.subscription.qos < subscription.qos
         if isBetter {
             entries[filter]?.subscription = subscription
             entries[filter]?.granted = nil
@@ -295,7 +295,7 @@ struct MQTTRouter: Sendable {
         // What was asked for over a connection that is over fails for who has asked, and for nobody else.
         guard isBetter || entry.established == nil else {
             if case .success(let quality)? = entry.answer.result {
-                listener.source.grantedQualityOfService = quality
+                listener.source.grantedQoS = quality
             }
             return
         }
@@ -314,12 +314,12 @@ struct MQTTRouter: Sendable {
     /// Goes back to what the server has granted, or to nothing, after a filter was asked for in vain: whoever
     /// asks next begins anew.
     /// - Returns: Who listens no longer.
-    mutating func revoke(_ filter: String, _ answer: Promise<QualityOfService>) -> [MessageSource] {
+    mutating func revoke(_ filter: String, _ answer: Promise<QoS>) -> [MessageSource] {
         guard let entry = entries[filter], entry.answer === answer else { return [] }
         guard let established = entry.established else { return remove(filter) }
         entries[filter]?.subscription = established
-        let former = Promise<QualityOfService>()
-        former.resolve(.success(MQTTMapping.quality(established.qualityOfService)))
+        let former = Promise<QoS>()
+        former.resolve(.success(MQTTMapping.quality(established.qos)))
         entries[filter]?.answer = former
         return []
     }

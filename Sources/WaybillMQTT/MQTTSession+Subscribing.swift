@@ -23,7 +23,7 @@ extension MQTTSession {
         _ request: Request,
         timeout: Duration?,
         didAnswer: (@Sendable (Bool) -> Void)? = nil
-    ) async throws -> [Result<QualityOfService, WaybillError>] {
+    ) async throws -> [Result<QoS, WaybillError>] {
         let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
             try core.subscribe(
                 subscriptions,
@@ -40,7 +40,7 @@ extension MQTTSession {
             suback.reasonCodes.count == subscriptions.count
         else { throw Self.confusion }
         return suback.reasonCodes.map { code in
-            guard let granted = MQTTQualityOfService(rawValue: code.rawValue) else {
+            guard let granted = MQTTQoS(rawValue: code.rawValue) else {
                 return .failure(MQTTMapping.refusal(code, suback.properties, request))
             }
             return .success(MQTTMapping.quality(granted))

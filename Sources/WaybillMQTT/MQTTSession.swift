@@ -6,6 +6,8 @@ import WireCore
 
 /// How an MQTT client opens a connection.
 struct MQTTGreeting: Sendable {
+    /// The request that asks for the connection.
+    var request: Request
     var packet: MQTTConnect
     /// Further fields of the request for a WebSocket.
     var upgradeHeaders: Headers = [:]
@@ -184,7 +186,7 @@ final class MQTTSession: ConnectionSession {
         timeout: Duration?,
         isObserved: Bool
     ) async throws -> Receipt {
-        guard publish.qualityOfService != .atMostOnce else {
+        guard publish.qos != .atMostOnce else {
             let pause: SendPause
             do {
                 pause = try driver.send { (core, now) throws(MQTTSendError) in
@@ -212,7 +214,7 @@ final class MQTTSession: ConnectionSession {
             .sent(
                 topic: request.topic,
                 byteCount: request.body.count,
-                qos: MQTTMapping.quality(publish.qualityOfService)
+                qos: MQTTMapping.quality(publish.qos)
             )
         )
     }
@@ -234,7 +236,7 @@ final class MQTTSession: ConnectionSession {
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
-                if publish.qualityOfService == .atMostOnce {
+                if publish.qos == .atMostOnce {
                     try core.publishAtMostOnce(publish, payload: request.body, at: now)
                 } else {
                     let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
@@ -245,7 +247,7 @@ final class MQTTSession: ConnectionSession {
         } catch {
             throw MQTTMapping.error(error, request)
         }
-        if publish.qualityOfService == .atMostOnce {
+        if publish.qos == .atMostOnce {
             (call as? MQTTPendingCall)?.succeed(.published(.success, MQTTProperties()))
         }
     }

@@ -102,7 +102,7 @@ final class MQTTSubscriptions: DeliverySettler {
         guard isPresent else { return }
         pressure.detach()
         // The server delivers again what is not acknowledged; of QoS 2 it only wants to hear the outcome.
-        manual.remove { $0.qualityOfService != .exactlyOnce }
+        manual.remove { $0.qos != .exactlyOnce }
     }
 
     /// Removes a filter, and reports it.
@@ -161,7 +161,7 @@ final class MQTTSubscriptions: DeliverySettler {
         }
         if let asked { ask(for: asked, request, options, answer, over: session) }
         do {
-            listener.source.grantedQualityOfService = try await answer.value()
+            listener.source.grantedQoS = try await answer.value()
             return messages
         } catch {
             listener.source.terminate()
@@ -203,7 +203,7 @@ final class MQTTSubscriptions: DeliverySettler {
         for asked: MQTTAskedFilter,
         _ request: Request,
         _ options: SubscribeOptions,
-        _ answer: Promise<QualityOfService>,
+        _ answer: Promise<QoS>,
         over session: MQTTSession
     ) {
         let filter = asked.subscription.filter
@@ -250,7 +250,7 @@ final class MQTTSubscriptions: DeliverySettler {
     private func add(
         _ listener: MessageListener,
         _ subscription: MQTTSubscription
-    ) -> (Promise<QualityOfService>, MQTTAskedFilter?)? {
+    ) -> (Promise<QoS>, MQTTAskedFilter?)? {
         let filter = subscription.filter
         return add(listener, matching: subscription) { state in
             guard let entry = state.router[filter] else {
@@ -289,7 +289,7 @@ final class MQTTSubscriptions: DeliverySettler {
 
     /// Notes what a connection was granted; should it have a successor already, that one asks for it, too.
     private func note(
-        _ granted: QualityOfService,
+        _ granted: QoS,
         of filter: String,
         by session: MQTTSession,
         since begun: ContinuousClock.Instant?

@@ -1,6 +1,7 @@
 import HTTPWire
 import Waybill
 import WaybillSession
+import WireCore
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -42,19 +43,30 @@ struct HTTPRequestPlan: Sendable {
         return HTTPRequestHead(method: method, target: target.target, headers: all)
     }
 
-    /// Puts credentials on it, in the place of others.
+    /// Puts credentials on it.
     ///
+    /// - Parameters:
+    ///   - credentials: The credentials.
+    ///   - isReplacing: Whether they win over fields of the same names; otherwise those stay.
     /// - Throws: `invalidEntry` for headers that cannot be sent.
-    mutating func show(_ credentials: Credentials) throws(WaybillError) {
+    mutating func show(
+        _ credentials: Credentials,
+        replacing isReplacing: Bool = true
+    ) throws(WaybillError) {
         try Self.check(credentials.headers)
-        if let userName = credentials.userName {
-            headers.replace(
-                with: [
-                    "Authorization": Self.basic(userName, credentials.password ?? "")
-                ]
+        var fields = HTTPHeaders(credentials.headers)
+        if let userName = credentials.userName, fields.first("authorization") == nil {
+            fields.append(
+                name: "Authorization",
+                value: Self.basic(userName, credentials.password ?? "")
             )
         }
-        headers.replace(with: HTTPHeaders(credentials.headers))
+        let present = headers
+        headers.replace(
+            with: HTTPHeaders(
+                fields.filter { isReplacing || present.first($0.name.asciiLowercased) == nil }
+            )
+        )
         secretNames = credentials.headers.map(\.name)
     }
 

@@ -19,13 +19,13 @@ final class SSEEngine: Sendable {
     let events = TransportEventSource()
     /// Who looks on.
     let catchAll: CatchAll
-    private let base: HTTPTarget
+    let planner: HTTPRequestPlanner
     private let state = Locked(State())
     private let pool: HTTPPool
     private let hints = HintListener()
 
     init(base: HTTPTarget, configuration: SSEConfiguration, links: HTTPLinks) {
-        self.base = base
+        planner = HTTPRequestPlanner(base: base, configuration: configuration)
         catchAll = CatchAll(
             reportingTo: events,
             account: MemoryAccount(limit: configuration.memoryLimit)
@@ -95,16 +95,7 @@ final class SSEEngine: Sendable {
         guard options.responseTopic == nil, options.correlationData == nil else {
             throw unsupported("response topics or correlation data", request)
         }
-        let method = options.method ?? "POST"
-        try HTTPRequestPlan.check(request, method)
-        try HTTPRequestPlan.check(configuration.headers)
-        var plan = HTTPRequestPlan(
-            method: method,
-            target: try base.appending(request.topic),
-            headers: headers(of: request),
-            body: request.body
-        )
-        plan.topic = request.topic ?? ""
+        let plan = try planner.plan(request, method: options.method ?? "POST")
         let (topic, byteCount) = (request.topic ?? "", request.body.count)
         let begun = events.timestamp
         do {
@@ -124,26 +115,6 @@ final class SSEEngine: Sendable {
             )
             throw error
         }
-    }
-
-    /// The configuration's fields below the entry's, with credentials and content type.
-    private func headers(of request: Request) -> HTTPHeaders {
-        var headers = HTTPHeaders(request.headers)
-        func add(_ name: String, _ value: String) {
-            if headers.first(name) == nil { headers.append(name: name, value: value) }
-        }
-        if let contentType = request.contentType, !request.body.isEmpty {
-            add("Content-Type", contentType)
-        }
-        let common = HTTPHeaders(configuration.headers)
-        let stated = Set(headers.map { WireName($0.name.asciiLowercased) })
-        for field in common where !stated.contains(field.name.asciiLowercased) {
-            headers.append(name: field.name, value: field.value)
-        }
-        if let userName = configuration.userName {
-            add("Authorization", HTTPRequestPlan.basic(userName, configuration.password ?? ""))
-        }
-        return headers
     }
 
     // MARK: Streams
@@ -184,22 +155,14 @@ final class SSEEngine: Sendable {
             options.acknowledgement == .whenTaken, options.ackMode == nil,
             options.asksForReceipt == nil
         else { throw unsupported("such options of a subscription", request) }
-        let method = options.method ?? (request.body.isEmpty ? "GET" : "POST")
-        try HTTPRequestPlan.check(request, method)
-        try HTTPRequestPlan.check(configuration.headers)
-        let plan = HTTPRequestPlan(
-            method: method,
-            target: try base.appending(request.topic),
-            headers: headers(of: request),
-            body: request.body
-        )
+        // Refused now, not at the first attempt.
+        _ = try planner.streamPlan(request, options)
         return try state.withLock { state throws(WaybillError) in
             guard !state.isShutDown else { throw .shutDown }
             state.lastStream += 1
             let identifier = state.lastStream
             let stream = SSEStream(
-                plan: plan,
-                topic: request.topic ?? "",
+                request: request,
                 options: options,
                 announces: announces,
                 engine: self,

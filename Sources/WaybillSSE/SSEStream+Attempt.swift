@@ -7,22 +7,47 @@ import WaybillSession
 extension SSEStream {
     /// One attempt, with fresh credentials, and with others should they be refused.
     func attempt(_ number: Int, _ source: MessageSource) async -> Outcome {
-        guard let desk else { return await attempt(plan, number, source) }
-        var occasion = ConnectOccasion(isReconnection: opened.result != nil)
+        let wasOpened = opened.result != nil
+        var occasion = ConnectOccasion(
+            isReconnection: wasOpened,
+            isUnattended: wasOpened || isPatient
+        )
         while true {
-            var plan = plan
-            do {
-                try plan.show(await desk.credentials(for: occasion))
-            } catch let error as WaybillError {
+            let plan: HTTPRequestPlan
+            do { plan = try await self.plan(for: &occasion) } catch let error as WaybillError {
                 return Outcome(error: error, isFinal: !error.isRetryable)
             } catch {
                 return Outcome(error: nil, isFinal: true)
             }
-            let outcome = await attempt(plan, number, source)
-            guard let error = outcome.error, error.code == .unauthorized, occasion.refusal == nil
-            else { return outcome }
-            occasion.refusal = error
+            var outcome = await attempt(plan, number, source)
+            guard let error = outcome.error, !outcome.wasOpen else {
+                if outcome.wasOpen { occasion.noteSuccess() }
+                return outcome
+            }
+            do {
+                try await occasion.goOn(
+                    after: error,
+                    canReplaceCredentials: desk != nil,
+                    wasAccepted: false
+                )
+            } catch let decided as WaybillError {
+                outcome.error = decided
+                // An interceptor's own trouble has taken the place of the refusal.
+                if decided.code != error.code { outcome.isFinal = !decided.isRetryable }
+                return outcome
+            } catch {
+                return Outcome(error: nil, isFinal: true)
+            }
         }
+    }
+
+    /// What is asked for at an attempt: adapted by the interceptors, with credentials where these have set none.
+    private func plan(for occasion: inout ConnectOccasion) async throws -> HTTPRequestPlan {
+        var plan = try makePlan(await occasion.adapted(request, askingAt: nil))
+        guard let desk else { return plan }
+        let credentials = try await desk.credentials(for: occasion)
+        try plan.show(credentials, replacing: request.chain == nil)
+        return plan
     }
 
     /// One attempt: host after host until a stream opens, and until that is over.

@@ -35,13 +35,16 @@ final class SSEStream: Sendable {
     }
 
     let topic: String
-    let plan: HTTPRequestPlan
+    /// The request as it reached the transport.
+    let request: Request
+    /// Puts it into HTTP, at each attempt.
+    let makePlan: @Sendable (Request) throws(WaybillError) -> HTTPRequestPlan
     private let options: SubscribeOptions
     /// Whether each opening and end is told among the events, as an ``SSENotice``.
     private let announces: Bool
     private let onEnd: @Sendable () -> Void
     /// Whether the first attempt is like any other, since nobody waits for its outcome.
-    private var isPatient: Bool { announces || options.startsOffline }
+    var isPatient: Bool { announces || options.startsOffline }
 
     let configuration: SSEConfiguration
     let links: HTTPLinks
@@ -59,22 +62,21 @@ final class SSEStream: Sendable {
     private let ended = Promise<Void>()
 
     init(
-        plan: HTTPRequestPlan,
-        topic: String,
+        request: Request,
         options: SubscribeOptions,
         announces: Bool,
         engine: SSEEngine,
         isPaused: Bool,
         onEnd: @escaping @Sendable () -> Void
     ) {
-        // A header that says where to begin is out of date at the next attempt.
-        var plan = plan
-        let stated = plan.headers.first("last-event-id")
-        plan.headers = HTTPHeaders(
-            plan.headers.filter { !HTTPSyntax.areSameName($0.name, "last-event-id") }
-        )
-        self.plan = plan
-        self.topic = topic
+        let stated =
+            HTTPHeaders(request.headers).first("last-event-id")
+            ?? HTTPHeaders(engine.configuration.headers).first("last-event-id")
+        self.request = request
+        topic = request.topic ?? ""
+        makePlan = { [planner = engine.planner] request throws(WaybillError) in
+            try planner.streamPlan(request, options)
+        }
         self.options = options
         self.announces = announces
         self.onEnd = onEnd

@@ -52,7 +52,7 @@ final class STOMPEngine: Sendable {
             reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
-                    try await Self.prepare(greeting, occasion, desk)
+                    try await Self.prepare(greeting.request, &occasion, shared.value, desk)
                 },
                 canReplaceCredentials: desk != nil,
                 open: { route, timeout, greeting in
@@ -218,7 +218,7 @@ final class STOMPEngine: Sendable {
             request,
             options,
             later: { [subscriptions] in subscriptions.subscribeLater(subscription, options) },
-            greeting: { () throws(WaybillError) in try onDemand },
+            greeting: { () throws(WaybillError) in try greeting(.connecting(for: request)) },
             session: { try await session(for: request, sending: headers) },
             now: { session in
                 try await subscriptions.subscribe(subscription, request, options, over: session)
@@ -234,41 +234,34 @@ final class STOMPEngine: Sendable {
         if let session = lifecycle.connected { return session }
         try STOMPMapping.check(headers, request)
         return try await lifecycle.session(for: request) { () throws(WaybillError) in
-            try onDemand
+            try greeting(.connecting(for: request))
         }
     }
 
-    /// The first words of a connection that a request happens to need.
-    private var onDemand: STOMPGreeting {
-        get throws(WaybillError) {
-            let request = Request(topic: nil, command: .connect)
-            let connect = try STOMPMapping.connect(ConnectOptions(), request, configuration)
-            return STOMPGreeting(connect: connect)
-        }
-    }
-
-    private func connect(_ options: ConnectOptions, _ request: Request) async throws -> Receipt {
-        guard request.topic == nil else {
-            throw STOMPMapping.unsupported("topic of a connect", request)
-        }
-        return try await lifecycle.connect(
-            STOMPGreeting(connect: STOMPMapping.connect(options, request, configuration)),
-            timeout: options.timeout
+    private func greeting(_ request: Request) throws(WaybillError) -> STOMPGreeting {
+        STOMPGreeting(
+            request: request,
+            connect: try STOMPMapping.connect(request, configuration)
         )
     }
 
-    /// Makes a greeting fit for one attempt: with fresh credentials.
+    private func connect(_ options: ConnectOptions, _ request: Request) async throws -> Receipt {
+        try await lifecycle.connect(greeting(request), timeout: options.timeout)
+    }
+
+    /// Makes the greeting of one attempt, with fresh credentials.
     private static func prepare(
-        _ greeting: STOMPGreeting,
-        _ occasion: ConnectOccasion,
+        _ request: Request,
+        _ occasion: inout ConnectOccasion,
+        _ configuration: STOMPConfiguration,
         _ desk: CredentialDesk?
     ) async throws -> STOMPGreeting {
-        guard let desk else { return greeting }
-        var greeting = greeting
-        let credentials = try await desk.credentials(for: occasion)
-        greeting.connect.login = credentials.userName ?? greeting.connect.login
-        greeting.connect.passcode = credentials.password ?? greeting.connect.passcode
-        greeting.upgradeHeaders = credentials.headers
+        let adapted = try await occasion.adapted(request, askingAt: desk)
+        let connect = try STOMPMapping.connect(adapted, configuration)
+        var greeting = STOMPGreeting(request: request, connect: connect)
+        if case .connect(let options) = adapted.command {
+            greeting.upgradeHeaders = options.upgradeHeaders
+        }
         return greeting
     }
 

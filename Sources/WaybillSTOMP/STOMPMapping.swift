@@ -28,10 +28,12 @@ enum STOMPMapping {
     // MARK: Requests
 
     static func connect(
-        _ options: ConnectOptions,
         _ request: Request,
         _ configuration: STOMPConfiguration
     ) throws(WaybillError) -> STOMPConnect {
+        guard case .connect(let options) = request.command, request.topic == nil else {
+            throw unsupported("topic of a connect", request)
+        }
         guard options.clientIdentifier == nil else {
             throw unsupported("client identifiers", request)
         }
@@ -230,7 +232,7 @@ enum STOMPMapping {
             body: Payload(frame.body),
             headers: headers(list),
             contentType: list.first(STOMPHeaderName.contentType),
-            qualityOfService: isAcknowledged ? .atLeastOnce : .atMostOnce,
+            qos: isAcknowledged ? .atLeastOnce : .atMostOnce,
             // What both RabbitMQ and ActiveMQ say.
             isDuplicate: list.first("redelivered") == "true",
             id: frame.headers.messageID.map { Message.ID(.text(WireName($0))) },

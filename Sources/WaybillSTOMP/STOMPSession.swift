@@ -11,6 +11,8 @@ extension PendingCall: STOMPCall where Answer == STOMPReceivedHeaders {}
 
 /// How a STOMP client opens a connection.
 struct STOMPGreeting: Sendable {
+    /// The request that asks for the connection.
+    var request: Request
     var connect: STOMPConnect
     /// Further fields of the request for a WebSocket.
     var upgradeHeaders: Headers = [:]

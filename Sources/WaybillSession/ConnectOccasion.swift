@@ -1,14 +1,134 @@
 package import Waybill
 
-/// For what the first words of a connection are prepared.
+/// One attempt to connect to a service, from its credentials to the answer of the server: a few CONNECTs at the most,
+/// since another one may follow a refusal.
 package struct ConnectOccasion: Sendable {
     /// Whether there was a connection before, which was lost.
-    package var isReconnection: Bool
-    /// That the server did not accept the credentials that were prepared before.
-    package var refusal: WaybillError?
+    package let isReconnection: Bool
+    /// Whether the transport connects by itself, so that it also runs the interceptors.
+    ///
+    /// Otherwise an entry asked for the connection, and its provider has run them.
+    package let isUnattended: Bool
+    /// The server's refusal of the credentials that were prepared before.
+    package private(set) var refusal: WaybillError?
+    private var attempts: RequestAttempts?
+    /// How often the attempts have begun anew because a server had taken the credentials.
+    private var restarts = 0
 
-    package init(isReconnection: Bool, refusal: WaybillError? = nil) {
+    /// Enough for a list of hosts that accept and fail in turn; without it they would be asked without a pause.
+    private static let maximumRestarts = 3
+
+    package init(isReconnection: Bool, isUnattended: Bool = false, refusal: WaybillError? = nil) {
         self.isReconnection = isReconnection
+        self.isUnattended = isUnattended
         self.refusal = refusal
+    }
+
+    /// The request of a CONNECT with fresh credentials: those of the interceptors, and what these leave open from the
+    /// transport's own source.
+    ///
+    /// - Parameters:
+    ///   - request: The request as it reached the transport.
+    ///   - desk: The transport's source of credentials; nil without one.
+    /// - Returns: The request to put into words.
+    /// - Throws: What an interceptor or the source throws, as `WaybillError`; `CancellationError`.
+    package mutating func adapted(
+        _ request: Request,
+        askingAt desk: CredentialDesk?
+    ) async throws -> Request {
+        let adapted = try await passedThroughChain(request)
+        guard let desk, case .connect(var options) = adapted.command else { return adapted }
+        let credentials = try await desk.credentials(for: self)
+        options.take(credentials, replacing: adapted.chain == nil)
+        var complete = adapted
+        complete.command = .connect(options)
+        return complete
+    }
+
+    private mutating func passedThroughChain(_ request: Request) async throws -> Request {
+        guard let chain = request.chain else { return request }
+        // The provider has run its interceptors over it a moment ago.
+        if !isUnattended, chain.original != nil { return request }
+        do {
+            let begun =
+                attempts
+                ?? chain.attempts(
+                    at: chain.original ?? request,
+                    isReconnection: isReconnection
+                )
+            attempts = begun
+            return try await begun.next()
+        } catch let error as WaybillError {
+            throw isUnattended && isReconnection ? error.mendable : error
+        }
+    }
+
+    /// Decides what follows an attempt that failed.
+    ///
+    /// - Parameters:
+    ///   - error: Why.
+    ///   - canReplaceCredentials: Whether the transport's own source may give others.
+    ///   - wasAccepted: Whether a server has taken the credentials meanwhile: they may have expired since.
+    /// - Throws: The error with which the occasion is over, unless there is another attempt.
+    package mutating func goOn(
+        after error: WaybillError,
+        canReplaceCredentials: Bool,
+        wasAccepted: Bool
+    ) async throws {
+        let isRefusal = error.code == .unauthorized || error.code == .rejected
+        if isRefusal, let chain = attempts {
+            if wasAccepted, restarts < Self.maximumRestarts {
+                restarts += 1
+                attempts = chain.restarted()
+                return
+            }
+            do {
+                try await attempts?.waitForRetry(after: error)
+                return
+            } catch let decided as WaybillError {
+                guard canReplaceCredentials, error.code == .unauthorized else {
+                    throw isReconnection ? decided.mendable : decided
+                }
+            }
+        }
+        guard error.code == .unauthorized, canReplaceCredentials, wasAccepted || refusal == nil
+        else { throw error }
+        refusal = error
+    }
+
+    /// Tells the interceptors that the server has accepted the connection.
+    package func noteSuccess() {
+        attempts?.noteSuccess()
+    }
+}
+
+extension ConnectOptions {
+    /// Takes what a source of credentials gives.
+    ///
+    /// - Parameters:
+    ///   - credentials: The credentials.
+    ///   - isReplacing: Whether they win over what is there, as over an entry's; what an interceptor has set stays.
+    fileprivate mutating func take(_ credentials: Credentials, replacing isReplacing: Bool) {
+        if isReplacing || userName == nil { userName = credentials.userName ?? userName }
+        if isReplacing || password == nil { password = credentials.password ?? password }
+        let fields = credentials.headers.filter { field in
+            isReplacing || upgradeHeaders.first(field.name) == nil
+        }
+        for field in fields { upgradeHeaders.removeAll(named: field.name) }
+        for field in fields { upgradeHeaders.append(name: field.name, value: field.value) }
+    }
+}
+
+extension WaybillError {
+    /// The same error for a connection that is made again: where an interceptor's own trouble may pass, a later attempt
+    /// may do better.
+    fileprivate var mendable: WaybillError {
+        switch code {
+        case .interceptorFailed: break
+        case .unauthorized:
+            guard let underlying, CredentialSource.isPassing(underlying) else { return self }
+        default: return self
+        }
+        return WaybillError(.notConnected, message, peerReason: peerReason, underlying: underlying)
     }
 }

@@ -31,6 +31,7 @@ extension ConnectionLifecycle {
         }
         guard isPaused || delay != nil else {
             phase = .idle
+            memory.withLock { $0.greeting = nil }
             states.report(.disconnected(cause: cause))
             return .conclude(cause, isForGood: false)
         }
@@ -120,6 +121,8 @@ extension ConnectionLifecycle {
     /// Tells that the connection is over and no other follows.
     func conclude(_ cause: WaybillError?, isForGood: Bool) {
         actions.conclude(cause, isForGood)
+        // It may keep interceptors alive, and they the transport.
+        if isForGood { memory.withLock { $0.greeting = nil } }
         queue.conclude(
             isForGood
                 ? .shutDown

@@ -41,7 +41,7 @@ extension ConnectionLifecycle {
         ///
         /// Throws `WaybillError`, or `CancellationError` when the task was cancelled.
         package typealias Preparing =
-            @Sendable (Session.Greeting, ConnectOccasion) async throws -> Session.Greeting
+            @Sendable (Session.Greeting, inout ConnectOccasion) async throws -> Session.Greeting
 
         /// Makes a session over a new stream to a host, not begun yet, within a time.
         ///

@@ -261,32 +261,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         return joined
     }
 
-    /// Makes a session by the first words that were kept, with other credentials should they be refused.
     func make(
-        for attempt: ConnectionAttempt<Session>
-    ) async throws -> ConnectionAttempt<Session>.Made {
-        guard let (words, timeout) = memory.withLock({ $0.greeting }) else {
-            throw attempt.stopReason
-        }
-        var occasion = ConnectOccasion(isReconnection: !attempt.isFirst)
-        while true {
-            let greeting = try await actions.prepare(words, occasion)
-            do {
-                return try await failover.first { route in
-                    try await make(greeting, route, within: timeout, for: attempt)
-                }
-            } catch let error as WaybillError
-                where error.code == .unauthorized && actions.canReplaceCredentials
-            {
-                // Credentials that one host has taken may have expired by the time another one is asked.
-                let isFirst = attempt.takeAcceptance() || occasion.refusal == nil
-                guard isFirst else { throw error }
-                occasion.refusal = error
-            }
-        }
-    }
-
-    private func make(
         _ greeting: Session.Greeting,
         _ route: Failover.Route,
         within timeout: Duration,
@@ -371,6 +346,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
                 return (false, next)
             }
             phase = .idle
+            memory.withLock { $0.greeting = nil }
             states.report(.disconnected(cause: cause))
             return (false, .conclude(cause, isForGood: false))
         }

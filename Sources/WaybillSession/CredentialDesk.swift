@@ -43,7 +43,7 @@ package final class CredentialDesk: Sendable {
         defer { task.cancel() }
         do {
             guard
-                let credentials = try await answer.value(within: source.timeLimit, by: timers)
+                let credentials = try await answer.value(within: source.timeout, by: timers)
             else {
                 throw WaybillError(.timedOut, "no credentials within the time allowed")
             }

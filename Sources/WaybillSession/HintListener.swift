@@ -5,7 +5,7 @@ import WireCore
 /// Listens, for a transport, to what the app and the platform know of its surroundings.
 package final class HintListener: Sendable {
     private struct State: Sendable {
-        var subscriptions: [any Cancellable] = []
+        var subscriptions: [any CancelHandle] = []
         var reachability: (any Reachability)?
         var reach: NetworkReach?
         var isOver = false

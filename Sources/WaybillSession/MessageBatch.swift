@@ -96,7 +96,7 @@ package struct MessageBatch {
             .received(
                 topic: message.topic,
                 byteCount: message.body.count,
-                qos: hasQualities ? message.qualityOfService : nil,
+                qos: hasQualities ? message.qos : nil,
                 at: time
             )
         )

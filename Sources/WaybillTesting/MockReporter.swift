@@ -55,7 +55,7 @@ struct MockReporter: Sendable {
             let qos = options.qos
             events.report(.acknowledged(topic: topic, byteCount: byteCount, qos: qos, since: begun))
         case .subscribe:
-            let granted = receipt.grantedQualityOfService
+            let granted = receipt.grantedQoS
             events.report(.subscribed(topic: topic, since: begun, qos: granted))
         default: break
         }

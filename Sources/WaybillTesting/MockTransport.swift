@@ -319,10 +319,13 @@ public final class MockTransport: Transport {
         }
         let outcome: Outcome? = try state.withLock { state throws(WaybillError) in
             if state.isShutDown { throw Self.shutDown }
-            state.requests.append(request)
+            // Without the interceptors, which may keep this transport alive.
+            var recorded = request
+            recorded.chain = nil
+            state.requests.append(recorded)
             let index = state.rules.lastIndex { $0.covers(request) }
             if let index { return state.rules[index].next() }
-            state.unexpected.append(request)
+            state.unexpected.append(recorded)
             return nil
         }
         if let outcome { return outcome }

@@ -3,7 +3,7 @@ import WaybillLink
 import WaybillSession
 import WebSocketWire
 
-extension WebSocket.Closure {
+extension WebSocketClient.Closure {
     /// What the core's last word means.
     init(_ closure: WebSocketClosure) {
         switch closure {
@@ -25,7 +25,7 @@ extension WaybillError {
     static func webSocketClosure(_ closure: WebSocketClosure) -> WaybillError? {
         switch closure {
         case .closed(let code, let reason, _):
-            guard !WebSocket.Closure(closure).isNormal else { return nil }
+            guard !WebSocketClient.Closure(closure).isNormal else { return nil }
             return WaybillError(.webSocketClosed(code, reason: reason))
         case .refused(let head, let body): return WaybillError(.upgradeRefused(head, body: body))
         case .handshakeFailed(let fault): return WaybillError(.upgradeFailed(fault))

@@ -31,14 +31,14 @@ final class WebSocketSession: Sendable {
         var isClosing = false
         var isAbandoned = false
         var isRead = false
-        var closure: WebSocket.Closure?
+        var closure: WebSocketClient.Closure?
         var pings: [UInt64: Promise<Void>] = [:]
         var lastPing: UInt64 = 0
     }
 
     private let state = Locked(State())
-    private let waiting = Mailbox<WebSocket.Message>()
-    private let configuration: WebSocket.Configuration
+    private let waiting = Mailbox<WebSocketClient.Message>()
+    private let configuration: WebSocketClient.Configuration
     private let timers: any TimerSource
     let tls: NegotiatedTLS?
     private let driver: Driver<WebSocketConnection>
@@ -49,7 +49,7 @@ final class WebSocketSession: Sendable {
 
     static func open(
         _ url: URL,
-        configuration: WebSocket.Configuration,
+        configuration: WebSocketClient.Configuration,
         environment: LinkEnvironment
     ) async throws -> (WebSocketSession, Opening) {
         let address = try ServiceAddress(
@@ -69,7 +69,7 @@ final class WebSocketSession: Sendable {
 
     private static func open(
         _ route: Failover.Route,
-        _ configuration: WebSocket.Configuration
+        _ configuration: WebSocketClient.Configuration
     ) async throws -> (WebSocketSession, Opening) {
         let request = WebSocketClientHandshake.Request(
             host: route.address.hostField,
@@ -100,7 +100,7 @@ final class WebSocketSession: Sendable {
 
     private init(
         _ core: WebSocketConnection,
-        _ configuration: WebSocket.Configuration,
+        _ configuration: WebSocketClient.Configuration,
         _ link: OpenedLink
     ) {
         self.configuration = configuration
@@ -123,10 +123,10 @@ final class WebSocketSession: Sendable {
     // MARK: Events
 
     private func handle(_ events: [WebSocketEvent]) {
-        var batch: [WebSocket.Message] = []
+        var batch: [WebSocketClient.Message] = []
         for event in events {
             switch event {
-            case .message(let message): batch.append(WebSocket.Message(message))
+            case .message(let message): batch.append(WebSocketClient.Message(message))
             case .opened(let opened):
                 opening.resolve(
                     .success(
@@ -154,7 +154,7 @@ final class WebSocketSession: Sendable {
         deliver(batch)
     }
 
-    private func deliver(_ batch: [WebSocket.Message]) {
+    private func deliver(_ batch: [WebSocketClient.Message]) {
         guard !batch.isEmpty else { return }
         let isWanted = state.withLock { state in
             guard !state.isAbandoned else { return false }
@@ -203,7 +203,7 @@ final class WebSocketSession: Sendable {
     private static let memoryCapacity = MemoryAccount().capacity
 
     /// What messages take up: the place of an empty one is memory, too.
-    private static func size(of messages: some Collection<WebSocket.Message>) -> Int {
+    private static func size(of messages: some Collection<WebSocketClient.Message>) -> Int {
         messages.reduce(0) { $0 + $1.byteCount + 64 }
     }
 
@@ -216,7 +216,7 @@ final class WebSocketSession: Sendable {
     }
 
     private func finish(_ closure: WebSocketClosure, _ error: WaybillError?) {
-        state.withLock { $0.closure = $0.closure ?? WebSocket.Closure(closure) }
+        state.withLock { $0.closure = $0.closure ?? WebSocketClient.Closure(closure) }
         opening.resolve(
             .failure(error ?? WaybillError(.connectionLost, "closed while it was being opened"))
         )
@@ -301,7 +301,7 @@ final class WebSocketSession: Sendable {
         }
     }
 
-    func endReading(unused: ArraySlice<WebSocket.Message>) {
+    func endReading(unused: ArraySlice<WebSocketClient.Message>) {
         state.withLock { state in
             state.isRead = false
             state.waitingSize += Self.size(of: unused)
@@ -313,7 +313,7 @@ final class WebSocketSession: Sendable {
     /// Takes all that waits; nil at the end.
     ///
     /// The reader is done with what it has taken before.
-    func take() async throws -> [WebSocket.Message]? {
+    func take() async throws -> [WebSocketClient.Message]? {
         releaseTaken()
         guard let batch = try await waiting.take() else { return nil }
         let size = Self.size(of: batch)
@@ -337,9 +337,9 @@ final class WebSocketSession: Sendable {
 
     // MARK: The end
 
-    var closure: WebSocket.Closure? { state.withLock { $0.closure } }
+    var closure: WebSocketClient.Closure? { state.withLock { $0.closure } }
 
-    func close(_ code: WebSocket.CloseCode, reason: String) async throws {
+    func close(_ code: WebSocketClient.CloseCode, reason: String) async throws {
         do throws(WebSocketSendError) {
             try driver.withCore(.immediate) { (core, now) throws(WebSocketSendError) in
                 try core.close(WebSocketCloseCode(rawValue: code.rawValue), reason: reason, at: now)
@@ -372,7 +372,7 @@ final class WebSocketSession: Sendable {
     }
 }
 
-extension WebSocket.Message {
+extension WebSocketClient.Message {
     fileprivate init(_ message: WebSocketMessage) {
         switch message.kind {
         // Checked by the core: nothing is repaired here.

@@ -10,8 +10,8 @@ import WaybillMQTT
 /// MQTT against the sink of our own, by the public interface alone.
 enum MQTTBenchmarks {
     private enum Entry: EntryType {
-        case send(Data, QualityOfService, to: String)
-        case listen(String, QualityOfService)
+        case send(Data, QoS, to: String)
+        case listen(String, QoS)
 
         var topic: String? {
             switch self {
@@ -43,10 +43,8 @@ enum MQTTBenchmarks {
     private struct Stamp: Interceptor {
         let name: String
 
-        func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
-            var request = request
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
             request.headers.append(name: name, value: "1")
-            return request
         }
     }
 
@@ -59,7 +57,7 @@ enum MQTTBenchmarks {
         func number(_ index: Int, default other: Int) -> Int {
             index < numbers.count ? numbers[index] : other
         }
-        let qos = QualityOfService(rawValue: numbers[0]) ?? .atMostOnce
+        let qos = QoS(rawValue: numbers[0]) ?? .atMostOnce
         let count = number(1, default: 0)
         let size = number(2, default: 256)
         let window = number(3, default: 100)
@@ -68,7 +66,7 @@ enum MQTTBenchmarks {
         case "receive": try await receive(port, qos, count, size: size, window: window)
         case "echo": try await echo(port, qos, count, size: size)
         case "turn":
-            let subscribed = QualityOfService(rawValue: number(3, default: 0)) ?? .atMostOnce
+            let subscribed = QoS(rawValue: number(3, default: 0)) ?? .atMostOnce
             try await turn(port, qos, count, size: size, subscribed: subscribed)
         case "intercepted": try await publish(port, count, size: size, interceptors: numbers[0])
         case "decoded": try await decode(port, count, size: size)
@@ -98,7 +96,7 @@ enum MQTTBenchmarks {
 
     private static func publish(
         _ port: Int,
-        _ qos: QualityOfService,
+        _ qos: QoS,
         _ count: Int,
         size: Int,
         window: Int
@@ -180,7 +178,7 @@ enum MQTTBenchmarks {
 
     private static func receive(
         _ port: Int,
-        _ qos: QualityOfService,
+        _ qos: QoS,
         _ count: Int,
         size: Int,
         window: Int
@@ -261,7 +259,7 @@ enum MQTTBenchmarks {
 
     private static func echo(
         _ port: Int,
-        _ qos: QualityOfService,
+        _ qos: QoS,
         _ count: Int,
         size: Int
     ) async throws {
@@ -284,10 +282,10 @@ enum MQTTBenchmarks {
     /// Sends to a real broker, then waits for the message that comes back, with any two qualities of service.
     private static func turn(
         _ port: Int,
-        _ qos: QualityOfService,
+        _ qos: QoS,
         _ count: Int,
         size: Int,
-        subscribed: QualityOfService
+        subscribed: QoS
     ) async throws {
         let transport = try transport(port)
         let provider = Provider<Entry>(transport: transport)

@@ -7,7 +7,7 @@ import WireCore
 enum WebSocketBenchmarks {
     @concurrent
     static func run(_ job: String, port: Int, _ count: Int, size: Int) async throws {
-        var configuration = WebSocket.Configuration()
+        var configuration = WebSocketClient.Configuration()
         configuration.compression = nil
         let base = "ws://127.0.0.1:\(port)"
         let payload = [UInt8](repeating: UInt8(ascii: "x"), count: size)
@@ -49,9 +49,9 @@ enum WebSocketBenchmarks {
 
     private static func connect(
         _ url: String,
-        _ configuration: WebSocket.Configuration
-    ) async throws -> WebSocket {
-        try await WebSocket.connect(to: url, configuration: configuration)
+        _ configuration: WebSocketClient.Configuration
+    ) async throws -> WebSocketClient {
+        try await WebSocketClient.connect(to: url, configuration: configuration)
     }
 
     static func codec() throws {

@@ -202,7 +202,7 @@
 
         // MARK: Clients
 
-        private static func listening(_ qos: QualityOfService) -> Entry {
+        private static func listening(_ qos: QoS) -> Entry {
             Entry(topic: "#", command: .subscribe(qos: qos))
         }
 
@@ -211,7 +211,7 @@
         }
 
         private static func mqtt(
-            qos: QualityOfService = .atMostOnce,
+            qos: QoS = .atMostOnce,
             _ pour: @escaping @Sendable (borrowing FloodPeer.Connection) -> Void
         ) -> Flood {
             { peer, begin in
@@ -260,7 +260,7 @@
             { peer, begin in
                 peer.serve(serve)
                 let url = "ws://127.0.0.1:\(peer.port)/"
-                let socket = try await WebSocket.connect(to: url)
+                let socket = try await WebSocketClient.connect(to: url)
                 if closes {
                     async let closed: Void = socket.close()
                     try await begin()

@@ -150,13 +150,13 @@ struct ClientHarness {
     }
 
     mutating func publish(
-        _ qualityOfService: MQTTQualityOfService,
+        _ qos: MQTTQoS,
         _ number: Int = 0,
         topic: String = "t",
         timeout: Duration? = nil
     ) throws {
-        let publish = MQTTPublish(topic: topic, qualityOfService: qualityOfService)
-        if qualityOfService == .atMostOnce {
+        let publish = MQTTPublish(topic: topic, qos: qos)
+        if qos == .atMostOnce {
             try client.publishAtMostOnce(publish, payload: Array("\(number)".utf8), at: now)
         } else {
             let message = MQTTOutgoingMessage(publish: publish, payload: Array("\(number)".utf8))
@@ -212,14 +212,14 @@ extension MQTTPacket {
     /// A message for tests.
     static func message(
         _ text: String,
-        _ qualityOfService: MQTTQualityOfService = .atMostOnce,
+        _ qos: MQTTQoS = .atMostOnce,
         id: UInt16 = 0,
         dup: Bool = false
     ) -> MQTTPacket {
         .publish(
             MQTTPublish(
                 topic: "t",
-                qualityOfService: qualityOfService,
+                qos: qos,
                 isDuplicate: dup,
                 packetIdentifier: id,
                 payload: ByteSlice(copying: text.utf8)

@@ -226,7 +226,7 @@ import WireCore
         var harness = try ClientHarness(.v5) { $0.inflightWindow = 1 }
         let (first, second) = (Call(1), Call(2))
         for call in [first, second] {
-            let publish = MQTTPublish(topic: "t", qualityOfService: .atLeastOnce)
+            let publish = MQTTPublish(topic: "t", qos: .atLeastOnce)
             let message = MQTTOutgoingMessage(publish: publish, payload: [UInt8]())
             try harness.client.publish(message, call: call, at: harness.now)
         }

@@ -75,9 +75,9 @@ import WireTestSupport
     @Test(
         "A server that sends more than the Receive Maximum keeps its connection (3.3.4-9)",
         arguments: MQTTVersion.allCases,
-        [MQTTQualityOfService.atLeastOnce, .exactlyOnce]
+        [MQTTQoS.atLeastOnce, .exactlyOnce]
     )
-    func moreThanReceiveMaximum(version: MQTTVersion, quality: MQTTQualityOfService) throws {
+    func moreThanReceiveMaximum(version: MQTTVersion, quality: MQTTQoS) throws {
         var connect = MQTTConnect(version: version, clientIdentifier: "c")
         if version == .v5 { connect.properties.receiveMaximum = 2 }
         var harness = try ClientHarness(version, connect: connect)

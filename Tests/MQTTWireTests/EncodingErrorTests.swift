@@ -42,7 +42,7 @@ import WireTestSupport
         Row(packet: publish { $0.topic = "a/+" }, error: .topicNameHasWildcard),
         Row(packet: publish { $0.topic = "a/#" }, version: .v3_1_1, error: .topicNameHasWildcard),
         Row(
-            packet: publish { $0.qualityOfService = .atLeastOnce },
+            packet: publish { $0.qos = .atLeastOnce },
             error: .packetIdentifierMissing
         ),
         Row(packet: publish { $0.packetIdentifier = 1 }, error: .packetIdentifierNotAllowed),

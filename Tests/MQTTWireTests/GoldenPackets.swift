@@ -85,7 +85,7 @@ enum GoldenPackets {
                     will: MQTTWill(
                         topic: "will",
                         payload: [1, 2, 3],
-                        qualityOfService: .exactlyOnce,
+                        qos: .exactlyOnce,
                         isRetained: true
                     ),
                     userName: "alice",
@@ -143,7 +143,7 @@ enum GoldenPackets {
             .publish(
                 MQTTPublish(
                     topic: "a/b",
-                    qualityOfService: .exactlyOnce,
+                    qos: .exactlyOnce,
                     isRetained: true,
                     isDuplicate: true,
                     packetIdentifier: 0x1234
@@ -187,8 +187,8 @@ enum GoldenPackets {
                 MQTTSubscribe(
                     packetIdentifier: 10,
                     subscriptions: [
-                        MQTTSubscription(filter: "a/b", qualityOfService: .atLeastOnce),
-                        MQTTSubscription(filter: "c/d", qualityOfService: .exactlyOnce),
+                        MQTTSubscription(filter: "a/b", qos: .atLeastOnce),
+                        MQTTSubscription(filter: "c/d", qos: .exactlyOnce),
                     ]
                 )
             )
@@ -260,7 +260,7 @@ enum GoldenPackets {
                     will: MQTTWill(
                         topic: "will",
                         payload: Array("hi".utf8),
-                        qualityOfService: .atLeastOnce,
+                        qos: .atLeastOnce,
                         properties: properties {
                             $0.willDelayInterval = 5
                             $0.payloadFormatIndicator = 1
@@ -347,7 +347,7 @@ enum GoldenPackets {
             .publish(
                 MQTTPublish(
                     topic: "t",
-                    qualityOfService: .exactlyOnce,
+                    qos: .exactlyOnce,
                     isRetained: true,
                     packetIdentifier: 0x0102,
                     properties: properties {
@@ -425,7 +425,7 @@ enum GoldenPackets {
                     subscriptions: [
                         MQTTSubscription(
                             filter: "a/b/#",
-                            qualityOfService: .exactlyOnce,
+                            qos: .exactlyOnce,
                             noLocal: true,
                             retainAsPublished: true,
                             retainHandling: .doNotSend

@@ -58,8 +58,8 @@ import WireTestSupport
             exchange()
         }
 
-        mutating func send(_ quality: MQTTQualityOfService) {
-            let publish = MQTTPublish(topic: "t", qualityOfService: quality)
+        mutating func send(_ quality: MQTTQoS) {
+            let publish = MQTTPublish(topic: "t", qos: quality)
             server.send(MQTTOutgoingMessage(publish: publish, payload: [0x61]))
             exchange()
         }
@@ -67,9 +67,9 @@ import WireTestSupport
 
     @Test(
         "PINGREQ is due every interval while messages come in each second",
-        arguments: [MQTTQualityOfService.atMostOnce, .atLeastOnce, .exactlyOnce]
+        arguments: [MQTTQoS.atMostOnce, .atLeastOnce, .exactlyOnce]
     )
-    func literalTimes(quality: MQTTQualityOfService) throws {
+    func literalTimes(quality: MQTTQoS) throws {
         var pair = try Pair(keepAlive: 3)
         var seen: [Int] = []
         for second in 1...12 {

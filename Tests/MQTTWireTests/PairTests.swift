@@ -97,11 +97,11 @@ import WireTestSupport
         try pair.client.connect(request, hasSessionState: false, at: .zero)
         pair.run()
         #expect(pair.client.isConnected)
-        for quality in MQTTQualityOfService.allCases {
+        for quality in MQTTQoS.allCases {
             pair.heard = []
             pair.done = []
             for number in 0..<200 {
-                let publish = MQTTPublish(topic: "t", qualityOfService: quality)
+                let publish = MQTTPublish(topic: "t", qos: quality)
                 let payload = Array("\(number)".utf8)
                 if quality == .atMostOnce {
                     try pair.client.publishAtMostOnce(publish, payload: payload, at: .zero)

@@ -174,8 +174,8 @@ import WireTestSupport
         }
 
         static func message(_ number: Int) -> MQTTOutgoingMessage {
-            let quality: MQTTQualityOfService = number % 2 == 0 ? .exactlyOnce : .atLeastOnce
-            let publish = MQTTPublish(topic: "t", qualityOfService: quality)
+            let quality: MQTTQoS = number % 2 == 0 ? .exactlyOnce : .atLeastOnce
+            let publish = MQTTPublish(topic: "t", qos: quality)
             return MQTTOutgoingMessage(publish: publish, payload: Array("\(number)".utf8))
         }
 
@@ -311,7 +311,7 @@ import WireTestSupport
                     if number <= acknowledged, !isSecond || number <= released {
                         harness.receive(isSecond ? .pubcomp(.ack(number)) : .puback(.ack(number)))
                     } else if !isSecond || number > released {
-                        let quality: MQTTQualityOfService = isSecond ? .exactlyOnce : .atLeastOnce
+                        let quality: MQTTQoS = isSecond ? .exactlyOnce : .atLeastOnce
                         repeated.append(.message("\(number)", quality, id: number, dup: true))
                     }
                 }

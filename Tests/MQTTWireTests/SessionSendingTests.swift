@@ -16,7 +16,7 @@ struct SessionSendingTests {
     /// Messages at every stage: 1 is past PUBREC, 2 and 3 are sent, 4 and 5 wait.
     private func midway(_ version: MQTTVersion) throws -> ClientHarness {
         var harness = try start(version, window: 3)
-        let qualities: [MQTTQualityOfService] = [
+        let qualities: [MQTTQoS] = [
             .exactlyOnce, .exactlyOnce, .atLeastOnce, .exactlyOnce, .atLeastOnce,
         ]
         for (index, quality) in qualities.enumerated() { try harness.publish(quality, index + 1) }
@@ -262,7 +262,7 @@ struct SessionSendingTests {
     func limits() throws {
         var harness = try start(.v5, window: 3)
         try harness.publish(.exactlyOnce, 1)
-        let retained = MQTTPublish(topic: "t", qualityOfService: .atLeastOnce, isRetained: true)
+        let retained = MQTTPublish(topic: "t", qos: .atLeastOnce, isRetained: true)
         let message = MQTTOutgoingMessage(publish: retained, payload: [UInt8]())
         try harness.client.publish(message, call: Call(2), at: harness.now)
         try harness.publish(.exactlyOnce, 3)
@@ -378,7 +378,7 @@ struct SessionSendingTests {
 
     @Test("A message that the other version cannot carry is refused")
     func otherVersion() throws {
-        var publish = MQTTPublish(topic: "t", qualityOfService: .atLeastOnce)
+        var publish = MQTTPublish(topic: "t", qos: .atLeastOnce)
         publish.properties.contentType = "text/plain"
         let message = MQTTOutgoingMessage(publish: publish, payload: [UInt8]())
         var harness = try start(.v5)

@@ -131,11 +131,11 @@ struct SessionStateTests {
         for stage in 0..<4 {
             var harness = try start(window: 3)
             let calls = (1...4).map(Call.init)
-            let qualities: [MQTTQualityOfService] = [
+            let qualities: [MQTTQoS] = [
                 .atLeastOnce, .exactlyOnce, .exactlyOnce, .atLeastOnce,
             ]
             for (call, quality) in zip(calls, qualities) {
-                let publish = MQTTPublish(topic: "t", qualityOfService: quality)
+                let publish = MQTTPublish(topic: "t", qos: quality)
                 let payload = Array("\(call.number)".utf8)
                 let message = MQTTOutgoingMessage(publish: publish, payload: payload)
                 try harness.client.publish(message, call: call, at: harness.now)

@@ -111,7 +111,7 @@
     private func run(
         _ name: String,
         _ version: MQTTConfiguration.Version,
-        _ qos: QualityOfService,
+        _ qos: QoS,
         kills: Int = 0,
         messages: Int = 20_000,
         for time: Duration = .zero
@@ -128,7 +128,7 @@
         _ name: String,
         _ round: ChaosRun.Round,
         _ version: MQTTConfiguration.Version,
-        _ qos: QualityOfService,
+        _ qos: QoS,
         kills: Int
     ) async throws -> ChaosReport {
         let broker = try await PersistentBroker()
@@ -231,7 +231,7 @@
     /// One message, whose call outlives connections.
     private func send(
         _ number: Int,
-        _ qos: QualityOfService,
+        _ qos: QoS,
         _ provider: Provider<WireEntry>,
         _ ledger: NumberedLedger
     ) async {

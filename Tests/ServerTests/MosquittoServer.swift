@@ -60,8 +60,8 @@ enum MosquittoServer {
 /// One enum for all the tests: any topic, any bytes.
 enum WireEntry: EntryType {
     case connect(ConnectOptions = ConnectOptions())
-    case send(Payload, to: String, QualityOfService, retain: Bool = false)
-    case subscribe(String, QualityOfService)
+    case send(Payload, to: String, QoS, retain: Bool = false)
+    case subscribe(String, QoS)
     case disconnect
 
     var topic: String? {

@@ -28,8 +28,8 @@ struct MosquittoTests {
         return collected
     }
 
-    @Test("Every quality of service both ways", arguments: routes, QualityOfService.allCases)
-    func qualities(route: MosquittoServer.Route, qos: QualityOfService) async throws {
+    @Test("Every quality of service both ways", arguments: routes, QoS.allCases)
+    func qualities(route: MosquittoServer.Route, qos: QoS) async throws {
         let transport = try MosquittoServer.transport(route)
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()
@@ -39,7 +39,7 @@ struct MosquittoTests {
         }
         let heard = try await collect(100, messages)
         #expect(heard.map { $0.text } == (0..<100).map { "\($0)" })
-        #expect(heard.allSatisfy { $0.qualityOfService == qos && !$0.isRetained })
+        #expect(heard.allSatisfy { $0.qos == qos && !$0.isRetained })
         await transport.shutdown()
     }
 
@@ -158,8 +158,8 @@ struct MosquittoTests {
         await transport.shutdown()
     }
 
-    @Test("256 KiB arrive whole", arguments: routes, QualityOfService.allCases)
-    func large(route: MosquittoServer.Route, qos: QualityOfService) async throws {
+    @Test("256 KiB arrive whole", arguments: routes, QoS.allCases)
+    func large(route: MosquittoServer.Route, qos: QoS) async throws {
         let transport = try MosquittoServer.transport(route)
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()
@@ -201,9 +201,9 @@ struct MosquittoTests {
     @Test(
         "Many messages: in order without loss at QoS 1, without duplicate at QoS 2",
         arguments: routes,
-        [QualityOfService.atLeastOnce, .exactlyOnce]
+        [QoS.atLeastOnce, .exactlyOnce]
     )
-    func many(route: MosquittoServer.Route, qos: QualityOfService) async throws {
+    func many(route: MosquittoServer.Route, qos: QoS) async throws {
         let count = TestServers.isExtended ? 100_000 : 5_000
         let transport = try MosquittoServer.transport(route) {
             $0.inflightWindow = 100

@@ -98,9 +98,9 @@ enum ProxiedServer: String, CaseIterable, CustomTestStringConvertible, Sendable 
     }
 
     private func webSocket(_ url: String, _ proxy: ProxyOptions?) async throws {
-        var configuration = WebSocket.Configuration()
+        var configuration = WebSocketClient.Configuration()
         configuration.proxy = proxy
-        let socket = try await WebSocket.connect(
+        let socket = try await WebSocketClient.connect(
             to: "\(url)/\(name())",
             configuration: configuration
         )

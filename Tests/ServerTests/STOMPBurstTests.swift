@@ -147,7 +147,7 @@ struct STOMPBurstTests {
         let queue = queue("others")
         let transport = try server.transport { $0.reconnection = ReconnectionPolicy() }
         let provider = Provider<FrameEntry>(transport: transport)
-            .intercepted(RetryPolicy(attempts: 5, delay: .none))
+            .intercepted(RetryPolicy(maximumAttempts: 5, delay: .none))
         try await provider.request(.connect)
         let messages = try await provider.messages(.subscribe(queue, .clientIndividual))
         let error = await #expect(throws: WaybillError.self) {

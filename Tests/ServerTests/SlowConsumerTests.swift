@@ -19,7 +19,7 @@ struct SlowConsumerTests {
         arguments: versions
     )
     func exactlyOnce(version: MQTTConfiguration.Version) async throws {
-        let qos = QualityOfService.exactlyOnce
+        let qos = QoS.exactlyOnce
         let count = 5_000
         let topic = "waybill/slow/\(UInt64.random(in: 0 ... .max))"
         let transport = try MosquittoServer.transport(version, at: .packaged)

@@ -132,12 +132,12 @@ enum TLSRoute: String, CaseIterable, Sendable {
             let request = Request(topic: "/publish/secure", command: .send, body: "hello")
             return try await Self.answer(of: transport, to: request)
         case .wss:
-            var configuration = WebSocket.Configuration()
+            var configuration = WebSocketClient.Configuration()
             configuration.tls = tls
             configuration.proxy = proxy
             configuration.failover = failover
             configuration.connectTimeout = timeout
-            let socket = try await WebSocket.connect(to: url, configuration: configuration)
+            let socket = try await WebSocketClient.connect(to: url, configuration: configuration)
             try await socket.ping()
             try await socket.close()
             return socket.tls

@@ -17,13 +17,13 @@ struct WebSocketServerTests {
     private func connect(
         _ variable: String,
         _ path: String,
-        _ change: (inout WebSocket.Configuration) -> Void = { _ in }
-    ) async throws -> WebSocket {
-        var configuration = WebSocket.Configuration()
+        _ change: (inout WebSocketClient.Configuration) -> Void = { _ in }
+    ) async throws -> WebSocketClient {
+        var configuration = WebSocketClient.Configuration()
         configuration.maximumMessageSize = 4 << 20
         configuration.tls.authorities = TestServers.authorities
         change(&configuration)
-        return try await WebSocket.connect(
+        return try await WebSocketClient.connect(
             to: TestServers.url(variable, "ws") + path,
             configuration: configuration
         )
@@ -156,9 +156,9 @@ struct WebSocketServerTests {
         "Mosquitto over WebSocket, every quality of service",
         .enabled(if: TestServers.port("MOSQUITTO_WS") != nil, "Mosquitto is not running"),
         arguments: [MQTTConfiguration.Version.v3_1_1, .v5],
-        QualityOfService.allCases
+        QoS.allCases
     )
-    func mosquitto(_ version: MQTTConfiguration.Version, _ qos: QualityOfService) async throws {
+    func mosquitto(_ version: MQTTConfiguration.Version, _ qos: QoS) async throws {
         let transport = try MosquittoServer.transport(version, at: .webSocket)
         let provider = Provider<WireEntry>(transport: transport)
         let topic = "waybill/\(UInt64.random(in: 0 ... .max))"

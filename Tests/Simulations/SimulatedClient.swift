@@ -32,7 +32,7 @@ final class SimulatedClient: @unchecked Sendable {
     /// How long it takes over a message at the most: some apps fall behind.
     private let longestPause: Duration
     /// The topics that it listens to from beginning to end.
-    let listensTo: [(topic: String, qos: QualityOfService)]
+    let listensTo: [(topic: String, qos: QoS)]
 
     init(
         _ number: Int,
@@ -51,7 +51,7 @@ final class SimulatedClient: @unchecked Sendable {
         let log = SimulatedLog(name, world)
         self.log = log
         longestPause = service.isMQTT && world.chance(0.3) ? .seconds(40) : .seconds(2)
-        let qualities: [QualityOfService] =
+        let qualities: [QoS] =
             service.isMQTT ? [.atLeastOnce, .exactlyOnce] : [.atLeastOnce]
         let title = name
         listensTo = qualities.map { (service.topic("to-\(title)-\($0)"), $0) }
@@ -172,7 +172,7 @@ final class SimulatedClient: @unchecked Sendable {
     }
 
     /// Listens to a topic from now on, whatever happens to the connection.
-    private func listen(_ topic: String, _ qos: QualityOfService) async {
+    private func listen(_ topic: String, _ qos: QoS) async {
         if !hasBegunToListen(to: topic) {
             ledger.open(topic, qos, listener: service.isMQTT ? name : nil)
         }
@@ -194,7 +194,7 @@ final class SimulatedClient: @unchecked Sendable {
     private func consume(
         _ messages: Messages<Message>,
         _ topic: String,
-        _ qos: QualityOfService
+        _ qos: QoS
     ) async {
         do {
             for try await message in messages {

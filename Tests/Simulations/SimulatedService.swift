@@ -34,7 +34,7 @@ enum SimulatedService: String, CaseIterable, Sendable {
     var isSTOMP: Bool { service == .stomp || service == .stompOverWebSocket }
 
     /// The qualities that sends can ask for.
-    var qualities: [QualityOfService] {
+    var qualities: [QoS] {
         if isMQTT { return [.atMostOnce, .atLeastOnce, .exactlyOnce] }
         return [.atLeastOnce]
     }
@@ -60,7 +60,7 @@ enum SimulatedService: String, CaseIterable, Sendable {
     }
 
     /// How to listen so that nothing is lost.
-    func subscribe(_ qos: QualityOfService) -> EntryCommand {
+    func subscribe(_ qos: QoS) -> EntryCommand {
         isSTOMP ? .subscribe(ackMode: .clientIndividual) : .subscribe(qos: qos)
     }
 }

@@ -7,7 +7,7 @@ import WaybillTesting
 final class SimulationLedger: @unchecked Sendable {
     /// One sender's messages on a topic of its own, which it sends one after another.
     private struct Lane {
-        var qos = QualityOfService.atMostOnce
+        var qos = QoS.atMostOnce
         var begunCount = 0
         var acknowledged: Set<Int> = []
         /// Those whose sender was told that they have not arrived.
@@ -48,7 +48,7 @@ final class SimulationLedger: @unchecked Sendable {
     // MARK: Calls
 
     /// Opens a topic.
-    func open(_ topic: String, _ qos: QualityOfService, listener: String? = nil) {
+    func open(_ topic: String, _ qos: QoS, listener: String? = nil) {
         lanes[topic] = Lane(qos: qos, listener: listener)
     }
 

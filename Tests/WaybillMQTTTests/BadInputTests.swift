@@ -179,7 +179,7 @@ import WireCore
         let transport = try fixture.transport()
         let provider = Provider<MQTTEntry>(transport: transport)
         try await provider.request(.connect)
-        for qos in QualityOfService.allCases {
+        for qos in QoS.allCases {
             let large = String(repeating: "x", count: 1_000)
             await expectError(.limitExceeded) { try await provider.request(.send(large, qos: qos)) }
             try await provider.request(.send("small", qos: qos))

@@ -15,7 +15,7 @@ enum MQTTEntry: EntryType {
     static func send(
         _ text: String,
         to topic: String = "t",
-        qos: QualityOfService = .atMostOnce,
+        qos: QoS = .atMostOnce,
         retain: Bool = false
     ) -> MQTTEntry {
         .command(.send(qos: qos, retain: retain), topic: topic, body: .bytes(Array(text.utf8)))
@@ -23,7 +23,7 @@ enum MQTTEntry: EntryType {
 
     static func subscribe(
         _ topic: String = "t",
-        qos: QualityOfService = .exactlyOnce,
+        qos: QoS = .exactlyOnce,
         acknowledgement: AcknowledgementMode = .whenTaken
     ) -> MQTTEntry {
         .command(.subscribe(qos: qos, acknowledgement: acknowledgement), topic: topic)

@@ -64,7 +64,7 @@
             OpenResources(loop: EventLoop.threadName).loops == 1,
             "the loop's thread is not seen"
         )
-        for qos in QualityOfService.allCases { try await provider.request(.send("x", qos: qos)) }
+        for qos in QoS.allCases { try await provider.request(.send("x", qos: qos)) }
         var iterator: Messages<Message>.AsyncIterator? = messages.makeAsyncIterator()
         _ = try await iterator?.next()
         iterator = nil

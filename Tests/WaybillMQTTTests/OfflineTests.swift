@@ -193,7 +193,7 @@ struct OfflineTests {
         let store = InMemorySessionStore()
         for text in ["a", "b"] {
             _ = store.insert(
-                StoredMessage(topic: "t", body: Array(text.utf8), qualityOfService: 1)
+                StoredMessage(topic: "t", body: Array(text.utf8), qos: 1)
             )
         }
         let script = ScriptedByteStream(

@@ -246,8 +246,8 @@ import WireTestSupport
         }
     }
 
-    @Test("A thousand at once, answered in reverse order", arguments: QualityOfService.allCases)
-    func thousand(_ qos: QualityOfService) async throws {
+    @Test("A thousand at once, answered in reverse order", arguments: QoS.allCases)
+    func thousand(_ qos: QoS) async throws {
         let fixture = try Fixture()
         let (responder, transport) = (try fixture.transport(), try fixture.transport())
         let answering = try await answerInReverse(1_000, Provider(transport: responder))

@@ -23,9 +23,9 @@ struct RetainedTests {
     @Test(
         "Each listener gets them once, as if it were alone",
         arguments: ways,
-        QualityOfService.allCases
+        QoS.allCases
     )
-    func each(way: Way, qos: QualityOfService) async throws {
+    func each(way: Way, qos: QoS) async throws {
         let lines = LineLog()
         let fixture = try Fixture(way.service) { $0.log = { lines.append($0) } }
         let transport = try fixture.transport(way.version)

@@ -18,14 +18,14 @@ struct TransportTests {
     @Test(
         "Every quality both ways, connecting on demand",
         arguments: ways,
-        QualityOfService.allCases
+        QoS.allCases
     )
-    func qualities(way: Way, qos: QualityOfService) async throws {
+    func qualities(way: Way, qos: QoS) async throws {
         let fixture = try Fixture(way.service)
         let transport = try fixture.transport(way.version)
         let provider = Provider<MQTTEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe(qos: qos))
-        #expect(messages.grantedQualityOfService == qos)
+        #expect(messages.grantedQoS == qos)
         for number in 0..<50 { try await provider.request(.send("\(number)", qos: qos)) }
         #expect(try await texts(50, messages) == (0..<50).map { "\($0)" })
         await transport.shutdown()
@@ -111,7 +111,7 @@ struct TransportTests {
         #expect(message.details?.expiry == .seconds(90))
         #expect(message.text == #"{"a":1}"#)
         #expect(
-            message.qualityOfService == .atLeastOnce && !message.isRetained && message.id == nil
+            message.qos == .atLeastOnce && !message.isRetained && message.id == nil
         )
         await transport.shutdown()
         await fixture.broker.stop()
@@ -151,7 +151,7 @@ struct TransportTests {
         try await provider.request(.send("x", qos: .exactlyOnce))
         for messages in [low, high] {
             var iterator = messages.makeAsyncIterator()
-            #expect(try await iterator.next()?.qualityOfService == .exactlyOnce)
+            #expect(try await iterator.next()?.qos == .exactlyOnce)
         }
         #expect(lines.count("← SUBSCRIBE") == 2)
         await transport.shutdown()

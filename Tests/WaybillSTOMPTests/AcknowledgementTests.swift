@@ -25,7 +25,7 @@ struct AcknowledgementTests {
         let again = try await provider.messages(.subscribe("/queue/t", .clientIndividual))
         let heard = try await take(2, again)
         #expect(heard.map(\.text) == ["3", "4"])
-        #expect(heard.allSatisfy { $0.isDuplicate && $0.qualityOfService == .atLeastOnce })
+        #expect(heard.allSatisfy { $0.isDuplicate && $0.qos == .atLeastOnce })
         #expect(fixture.lines.count("← ACK id=1/") == 2)
         await transport.shutdown()
         await fixture.broker.stop()

@@ -254,12 +254,10 @@ import WireTestSupport
         let name: String
         let seen: LineLog
 
-        func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
             await Task.yield()
             seen.append("\(name) sees \(request.headers.map(\.name))")
-            var request = request
             request.headers[name] = "\(context.attempt)"
-            return request
         }
 
         func retry(

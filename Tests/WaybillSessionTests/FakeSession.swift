@@ -113,7 +113,7 @@ struct LifecycleFixture {
         clock: ManualClock = ManualClock(),
         random: UInt64 = .max,
         onOpen: @escaping @Sendable (String, Duration) throws -> Void = { _, _ in },
-        prepare: @escaping @Sendable (String, ConnectOccasion) async throws -> String = {
+        prepare: @escaping @Sendable (String, inout ConnectOccasion) async throws -> String = {
             greeting,
             _ in greeting
         },

@@ -85,7 +85,7 @@
             }
             check(
                 await #expect(throws: WaybillError.self) {
-                    try await WebSocket.connect(to: "wss://127.0.0.1:1")
+                    try await WebSocketClient.connect(to: "wss://127.0.0.1:1")
                 }
             )
             let broker = LoopbackBroker()

@@ -152,14 +152,14 @@ struct LoopbackEntry: EntryType {
     static func send(
         _ text: String,
         to topic: String,
-        _ qos: QualityOfService = .atLeastOnce
+        _ qos: QoS = .atLeastOnce
     ) -> LoopbackEntry {
         LoopbackEntry(command: .send(qos: qos), topic: topic, body: .text(text))
     }
 
     static func subscribe(
         _ topic: String,
-        _ qos: QualityOfService = .atLeastOnce
+        _ qos: QoS = .atLeastOnce
     ) -> LoopbackEntry {
         LoopbackEntry(command: .subscribe(qos: qos), topic: topic)
     }

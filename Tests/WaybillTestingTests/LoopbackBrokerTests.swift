@@ -51,8 +51,8 @@ import WaybillWebSocket
     }
 
     /// A WebSocket that has time to be made among all the other tests.
-    private static func webSocket(_ subprotocols: [String]) -> WebSocket.Configuration {
-        var configuration = WebSocket.Configuration()
+    private static func webSocket(_ subprotocols: [String]) -> WebSocketClient.Configuration {
+        var configuration = WebSocketClient.Configuration()
         configuration.subprotocols = subprotocols
         configuration.connectTimeout = .seconds(50)
         return configuration
@@ -109,14 +109,14 @@ import WaybillWebSocket
             (["x", "v10.stomp"], "v10.stomp"),
         ] {
             let configuration = Self.webSocket(offered)
-            let socket = try await WebSocket.connect(to: url, configuration: configuration)
+            let socket = try await WebSocketClient.connect(to: url, configuration: configuration)
             #expect(socket.subprotocol == chosen)
             try await socket.close()
         }
         for offered in [[], ["soap"]] {
             let error = await error {
                 let configuration = Self.webSocket(offered)
-                _ = try await WebSocket.connect(to: url, configuration: configuration)
+                _ = try await WebSocketClient.connect(to: url, configuration: configuration)
             }
             let refusal = try #require(error?.underlying as? HTTPRefusal)
             #expect(error?.code == .rejected && refusal.status == 400)
@@ -129,7 +129,7 @@ import WaybillWebSocket
     func goingAway() async throws {
         let broker = try broker()
         let configuration = Self.webSocket(["v12.stomp"])
-        let socket = try await WebSocket.connect(
+        let socket = try await WebSocketClient.connect(
             to: broker.url(for: .stompOverWebSocket),
             configuration: configuration
         )
@@ -198,7 +198,7 @@ import WaybillWebSocket
         ]
         for frame in script {
             let configuration = Self.webSocket(["v12.stomp"])
-            let socket = try await WebSocket.connect(
+            let socket = try await WebSocketClient.connect(
                 to: broker.url(for: .stompOverWebSocket),
                 configuration: configuration
             )

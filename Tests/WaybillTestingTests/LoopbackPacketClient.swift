@@ -59,7 +59,7 @@ final class LoopbackPacketClient {
         receiveMaximum: UInt16? = nil,
         will: String? = nil,
         subscribing filter: String? = nil,
-        _ qos: MQTTQualityOfService = .exactlyOnce
+        _ qos: MQTTQoS = .exactlyOnce
     ) throws -> [String] {
         var connect = MQTTConnect(version: version, clientIdentifier: name, cleanStart: clean)
         if version == .v5 {
@@ -72,15 +72,15 @@ final class LoopbackPacketClient {
         return try received()
     }
 
-    func subscribe(_ filter: String, _ qos: MQTTQualityOfService) throws {
-        let subscription = MQTTSubscription(filter: filter, qualityOfService: qos)
+    func subscribe(_ filter: String, _ qos: MQTTQoS) throws {
+        let subscription = MQTTSubscription(filter: filter, qos: qos)
         try send(.subscribe(MQTTSubscribe(packetIdentifier: 9, subscriptions: [subscription])))
     }
 
     func publish(
         _ text: String,
         to topic: String,
-        _ qos: MQTTQualityOfService = .atMostOnce,
+        _ qos: MQTTQoS = .atMostOnce,
         identifier: UInt16 = 0,
         isDuplicate: Bool = false,
         isRetained: Bool = false
@@ -89,7 +89,7 @@ final class LoopbackPacketClient {
             .publish(
                 MQTTPublish(
                     topic: topic,
-                    qualityOfService: qos,
+                    qos: qos,
                     isRetained: isRetained,
                     isDuplicate: isDuplicate,
                     packetIdentifier: identifier,

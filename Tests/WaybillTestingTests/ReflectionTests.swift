@@ -99,7 +99,7 @@ struct ReflectionTests {
             topic: path,
             body: Array(body.text?.utf8 ?? "".utf8),
             headers: [["token", "\(secret)-stored"]],
-            qualityOfService: 1
+            qos: 1
         )
         _ = store.insert(stored)
         mqtt.store = store
@@ -111,7 +111,7 @@ struct ReflectionTests {
         (sse.userName, sse.password) = ("\(secret)-user", "\(secret)-password")
         sse.headers = headers("SSE")
         (sse.tls, sse.proxy) = (tls, proxy)
-        var webSocketConfiguration = WebSocket.Configuration()
+        var webSocketConfiguration = WebSocketClient.Configuration()
         webSocketConfiguration.headers = headers("WebSocket")
         webSocketConfiguration.tls = tls
         let mock = MockTransport().expect(.send, .receipt(receipt))
@@ -193,12 +193,13 @@ struct ReflectionTests {
         "ListenerToken", "LoopbackFaults", "ManualClock", "MessageRouter", "NegotiatedTLS",
         "OSLogWireLogger", "OfflineQueuePolicy", "Order", "Overflow", "Options",
         "ProviderConfiguration", "Report",
-        "QualityOfService", "ReadyState", "Reason", "ReconnectionPolicy", "Refusal",
-        "RetainHandling", "RetryBudget", "RetryDelay", "RetryPolicy", "SendOptions", "Service",
+        "QoS", "ReadyState", "Reason", "ReconnectionPolicy", "Refusal",
+        "RequestAttempts", "RequestChain", "RetainHandling", "RetryBudget", "RetryDelay",
+        "RetryPolicy", "SendOptions", "Service",
         "SimulatedBroker", "SimulatedFaults", "SimulatedWorld", "Simulation",
         "SimulationFailure", "StandardErrorWireLogger", "Step", "SubscribeOptions", "TLSFailure",
         "TokenFailure",
-        "TransportEventSource", "TransportEvents", "Version", "WebSocket", "Wildcards",
+        "TransportEventSource", "TransportEvents", "Version", "WebSocketClient", "Wildcards",
         "WireRecord",
     ]
 
@@ -227,16 +228,18 @@ struct ReflectionTests {
     func content() async throws {
         let broker = LoopbackBroker()
         try broker.start()
-        var configuration = WebSocket.Configuration()
+        var configuration = WebSocketClient.Configuration()
         configuration.subprotocols = ["mqtt"]
         configuration.headers = Self.headers("upgrade")
-        let socket = try await WebSocket.connect(
+        let socket = try await WebSocketClient.connect(
             to: broker.url(for: .mqttOverWebSocket),
             configuration: configuration
         )
         #expect(!Self.shown(socket).contains(Self.secret))
         try await socket.close()
-        for message in [WebSocket.Message.text(Self.secret), .binary(Array(Self.secret.utf8))] {
+        for message in [
+            WebSocketClient.Message.text(Self.secret), .binary(Array(Self.secret.utf8)),
+        ] {
             #expect(!Self.shown(message).contains(Self.secret))
             #expect(!Self.shown(message).contains("115, 51"))
             #expect("\(message)".contains("6 bytes"))
@@ -301,7 +304,7 @@ struct ReflectionTests {
             Request(topic: text, command: .send, headers: [text: ""]),
             Receipt(topic: text, reason: text), Headers(dictionaryLiteral: (text, "")),
             WireRecord(kind: .frame, direction: .inbound, text: text),
-            WebSocket.Closure(code: .goingAway, reason: text),
+            WebSocketClient.Closure(code: .goingAway, reason: text),
         ]
         for value in descriptions {
             let described = "\(value)"

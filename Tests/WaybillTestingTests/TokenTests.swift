@@ -145,7 +145,7 @@ import WaybillTesting
         if kind == .connect { broker.faults.answersWithError = [.connect: .max] }
         let transport = try STOMPTransport(url: broker.url(for: .stomp))
         let provider = Provider<Plain>(transport: transport).intercepted(
-            RetryPolicy(attempts: 4, delay: .none, codes: [.rejected, .connectionLost])
+            RetryPolicy(maximumAttempts: 4, delay: .none, codes: [.rejected, .connectionLost])
         )
         let error = await #expect(throws: WaybillError.self) {
             if kind == .subscribe {

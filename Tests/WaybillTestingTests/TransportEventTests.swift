@@ -27,7 +27,7 @@ struct TransportEventTests {
         var body = EntryBody.none
         var headers: Headers = [:]
 
-        static func send(_ text: String, qos: QualityOfService = .atLeastOnce) -> Entry {
+        static func send(_ text: String, qos: QoS = .atLeastOnce) -> Entry {
             Entry(
                 command: .send(qos: qos),
                 topic: "room",
@@ -200,7 +200,7 @@ struct TransportEventTests {
         }
         let subscriptions = all(.subscribed, .resubscribed, .subscriptionEnded)
         #expect(subscriptions.allSatisfy { $0.topic == "room" && $0.error == nil })
-        let granted: QualityOfService? = isMQTT ? .atLeastOnce : nil
+        let granted: QoS? = isMQTT ? .atLeastOnce : nil
         #expect(subscriptions.map(\.qos) == [granted, granted, nil])
         let messages = all(.sent, .acknowledged, .received, .sendFailed)
         #expect(messages.allSatisfy { $0.topic == "room" && $0.qos == granted })

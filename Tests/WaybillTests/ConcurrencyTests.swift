@@ -6,10 +6,9 @@ import WireTestSupport
 private struct MainActorWitness: Interceptor {
     let log: Log
 
-    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         MainActor.assertIsolated()
         log.append("main")
-        return request
     }
 }
 

@@ -10,12 +10,10 @@ import WaybillTesting
         let log: Log
         var decision = RetryDecision.noOpinion
 
-        func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
             await Task.yield()
-            var marked = request
-            marked.headers["marks"] = (request.headers["marks"] ?? "") + name
+            request.headers["marks"] = (request.headers["marks"] ?? "") + name
             log.append("out \(name)\(context.attempt)")
-            return marked
         }
 
         func receive(_ message: Message, context: InterceptorContext) async throws -> Message {

@@ -92,11 +92,10 @@ import WireTestSupport
             let gate: Gate
             let hasBegun: LockedBox<Bool>
 
-            func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
-                guard request.command.kind == .connect else { return request }
+            func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+                guard request.command.kind == .connect else { return }
                 hasBegun.change { $0 = true }
                 try await gate.pass()
-                return request
             }
         }
         let gate = Gate()
@@ -122,9 +121,8 @@ import WireTestSupport
     }
 
     private struct Pausing: Interceptor {
-        func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
             for _ in 0..<10 { await Task.yield() }
-            return request
         }
     }
 

@@ -28,7 +28,7 @@ private struct Observing: EventInterceptor {
         func observing(_ name: String) -> Observing { Observing(name: name, lines: continuation) }
         mock.expect(.connect).expect(.send)
         let provider = Provider<TestEntry>(transport: mock)
-            .intercepted(observing("a"), RetryPolicy(attempts: 1), observing("b"))
+            .intercepted(observing("a"), RetryPolicy(maximumAttempts: 1), observing("b"))
             .intercepted(observing("c"))
         // Copies share; another provider of the transport is seen as well.
         let copy = provider
@@ -43,7 +43,7 @@ private struct Observing: EventInterceptor {
     func uninterested() async throws {
         mock.expect(.send)
         let provider = Provider<TestEntry>(transport: mock)
-            .intercepted(RetryPolicy(attempts: 1), TokenInterceptor { _ in "token" })
+            .intercepted(RetryPolicy(maximumAttempts: 1), TokenInterceptor { _ in "token" })
         let made = LockedBox(0)
         func event() -> TransportEvent {
             made.change { $0 += 1 }
@@ -102,7 +102,7 @@ private struct Observing: EventInterceptor {
         var configuration = ProviderConfiguration()
         configuration.clock = clock
         let provider = Provider<TestEntry>(transport: mock, configuration: configuration)
-            .intercepted(RetryPolicy(attempts: 3, delay: .constant(.seconds(60))))
+            .intercepted(RetryPolicy(maximumAttempts: 3, delay: .constant(.seconds(60))))
         var iterator = provider.events.makeAsyncIterator()
         var options = SendOptions()
         options.isIdempotent = true

@@ -92,7 +92,7 @@ import WaybillTesting
     func none() async throws {
         for await _ in Plain().events { Issue.record("there are none") }
         let provider = Provider<TestEntry>(transport: Plain())
-        let other = provider.intercepted(RetryPolicy(attempts: 1))
+        let other = provider.intercepted(RetryPolicy(maximumAttempts: 1))
         var iterator = other.events.makeAsyncIterator()
         let again = provider.intercepted(FailingOnce())
         try await again.request(.send(.none))
@@ -102,9 +102,8 @@ import WaybillTesting
 
     /// Fails once, and has that tried again.
     private struct FailingOnce: Interceptor {
-        func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
             guard context.attempt > 1 else { throw WaybillError(.rejected, "once") }
-            return request
         }
 
         func retry(
@@ -119,7 +118,7 @@ import WaybillTesting
         let lost = WaybillError(.connectionLost, "the mock dropped the connection")
         let mock = MockTransport()
             .expect(.connect, .receipt(Receipt(isSessionPresent: true)))
-            .expect(.subscribe, .receipt(Receipt(grantedQualityOfService: .atLeastOnce)))
+            .expect(.subscribe, .receipt(Receipt(grantedQoS: .atLeastOnce)))
             .expect(.send, .success, .failure(WaybillError(.rejected, "no")))
         let provider = Provider<TestEntry>(transport: mock)
         var iterator = provider.events.makeAsyncIterator()

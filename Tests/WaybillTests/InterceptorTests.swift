@@ -7,12 +7,10 @@ private struct Adding: Interceptor {
     let name: String
     let log: Log
 
-    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         await Task.yield()
-        var adapted = request
-        adapted.headers.append(name: name, value: "\(request.headers.count)")
+        request.headers.append(name: name, value: "\(request.headers.count)")
         log.append("\(name) \(context.attempt)")
-        return adapted
     }
 
     func receive(_ message: Message, context: InterceptorContext) async throws -> Message {
@@ -36,7 +34,7 @@ private struct Failing: Interceptor {
     struct Failure: Error {}
     var error: any Error = Failure()
 
-    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         throw error
     }
 }

@@ -45,7 +45,7 @@ import WaybillTesting
         let mock = MockTransport().expect(.connect, .failure(lost)).expect(.send, .failure(lost))
             .expect(.subscribe, .failure(lost))
         let provider = Provider<PlainEntry>(transport: mock)
-            .intercepted(RetryPolicy(attempts: count, delay: .none))
+            .intercepted(RetryPolicy(maximumAttempts: count, delay: .none))
         _ = await expectError(.connectionRefused) { try await provider.request(.connect) }
         _ = await expectError(.connectionRefused) { try await provider.request(.send) }
         let last = await expectError(.connectionRefused) { try await provider.messages(.subscribe) }
@@ -178,7 +178,7 @@ import WaybillTesting
     @Test("A budget stops retries when more than half of it is gone, and successes pay it back")
     func budget() async throws {
         let budget = RetryBudget(capacity: 10, credit: 0.5)
-        let policy = RetryPolicy(attempts: .max, delay: .none, budget: budget)
+        let policy = RetryPolicy(maximumAttempts: .max, delay: .none, budget: budget)
         let mock = MockTransport().expect(.send, .failure(lost))
         let providers = (0..<2).map { _ in
             Provider<PlainEntry>(transport: mock).intercepted(policy)
@@ -207,7 +207,7 @@ import WaybillTesting
         let mock = MockTransport(clock: clock)
             .expect(.send, .after(.seconds(1), .failure(lost)))
         let provider = Provider<PlainEntry>(transport: mock)
-            .intercepted(RetryPolicy(attempts: 5, delay: .none, budget: budget))
+            .intercepted(RetryPolicy(maximumAttempts: 5, delay: .none, budget: budget))
         let tasks = (0..<1_000).map { _ in Task { try await provider.request(.send) } }
         await clock.waitForSleepers(1_000)
         mock.expect(.send, .failure(lost))
@@ -222,7 +222,7 @@ import WaybillTesting
     func budgetBounds() async throws {
         for (capacity, failures) in [(1, 0), (-3, 0), (2, 0), (3, 1), (10, 4), (5_000, 499)] {
             let policy = RetryPolicy(
-                attempts: .max,
+                maximumAttempts: .max,
                 delay: .none,
                 budget: RetryBudget(capacity: capacity, credit: .nan)
             )
@@ -275,8 +275,8 @@ import WaybillTesting
         let busy = WaybillError(.rejected, "quota")
         let mock = MockTransport().expect(.send, .failure(busy), .failure(lost), .success)
         let provider = Provider<PlainEntry>(transport: mock).intercepted(
-            RetryPolicy(attempts: 2, delay: .none, codes: [.rejected]),
-            RetryPolicy(attempts: 3, delay: .none)
+            RetryPolicy(maximumAttempts: 2, delay: .none, codes: [.rejected]),
+            RetryPolicy(maximumAttempts: 3, delay: .none)
         )
         try await provider.request(.send)
         #expect(mock.requests.count == 3)

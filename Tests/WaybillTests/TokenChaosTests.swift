@@ -64,7 +64,7 @@ private final class TokenOffice: TokenSource {
         let office = TokenOffice(server: server, seed: seed &+ 1)
         let interceptor = TokenInterceptor(
             source: office,
-            configuration: .init(timeLimit: nil, refreshLimit: .max)
+            configuration: .init(timeout: nil, refreshLimit: .max)
         )
         let provider = Provider<TestEntry>(transport: server).intercepted(interceptor)
         var tasks: [Task<Void, any Error>] = []

@@ -76,7 +76,7 @@ import WaybillTesting
         let mock = MockTransport()
             .expect(.send, .failure(lost), .failure(lost), .failure(expired), .success)
         let provider = Provider<PlainEntry>(transport: mock).intercepted(
-            RetryPolicy(attempts: 3, delay: .none),
+            RetryPolicy(maximumAttempts: 3, delay: .none),
             TokenInterceptor(source: NumberedTokens())
         )
         try await provider.request(.send)
@@ -90,10 +90,9 @@ import WaybillTesting
         struct Seeing: Interceptor {
             let log: Log
 
-            func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+            func adapt(_ request: inout Request, context: InterceptorContext) async throws {
                 await Task.yield()
                 log.append(request.headers.all("Authorization").joined(separator: "+"))
-                return request
             }
 
             func retry(

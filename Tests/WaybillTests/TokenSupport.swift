@@ -66,9 +66,8 @@ final class Gate: Sendable {
 struct Counting: Interceptor {
     let count: LockedBox<Int>
 
-    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         count.change { $0 += 1 }
-        return request
     }
 
     func retry(
@@ -88,10 +87,9 @@ struct Meeting: Interceptor {
 
     init(size: Int) { self.size = size }
 
-    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         count.change { $0 += 1 }
         try await waitUntil { count.value >= size }
-        return request
     }
 }
 
@@ -112,5 +110,5 @@ let expired = WaybillError(.unauthorized, "no", peerReason: "expired")
 
 /// The configuration of most tests: no time limit, whose timer would sleep by the clock, too.
 func untimed(_ clock: any Clock<Duration> = ContinuousClock()) -> TokenInterceptor.Configuration {
-    TokenInterceptor.Configuration(timeLimit: nil, clock: clock)
+    TokenInterceptor.Configuration(timeout: nil, clock: clock)
 }

@@ -38,14 +38,14 @@ import WireCore
     private func connect(
         _ hosts: Hosts,
         _ clock: Peer,
-        _ change: (inout WebSocket.Configuration) -> Void = { _ in }
-    ) async throws -> WebSocket {
-        var configuration = WebSocket.Configuration()
+        _ change: (inout WebSocketClient.Configuration) -> Void = { _ in }
+    ) async throws -> WebSocketClient {
+        var configuration = WebSocketClient.Configuration()
         configuration.failover.hosts = ["b:81", "c"]
         change(&configuration)
         let timers = clock.clock.linkTimers
         let url = try #require(URL(string: "ws://a/chat"))
-        return try await WebSocket.connect(
+        return try await WebSocketClient.connect(
             to: url,
             configuration: configuration,
             environment: LinkEnvironment(

@@ -103,13 +103,13 @@ final class Peer: Dialer {
 
     func connect(
         through dialer: (any Dialer)? = nil,
-        _ configure: (inout WebSocket.Configuration) -> Void = { _ in }
-    ) async throws -> WebSocket {
-        var configuration = WebSocket.Configuration()
+        _ configure: (inout WebSocketClient.Configuration) -> Void = { _ in }
+    ) async throws -> WebSocketClient {
+        var configuration = WebSocketClient.Configuration()
         configure(&configuration)
         var environment = environment
         if let dialer { environment.dialer = dialer }
-        return try await WebSocket.connect(
+        return try await WebSocketClient.connect(
             to: .init(string: "ws://example.com/chat?room=1") ?? .init(filePath: "/"),
             configuration: configuration,
             environment: environment

@@ -96,7 +96,7 @@ struct WebSocketTests {
     @Test("What cannot be asked for is refused before anything is sent")
     func badRequests() async throws {
         let peer = Peer()
-        for configure: (inout WebSocket.Configuration) -> Void in [
+        for configure: (inout WebSocketClient.Configuration) -> Void in [
             { $0.headers = ["Upgrade": "x"] }, { $0.headers = ["A": "b\r\nC: d"] },
             { $0.subprotocols = ["a b"] },
         ] {
@@ -111,7 +111,7 @@ struct WebSocketTests {
             ("ws://h:0", .invalidEntry), ("ws://h/#f", .invalidEntry), ("", .invalidEntry),
         ] {
             let error = await #expect(throws: WaybillError.self) {
-                try await WebSocket.connect(to: url)
+                try await WebSocketClient.connect(to: url)
             }
             #expect(error?.code == code, "\(url)")
         }

@@ -68,13 +68,13 @@ extension ByteReader {
         guard remaining == 0 else { throw .trailingBytes(kind) }
     }
 
-    mutating func qualityOfService(
+    mutating func qos(
         _ bits: UInt8
-    ) throws(MQTTViolation) -> MQTTQualityOfService {
-        guard let qualityOfService = MQTTQualityOfService(rawValue: bits) else {
+    ) throws(MQTTViolation) -> MQTTQoS {
+        guard let qos = MQTTQoS(rawValue: bits) else {
             throw .qualityOfServiceInvalid
         }
-        return qualityOfService
+        return qos
     }
 
     /// Reads the properties of a place, none before version 5.

@@ -103,19 +103,19 @@ package struct MQTTPacketDecoder: Sendable {
         from reader: inout ByteReader,
         of buffer: ReceiveBuffer
     ) throws(MQTTViolation) -> MQTTPublish {
-        let qualityOfService = try reader.qualityOfService(header.flags >> 1 & 0x03)
+        let qos = try reader.qos(header.flags >> 1 & 0x03)
         let isDuplicate = header.flags & 0x08 != 0
-        guard !isDuplicate || qualityOfService != .atMostOnce else {
+        guard !isDuplicate || qos != .atMostOnce else {
             throw .qualityOfServiceInvalid
         }
         let topic = try topic(from: &reader)
         var identifier: UInt16 = 0
-        if qualityOfService != .atMostOnce { identifier = try reader.packetIdentifier(.publish) }
+        if qos != .atMostOnce { identifier = try reader.packetIdentifier(.publish) }
         let properties = try reader.properties(.publish, .publish, version)
         guard !topic.isEmpty || properties.topicAlias != nil else { throw .topicNameInvalid }
         return MQTTPublish(
             topic: topic,
-            qualityOfService: qualityOfService,
+            qos: qos,
             isRetained: header.flags & 0x01 != 0,
             isDuplicate: isDuplicate,
             packetIdentifier: identifier,

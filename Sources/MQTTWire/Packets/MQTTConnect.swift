@@ -38,20 +38,20 @@ package struct MQTTConnect: Hashable, Sendable {
 package struct MQTTWill: Hashable, Sendable {
     package var topic: String
     package var payload: [UInt8]
-    package var qualityOfService: MQTTQualityOfService
+    package var qos: MQTTQoS
     package var isRetained: Bool
     package var properties: MQTTProperties
 
     package init(
         topic: String,
         payload: [UInt8] = [],
-        qualityOfService: MQTTQualityOfService = .atMostOnce,
+        qos: MQTTQoS = .atMostOnce,
         isRetained: Bool = false,
         properties: MQTTProperties = MQTTProperties()
     ) {
         self.topic = topic
         self.payload = payload
-        self.qualityOfService = qualityOfService
+        self.qos = qos
         self.isRetained = isRetained
         self.properties = properties
     }
@@ -70,7 +70,7 @@ extension MQTTConnect {
     private var flags: UInt8 {
         var flags: UInt8 = cleanStart ? Self.cleanStartFlag : 0
         if let will {
-            flags |= Self.willFlag | will.qualityOfService.rawValue << 3
+            flags |= Self.willFlag | will.qos.rawValue << 3
             if will.isRetained { flags |= Self.willRetainFlag }
         }
         if password != nil { flags |= Self.passwordFlag }
@@ -112,7 +112,7 @@ extension MQTTConnect {
         let properties = try reader.properties(.connect, .connect, version)
         let clientIdentifier = try reader.string(.connect)
 
-        let willQualityOfService = try reader.qualityOfService(flags >> 3 & 0x03)
+        let willQualityOfService = try reader.qos(flags >> 3 & 0x03)
         var will: MQTTWill?
         if flags & Self.willFlag != 0 {
             let properties = try reader.properties(.will, .connect, version)
@@ -121,7 +121,7 @@ extension MQTTConnect {
             will = MQTTWill(
                 topic: topic,
                 payload: try reader.binary(.connect),
-                qualityOfService: willQualityOfService,
+                qos: willQualityOfService,
                 isRetained: flags & Self.willRetainFlag != 0,
                 properties: properties
             )

@@ -4,7 +4,7 @@ package import WireCore
 package struct MQTTPublish: Hashable, Sendable {
     /// The topic name; empty only with a topic alias.
     package var topic: String
-    package var qualityOfService: MQTTQualityOfService
+    package var qos: MQTTQoS
     package var isRetained: Bool
     package var isDuplicate: Bool
     /// Zero at QoS 0, which has none (MQTT 5, 2.2.1-2).
@@ -16,7 +16,7 @@ package struct MQTTPublish: Hashable, Sendable {
     @inlinable
     package init(
         topic: String,
-        qualityOfService: MQTTQualityOfService = .atMostOnce,
+        qos: MQTTQoS = .atMostOnce,
         isRetained: Bool = false,
         isDuplicate: Bool = false,
         packetIdentifier: UInt16 = 0,
@@ -24,7 +24,7 @@ package struct MQTTPublish: Hashable, Sendable {
         payload: ByteSlice = .empty
     ) {
         self.topic = topic
-        self.qualityOfService = qualityOfService
+        self.qos = qos
         self.isRetained = isRetained
         self.isDuplicate = isDuplicate
         self.packetIdentifier = packetIdentifier
@@ -41,7 +41,7 @@ package struct MQTTPublish: Hashable, Sendable {
     /// The first byte of the fixed header (3.3.1).
     private var firstByte: UInt8 {
         MQTTPacketKind.publish.rawValue << 4 | (isDuplicate ? 0x08 : 0)
-            | qualityOfService.rawValue << 1 | (isRetained ? 0x01 : 0)
+            | qos.rawValue << 1 | (isRetained ? 0x01 : 0)
     }
 
     /// Writes the packet with its own payload.
@@ -63,7 +63,7 @@ package struct MQTTPublish: Hashable, Sendable {
             throw .fieldTooLong("topic name")
         }
         guard topicCount > 0 || properties.topicAlias != nil else { throw .topicNameEmpty }
-        let hasIdentifier = qualityOfService != .atMostOnce
+        let hasIdentifier = qos != .atMostOnce
         try checkIdentifier()
         let remainingLength = remainingLength(version, payloadByteCount: payload.wireByteCount)
         guard remainingLength <= Self.maximumRemainingLength else {
@@ -98,14 +98,14 @@ package struct MQTTPublish: Hashable, Sendable {
             let byteCount = properties.byteCount
             propertiesCount = byteCount + ByteWriter.byteCount(ofVariableByteInteger: byteCount)
         }
-        return 2 + topic.utf8.count + (qualityOfService == .atMostOnce ? 0 : 2) + propertiesCount
+        return 2 + topic.utf8.count + (qos == .atMostOnce ? 0 : 2) + propertiesCount
             + payloadByteCount
     }
 
     /// QoS 0 has neither identifier nor repetition (MQTT 5, 2.2.1-2 and 3.3.1-2).
     @inline(__always)
     private func checkIdentifier() throws(MQTTEncodingError) {
-        if qualityOfService == .atMostOnce {
+        if qos == .atMostOnce {
             guard packetIdentifier == 0 else { throw .packetIdentifierNotAllowed }
             guard !isDuplicate else { throw .duplicateNotAllowed }
         } else {
@@ -138,7 +138,7 @@ package struct MQTTPublish: Hashable, Sendable {
 
 extension MQTTPublish: CustomStringConvertible {
     package var description: String {
-        var text = "PUBLISH topic=\(topic) qos=\(qualityOfService.rawValue)"
+        var text = "PUBLISH topic=\(topic) qos=\(qos.rawValue)"
         if packetIdentifier != 0 { text += " id=\(packetIdentifier)" }
         if isRetained { text += " retain" }
         if isDuplicate { text += " dup" }

@@ -10,27 +10,27 @@ package enum MQTTRetainHandling: UInt8, CaseIterable, Hashable, Sendable {
 /// A topic filter and its options (MQTT 5, 3.8.3.1); 3.1.1 knows the quality of service alone.
 package struct MQTTSubscription: Hashable, Sendable {
     package var filter: String
-    package var qualityOfService: MQTTQualityOfService
+    package var qos: MQTTQoS
     package var noLocal: Bool
     package var retainAsPublished: Bool
     package var retainHandling: MQTTRetainHandling
 
     package init(
         filter: String,
-        qualityOfService: MQTTQualityOfService = .atMostOnce,
+        qos: MQTTQoS = .atMostOnce,
         noLocal: Bool = false,
         retainAsPublished: Bool = false,
         retainHandling: MQTTRetainHandling = .send
     ) {
         self.filter = filter
-        self.qualityOfService = qualityOfService
+        self.qos = qos
         self.noLocal = noLocal
         self.retainAsPublished = retainAsPublished
         self.retainHandling = retainHandling
     }
 
     fileprivate var options: UInt8 {
-        qualityOfService.rawValue | (noLocal ? 0x04 : 0) | (retainAsPublished ? 0x08 : 0)
+        qos.rawValue | (noLocal ? 0x04 : 0) | (retainAsPublished ? 0x08 : 0)
             | retainHandling.rawValue << 4
     }
 
@@ -48,7 +48,7 @@ package struct MQTTSubscription: Hashable, Sendable {
         }
         self.init(
             filter: filter,
-            qualityOfService: try reader.qualityOfService(options & 0x03),
+            qos: try reader.qos(options & 0x03),
             noLocal: options & 0x04 != 0,
             retainAsPublished: options & 0x08 != 0,
             retainHandling: retainHandling
@@ -168,7 +168,7 @@ extension ByteReader {
 
 extension MQTTSubscribe: CustomStringConvertible {
     package var description: String {
-        let list = subscriptions.map { "\($0.filter) qos=\($0.qualityOfService.rawValue)" }
+        let list = subscriptions.map { "\($0.filter) qos=\($0.qos.rawValue)" }
         return "SUBSCRIBE id=\(packetIdentifier) " + list.joined(separator: ", ")
     }
 }

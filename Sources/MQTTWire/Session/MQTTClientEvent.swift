@@ -24,7 +24,7 @@ package enum MQTTClientEvent: Sendable {
 /// Names an inbound message of QoS 1 or 2 until it is acknowledged.
 package struct MQTTDeliveryReceipt: Hashable, Sendable {
     /// `atLeastOnce` or `exactlyOnce`.
-    package let qualityOfService: MQTTQualityOfService
+    package let qos: MQTTQoS
     /// The message's number within its quality of service and connection.
     package let serial: UInt64
 }
@@ -68,7 +68,7 @@ package enum MQTTSendError: Error, Hashable, Sendable {
     /// The packet is longer than the server takes.
     case packetTooLarge(byteCount: Int, maximum: Int)
     /// The server takes this quality of service at the most.
-    case qualityOfServiceNotSupported(maximum: MQTTQualityOfService)
+    case qualityOfServiceNotSupported(maximum: MQTTQoS)
     /// The server keeps no retained messages.
     case retainNotSupported
     /// The server takes no wildcards.

@@ -68,7 +68,7 @@ package struct MQTTPacketWriter: Sendable {
         var scratch = self
         scratch.outbound = ByteWriter()
         var publish = message.publish
-        if publish.qualityOfService != .atMostOnce { publish.packetIdentifier = 1 }
+        if publish.qos != .atMostOnce { publish.packetIdentifier = 1 }
         try scratch.checkSize(of: publish, payload: message.payload)
         try scratch.write(publish, payload: ByteSlice.empty)
     }

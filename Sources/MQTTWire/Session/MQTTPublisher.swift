@@ -59,7 +59,7 @@ package struct MQTTPublisher: Sendable {
         to writer: inout MQTTPacketWriter
     ) throws(MQTTSendError) {
         let exchange: MQTTInflight.Exchange =
-            message.publish.qualityOfService == .exactlyOnce
+            message.publish.qos == .exactlyOnce
             ? .publishExactlyOnce(message) : .publishAtLeastOnce(message)
         guard let identifier = inflight.begin(exchange, call: call, deadline: deadline) else {
             throw .noPacketIdentifierLeft

@@ -72,7 +72,7 @@ package struct MQTTReceiver: Sendable {
         to writer: inout MQTTPacketWriter
     ) throws(MQTTViolation) -> Arrival {
         let identifier = publish.packetIdentifier
-        switch publish.qualityOfService {
+        switch publish.qos {
         case .atMostOnce:
             return .deliver(nil)
         case .atLeastOnce:
@@ -80,7 +80,7 @@ package struct MQTTReceiver: Sendable {
                 throw .receiveMaximumExceeded
             }
             let serial = publishAcknowledgements.append(identifier)
-            return .deliver(MQTTDeliveryReceipt(qualityOfService: .atLeastOnce, serial: serial))
+            return .deliver(MQTTDeliveryReceipt(qos: .atLeastOnce, serial: serial))
         case .exactlyOnce:
             if let exchange = exactlyOnce[identifier] {
                 receiveAgain(identifier, exchange, to: &writer)
@@ -93,7 +93,7 @@ package struct MQTTReceiver: Sendable {
             exactlyOnce[identifier] = Exchange(progress: .delivered, isCounted: isCounted)
             if isCounted { countedExactlyOnce += 1 }
             let serial = receivedAcknowledgements.append(identifier)
-            return .deliver(MQTTDeliveryReceipt(qualityOfService: .exactlyOnce, serial: serial))
+            return .deliver(MQTTDeliveryReceipt(qos: .exactlyOnce, serial: serial))
         }
     }
 
@@ -129,7 +129,7 @@ package struct MQTTReceiver: Sendable {
         to writer: inout MQTTPacketWriter
     ) -> Bool {
         guard settle(receipt, reasonCode) else { return false }
-        switch receipt.qualityOfService {
+        switch receipt.qos {
         case .atMostOnce: break
         case .atLeastOnce:
             while let (identifier, reasonCode) = publishAcknowledgements.next() {
@@ -147,7 +147,7 @@ package struct MQTTReceiver: Sendable {
         _ receipt: MQTTDeliveryReceipt,
         _ reasonCode: MQTTReasonCode
     ) -> Bool {
-        switch receipt.qualityOfService {
+        switch receipt.qos {
         case .atMostOnce: break
         case .atLeastOnce:
             guard receipt.serial >= publishAcknowledgements.firstSerial else {

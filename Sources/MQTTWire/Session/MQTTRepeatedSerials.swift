@@ -16,7 +16,7 @@ package struct MQTTRepeatedSerials: Sendable {
 
     /// Whether the server sends a message again.
     package func contains(_ receipt: MQTTDeliveryReceipt) -> Bool {
-        receipt.qualityOfService == .atLeastOnce && contains(receipt.serial)
+        receipt.qos == .atLeastOnce && contains(receipt.serial)
     }
 
     func contains(_ serial: UInt64) -> Bool { ranges.contains { $0.contains(serial) } }

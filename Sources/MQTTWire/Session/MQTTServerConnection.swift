@@ -171,7 +171,7 @@ package struct MQTTServerConnection: ProtocolCore {
         var message = message
         // What 3.1.1 cannot carry is left out, as brokers do.
         if version == .v3_1_1 { message.publish.properties = MQTTProperties() }
-        if message.publish.qualityOfService == .atMostOnce {
+        if message.publish.qos == .atMostOnce {
             try? Self.write(message.publish, message.payload, to: &writer)
         } else {
             let never = WireInstant(nanoseconds: .max)

@@ -6,7 +6,7 @@ package struct MQTTServerLimits: Hashable, Sendable {
     /// How many messages of QoS 1 and 2 it takes at once.
     package var receiveMaximum = 65_535
     /// The best quality of service it takes.
-    package var maximumQoS = MQTTQualityOfService.exactlyOnce
+    package var maximumQoS = MQTTQoS.exactlyOnce
     /// Whether it keeps retained messages.
     package var retainAvailable = true
     /// The longest packet it takes, in bytes.
@@ -24,7 +24,7 @@ package struct MQTTServerLimits: Hashable, Sendable {
     /// What a message must not ask for (MQTT 5, 3.2.2-11 and 3.2.2-14); its length is not looked at.
     /// - Throws: `MQTTSendError`.
     package func check(_ publish: MQTTPublish) throws(MQTTSendError) {
-        guard publish.qualityOfService <= maximumQoS else {
+        guard publish.qos <= maximumQoS else {
             throw .qualityOfServiceNotSupported(maximum: maximumQoS)
         }
         guard !publish.isRetained || retainAvailable else { throw .retainNotSupported }

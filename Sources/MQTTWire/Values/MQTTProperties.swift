@@ -188,7 +188,7 @@ extension MQTTProperties {
     }
 
     /// The best quality of service a server takes; absent means all.
-    package var maximumQoS: MQTTQualityOfService? {
+    package var maximumQoS: MQTTQoS? {
         get {
             integer(.maximumQoS) == 0 ? .atMostOnce : integer(.maximumQoS).map { _ in .atLeastOnce }
         }

@@ -7,12 +7,12 @@ package enum MQTTVersion: UInt8, CaseIterable, Hashable, Sendable {
 }
 
 /// How surely a message is delivered (MQTT 5, 4.3).
-package enum MQTTQualityOfService: UInt8, CaseIterable, Comparable, Hashable, Sendable {
+package enum MQTTQoS: UInt8, CaseIterable, Comparable, Hashable, Sendable {
     case atMostOnce = 0
     case atLeastOnce = 1
     case exactlyOnce = 2
 
-    package static func < (left: MQTTQualityOfService, right: MQTTQualityOfService) -> Bool {
+    package static func < (left: MQTTQoS, right: MQTTQoS) -> Bool {
         left.rawValue < right.rawValue
     }
 }

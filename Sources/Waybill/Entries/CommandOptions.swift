@@ -14,6 +14,11 @@ public struct ConnectOptions: Sendable {
     public var keepAlive: Duration?
     /// How long connecting may take, for each host where there are several.
     public var timeout: Duration?
+    /// Fields of the HTTP request that opens a WebSocket, such as `Authorization`.
+    ///
+    /// They replace fields of the same name in the configuration. Over plain TCP or TLS there is no such request:
+    /// connecting then fails with `unsupported`.
+    public var upgradeHeaders: Headers = [:]
 
     /// Collects options.
     public init(
@@ -23,7 +28,8 @@ public struct ConnectOptions: Sendable {
         will: Will? = nil,
         cleanStart: Bool? = nil,
         keepAlive: Duration? = nil,
-        timeout: Duration? = nil
+        timeout: Duration? = nil,
+        upgradeHeaders: Headers = [:]
     ) {
         self.clientIdentifier = clientIdentifier
         self.userName = userName
@@ -32,6 +38,7 @@ public struct ConnectOptions: Sendable {
         self.cleanStart = cleanStart
         self.keepAlive = keepAlive
         self.timeout = timeout
+        self.upgradeHeaders = upgradeHeaders
     }
 }
 
@@ -42,7 +49,7 @@ public struct Will: Sendable {
     /// What is published.
     public var body: Payload
     /// How surely it is delivered.
-    public var qos: QualityOfService
+    public var qos: QoS
     /// Whether the server keeps it for those who subscribe later.
     public var retain: Bool
     /// How long the server waits for the client to come back before it publishes (MQTT 5).
@@ -52,7 +59,7 @@ public struct Will: Sendable {
     public init(
         topic: String,
         body: Payload,
-        qos: QualityOfService = .atMostOnce,
+        qos: QoS = .atMostOnce,
         retain: Bool = false,
         delay: Duration? = nil
     ) {
@@ -67,7 +74,7 @@ public struct Will: Sendable {
 /// How to send.
 public struct SendOptions: Sendable {
     /// How surely it is delivered.
-    public var qos: QualityOfService
+    public var qos: QoS
     /// Whether the server keeps it for those who subscribe later.
     public var retain: Bool
     /// Whether sending twice does no harm, so that a send which may have arrived is retried.
@@ -102,7 +109,7 @@ public struct SendOptions: Sendable {
 
     /// Collects options.
     public init(
-        qos: QualityOfService = .atMostOnce,
+        qos: QoS = .atMostOnce,
         retain: Bool = false,
         isIdempotent: Bool = false
     ) {
@@ -167,7 +174,7 @@ public struct SubscribeOptions: Sendable {
     }
 
     /// The best quality of service wanted; the server may grant less.
-    public var qos: QualityOfService
+    public var qos: QoS
     /// Whether one's own messages are left out (MQTT 5).
     public var noLocal: Bool
     /// Whether messages keep the retain flag they were sent with (MQTT 5).
@@ -206,7 +213,7 @@ public struct SubscribeOptions: Sendable {
 
     /// Collects options.
     public init(
-        qos: QualityOfService = .atMostOnce,
+        qos: QoS = .atMostOnce,
         noLocal: Bool = false,
         retainAsPublished: Bool = false,
         retainHandling: RetainHandling = .send,

@@ -49,7 +49,7 @@ extension EntryCommand {
 
     /// Sends with a quality of service.
     public static func send(
-        qos: QualityOfService = .atMostOnce,
+        qos: QoS = .atMostOnce,
         retain: Bool = false,
         timeout: Duration? = nil
     ) -> EntryCommand {
@@ -63,7 +63,7 @@ extension EntryCommand {
     /// Carries what tells the answer apart. The entry's topic is the message's ``Message/replyTopic``.
     public static func reply(
         to message: Message,
-        qos: QualityOfService = .atMostOnce
+        qos: QoS = .atMostOnce
     ) -> EntryCommand {
         var options = SendOptions(qos: qos)
         options.correlationData = message.details?.correlationData
@@ -75,7 +75,7 @@ extension EntryCommand {
 
     /// Subscribes with a quality of service.
     public static func subscribe(
-        qos: QualityOfService,
+        qos: QoS,
         buffering: BufferPolicy? = nil,
         acknowledgement: AcknowledgementMode = .whenTaken,
         startsOffline: Bool = false

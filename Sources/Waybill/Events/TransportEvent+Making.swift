@@ -90,7 +90,7 @@ extension TransportEvent {
     public static func subscribed(
         topic: String?,
         since begun: ContinuousClock.Instant?,
-        qos: QualityOfService? = nil,
+        qos: QoS? = nil,
         isAgain: Bool = false
     ) -> TransportEvent {
         var event = TransportEvent(isAgain ? .resubscribed : .subscribed, since: begun)
@@ -125,7 +125,7 @@ extension TransportEvent {
     public static func sent(
         topic: String?,
         byteCount: Int,
-        qos: QualityOfService? = nil
+        qos: QoS? = nil
     ) -> TransportEvent {
         TransportEvent(.sent, nil, topic, byteCount, qos)
     }
@@ -134,7 +134,7 @@ extension TransportEvent {
     public static func acknowledged(
         topic: String?,
         byteCount: Int,
-        qos: QualityOfService? = nil,
+        qos: QoS? = nil,
         since begun: ContinuousClock.Instant?
     ) -> TransportEvent {
         TransportEvent(.acknowledged, begun, topic, byteCount, qos)
@@ -144,7 +144,7 @@ extension TransportEvent {
     public static func sendFailed(
         topic: String?,
         byteCount: Int,
-        qos: QualityOfService? = nil,
+        qos: QoS? = nil,
         since begun: ContinuousClock.Instant?,
         error: WaybillError
     ) -> TransportEvent {
@@ -157,7 +157,7 @@ extension TransportEvent {
     public static func received(
         topic: String?,
         byteCount: Int,
-        qos: QualityOfService? = nil,
+        qos: QoS? = nil,
         at time: ContinuousClock.Instant = .now
     ) -> TransportEvent {
         var event = TransportEvent(.received, time: time)
@@ -218,7 +218,7 @@ extension TransportEvent {
         _ begun: ContinuousClock.Instant?,
         _ topic: String?,
         _ byteCount: Int,
-        _ qos: QualityOfService?
+        _ qos: QoS?
     ) {
         self.init(kind, since: begun)
         self.topic = topic

@@ -139,7 +139,7 @@ public struct TransportEvent: Sendable {
     /// The name of the request's command.
     public var command: String?
     /// How surely the message is delivered, or what was granted to the subscription.
-    public var qos: QualityOfService?
+    public var qos: QoS?
     /// How many messages or events.
     public var count: Int?
     /// How many bytes of body.

@@ -53,7 +53,7 @@ public struct Message: Sendable {
         var body: Payload
         var headers: Headers
         var contentType: String?
-        var qualityOfService: QualityOfService
+        var qos: QoS
         var isRetained: Bool
         var isDuplicate: Bool
         var details: DetailsBox?
@@ -119,9 +119,9 @@ public struct Message: Sendable {
     }
 
     /// How surely it was delivered.
-    public var qualityOfService: QualityOfService {
-        get { storage.fields.qualityOfService }
-        set { fields.qualityOfService = newValue }
+    public var qos: QoS {
+        get { storage.fields.qos }
+        set { fields.qos = newValue }
     }
 
     /// Whether the server had kept it from before the subscription.
@@ -148,7 +148,7 @@ public struct Message: Sendable {
         body: Payload = Payload(),
         headers: Headers = [:],
         contentType: String? = nil,
-        qualityOfService: QualityOfService = .atMostOnce,
+        qos: QoS = .atMostOnce,
         isRetained: Bool = false,
         isDuplicate: Bool = false,
         id: ID? = nil,
@@ -161,7 +161,7 @@ public struct Message: Sendable {
                 body: body,
                 headers: headers,
                 contentType: contentType,
-                qualityOfService: qualityOfService,
+                qos: qos,
                 isRetained: isRetained,
                 isDuplicate: isDuplicate,
                 details: details.map(DetailsBox.init)

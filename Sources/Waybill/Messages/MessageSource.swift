@@ -31,7 +31,7 @@ package final class MessageSource: Sendable {
         var primaryIsTaken = false
         var isTerminated = false
         var end: Mailbox<Message>.Ending?
-        var granted: QualityOfService?
+        var granted: QoS?
     }
 
     private let state: Locked<State>
@@ -71,7 +71,7 @@ package final class MessageSource: Sendable {
     }
 
     /// What the server granted; nil before it has answered, or where the protocol has no such thing.
-    package var grantedQualityOfService: QualityOfService? {
+    package var grantedQoS: QoS? {
         get { state.withLock { $0.granted } }
         set { state.withLock { $0.granted = newValue } }
     }

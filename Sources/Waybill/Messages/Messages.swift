@@ -33,7 +33,7 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
 
     /// The quality of service that the server granted, which may be less than was asked for; nil where the
     /// protocol has no such thing.
-    public var grantedQualityOfService: QualityOfService? { handle.source.grantedQualityOfService }
+    public var grantedQoS: QoS? { handle.source.grantedQoS }
 
     /// Ends the subscription: iterations finish, and the peer is told.
     ///

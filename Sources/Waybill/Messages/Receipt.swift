@@ -8,14 +8,14 @@ public struct Receipt: Sendable {
     private struct Rare: Sendable {
         var reason: String?
         var headers: Headers = [:]
-        var grantedQualityOfService: QualityOfService?
+        var grantedQoS: QoS?
         var isSessionPresent = false
         var clientIdentifier: String?
         var tls: NegotiatedTLS?
         var reply: Message?
 
         var isEmpty: Bool {
-            reason == nil && headers.isEmpty && grantedQualityOfService == nil && !isSessionPresent
+            reason == nil && headers.isEmpty && grantedQoS == nil && !isSessionPresent
                 && tls == nil && reply == nil && clientIdentifier == nil
         }
     }
@@ -49,9 +49,9 @@ public struct Receipt: Sendable {
     }
 
     /// The quality of service that a server granted to a subscription.
-    public var grantedQualityOfService: QualityOfService? {
-        get { box?.values.grantedQualityOfService }
-        set { rare.grantedQualityOfService = newValue }
+    public var grantedQoS: QoS? {
+        get { box?.values.grantedQoS }
+        set { rare.grantedQoS = newValue }
     }
 
     /// Whether the server has resumed an earlier session, after `connect`.
@@ -84,7 +84,7 @@ public struct Receipt: Sendable {
         topic: String? = nil,
         reason: String? = nil,
         headers: Headers = [:],
-        grantedQualityOfService: QualityOfService? = nil,
+        grantedQoS: QoS? = nil,
         isSessionPresent: Bool = false,
         tls: NegotiatedTLS? = nil,
         reply: Message? = nil
@@ -93,7 +93,7 @@ public struct Receipt: Sendable {
         rare = Rare(
             reason: reason,
             headers: headers,
-            grantedQualityOfService: grantedQualityOfService,
+            grantedQoS: grantedQoS,
             isSessionPresent: isSessionPresent,
             tls: tls,
             reply: reply

@@ -4,15 +4,17 @@
 /// for what comes in, in reverse order. Each does nothing by default. Those who want to see what happens
 /// on the transport as well are an ``EventInterceptor``.
 public protocol Interceptor: Sendable {
-    /// Adapts a request before it is sent, at every attempt anew, starting from the entry's original.
+    /// Adapts a request before it is sent. Each attempt begins anew with the entry's own request.
+    ///
+    /// Every CONNECT passes here: one that an entry asks for, one that a transport makes on demand, and each one that
+    /// follows a lost connection. So does each request for an event stream, also when the stream is asked for again.
     ///
     /// - Parameters:
-    ///   - request: What the interceptor before has made of it.
-    ///   - context: What it belongs to.
-    /// - Returns: What is passed on.
-    /// - Throws: Anything; the call then fails: with a `WaybillError` as it is, with anything else as
-    ///   `interceptorFailed`.
-    func execute(_ request: Request, context: InterceptorContext) async throws -> Request
+    ///   - request: The request as the interceptor before left it; change it in place.
+    ///   - context: What the request belongs to.
+    /// - Throws: Anything. The call then fails: with a `WaybillError` as it is, with any other error as
+    ///   `interceptorFailed`. A connection that was lost is tried again later, unless the error is `unauthorized`.
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws
 
     /// Adapts a message before it is decoded, or refuses it.
     ///
@@ -23,7 +25,10 @@ public protocol Interceptor: Sendable {
     /// - Throws: Anything; the consumer then gets that error in the place of this message.
     func receive(_ message: Message, context: InterceptorContext) async throws -> Message
 
-    /// Decides whether a request that failed is tried again; the first who has an opinion is heard.
+    /// Decides whether a request that failed is tried again. The first answer other than `noOpinion` counts.
+    ///
+    /// For a CONNECT that a transport makes by itself, only a refusal by the server comes here (`unauthorized`,
+    /// `rejected`); when to connect again after a loss is the transport's decision.
     ///
     /// - Parameters:
     ///   - request: The entry's original request.
@@ -38,11 +43,8 @@ public protocol Interceptor: Sendable {
 }
 
 extension Interceptor {
-    /// Passes on what it was given.
-    public func execute(
-        _ request: Request,
-        context: InterceptorContext
-    ) async throws -> Request { request }
+    /// Changes nothing.
+    public func adapt(_ request: inout Request, context: InterceptorContext) async throws {}
 
     /// Passes on what it was given.
     public func receive(
@@ -66,6 +68,9 @@ public struct InterceptorContext: Sendable {
     public var command: String
     /// The topic of the request.
     public var topic: String?
+    /// Whether the transport makes the request by itself, in the place of a connection or an event stream that was
+    /// lost.
+    public var isReconnection = false
     /// What the package's own interceptors remember of the request, the same at every attempt.
     let memory: RequestMemory
 

@@ -1,36 +1,23 @@
 /// Interceptors one after another.
 struct InterceptorChain: Sendable {
     private var interceptors: [any Interceptor] = []
-    /// What lets those observe who want to; kept as long as somebody uses the chain.
-    private var registrations: [EventRegistry.Registration] = []
 
     var isEmpty: Bool { interceptors.isEmpty }
 
-    /// Adds interceptors behind those that are there; those who want to, see the events of a source from now on.
-    mutating func append(_ new: [any Interceptor], observing source: TransportEventSource) {
+    /// Adds interceptors behind the present ones.
+    mutating func append(_ new: [any Interceptor]) {
         interceptors += new
-        let observers = new.compactMap { $0 as? any EventInterceptor }
-        guard !observers.isEmpty else { return }
-        registrations.append(
-            source.registry.observe { event in
-                for observer in observers { observer.observe(event) }
-            }
-        )
     }
 
-    /// Lets each adapt the request, in order.
+    /// Lets each adapt the request in place, in order.
     ///
     /// Inlined, since a call that may suspend costs as much as what an interceptor does.
     @inline(__always)
-    func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
-        guard let first = interceptors.first else { return request }
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         do {
-            // The first takes the original as it is: a copy of it would count references for nothing.
-            var adapted = try await first.execute(request, context: context)
-            for interceptor in interceptors.dropFirst() {
-                adapted = try await interceptor.execute(adapted, context: context)
+            for interceptor in interceptors {
+                try await interceptor.adapt(&request, context: context)
             }
-            return adapted
         } catch {
             throw Self.fold(error, context)
         }

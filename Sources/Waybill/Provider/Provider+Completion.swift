@@ -1,7 +1,7 @@
 import WireCore
 
 /// Ends what was begun with a completion handler.
-public protocol Cancellable: Sendable {
+public protocol CancelHandle: Sendable {
     /// Ends it; the handler is not called any more. Calling it twice does nothing.
     func cancel()
 }
@@ -21,7 +21,7 @@ extension Provider {
         of type: Value.Type,
         entry: Entry,
         _ completion: @escaping @Sendable (Result<Value, any Error>) -> Void
-    ) -> any Cancellable {
+    ) -> any CancelHandle {
         CompletionTask(completion) { report in
             guard case .subscribe = entry.command else {
                 return report(.success(try await request(entry, as: type)))
@@ -42,7 +42,7 @@ extension Provider {
         of type: Message.Type,
         entry: Entry,
         _ completion: @escaping @Sendable (Result<Message, any Error>) -> Void
-    ) -> any Cancellable {
+    ) -> any CancelHandle {
         CompletionTask(completion) { report in
             guard case .subscribe = entry.command else {
                 return report(.success(try await request(entry, as: type)))
@@ -61,7 +61,7 @@ extension Provider {
     public func request(
         entry: Entry,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
-    ) -> any Cancellable {
+    ) -> any CancelHandle {
         CompletionTask(completion) { report in report(.success(try await request(entry))) }
     }
 
@@ -76,7 +76,7 @@ extension Provider {
 }
 
 /// A task that reports to a handler until it is cancelled.
-private final class CompletionTask<Value: Sendable>: Cancellable {
+private final class CompletionTask<Value: Sendable>: CancelHandle {
     private let task: Task<Void, Never>
 
     init(

@@ -36,7 +36,7 @@ public struct Provider<Entry: EntryType>: Sendable {
     public var states: ConnectionStates { runner.transport.states }
 
     /// What happens on the transport, with this provider's retries and tokens among it.
-    public var events: TransportEvents { runner.eventSource.events }
+    public var events: TransportEvents { runner.interception.eventSource.events }
 
     // MARK: Requests
 
@@ -93,7 +93,10 @@ public struct Provider<Entry: EntryType>: Sendable {
                 command: request.command.name
             )
         }
-        return try await runner.chain.receive(reply, context: runner.context(of: request))
+        return try await runner.interception.chain.receive(
+            reply,
+            context: runner.interception.context(of: request)
+        )
     }
 
     private func refuseSubscription(_ request: Request) throws(WaybillError) {
@@ -161,7 +164,7 @@ public struct Provider<Entry: EntryType>: Sendable {
         let request = Request(topic: nil, command: .subscribe)
         return Messages(
             handle: messages.handle,
-            intercept: interception(runner.context(of: request)),
+            intercept: interception(runner.interception.context(of: request)),
             decode: messages.decode
         )
     }
@@ -179,14 +182,16 @@ public struct Provider<Entry: EntryType>: Sendable {
             )
         }
         let messages = try await runner.subscribe(request)
-        return (messages, runner.context(of: request))
+        return (messages, runner.interception.context(of: request))
     }
 
     private func interception(
         _ context: InterceptorContext
     ) -> @Sendable (Message) async throws -> Message {
-        { [chain = runner.chain, logger = runner.logger] message in
-            logger?.log(
+        { [interception = runner.interception, observations = runner.observations] message in
+            // The observers among the interceptors live as long as the subscription.
+            _ = observations
+            interception.logger?.log(
                 WireRecord(
                     kind: .message,
                     direction: .inbound,
@@ -194,7 +199,7 @@ public struct Provider<Entry: EntryType>: Sendable {
                     byteCount: message.body.count
                 )
             )
-            return try await chain.receive(message, context: context)
+            return try await interception.chain.receive(message, context: context)
         }
     }
 

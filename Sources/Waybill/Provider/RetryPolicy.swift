@@ -3,7 +3,7 @@
 /// ```swift
 /// let budget = RetryBudget()
 /// let provider = Provider<ChatEntry>(transport: transport)
-///     .intercepted(RetryPolicy(attempts: 5, budget: budget))
+///     .intercepted(RetryPolicy(maximumAttempts: 5, budget: budget))
 /// ```
 ///
 /// Where it has no retry to give it has no opinion, so that several policies may stand one behind the other: one
@@ -13,7 +13,7 @@ public struct RetryPolicy: Interceptor {
     /// How many attempts there are at the most, the first one included.
     ///
     /// Attempts that other interceptors have asked for count, too.
-    public var attempts: Int
+    public var maximumAttempts: Int
     /// How long to wait before each retry, unless the server wants more.
     public var delay: RetryDelay
     /// The kinds of errors after which there is a retry, besides refusals of a server that is busy
@@ -33,7 +33,7 @@ public struct RetryPolicy: Interceptor {
     /// Makes a policy.
     ///
     /// - Parameters:
-    ///   - attempts: How many attempts there are at the most, the first one included.
+    ///   - maximumAttempts: How many attempts there are at the most, the first one included.
     ///   - delay: How long to wait before each retry.
     ///   - codes: The kinds of errors after which there is a retry.
     ///   - commands: The commands whose requests are tried again.
@@ -41,7 +41,7 @@ public struct RetryPolicy: Interceptor {
     ///   - budget: What bounds the retries of all requests together.
     ///   - condition: Decides about what codes and commands let pass.
     public init(
-        attempts: Int = 3,
+        maximumAttempts: Int = 3,
         delay: RetryDelay = .exponential(),
         codes: Set<WaybillError.Code> = WaybillError.Code.retryable,
         commands: Set<EntryCommand.Kind> = Set(EntryCommand.Kind.allCases),
@@ -49,7 +49,7 @@ public struct RetryPolicy: Interceptor {
         budget: RetryBudget? = nil,
         where condition: @escaping @Sendable (Request, WaybillError) -> Bool = { _, _ in true }
     ) {
-        self.attempts = attempts
+        self.maximumAttempts = maximumAttempts
         self.delay = delay
         self.codes = codes
         self.commands = commands
@@ -59,9 +59,8 @@ public struct RetryPolicy: Interceptor {
     }
 
     /// Has the budget told when the request succeeds; the request stays as it is.
-    public func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
+    public func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         if let budget, commands.contains(request.command.kind) { context.memory.enter(budget) }
-        return request
     }
 
     /// Has a request tried again as long as the policy allows.
@@ -76,13 +75,13 @@ public struct RetryPolicy: Interceptor {
         else { return .noOpinion }
         // Each failure counts, also one that is the last in any case.
         let isWithinBudget = budget?.noteFailure() ?? true
-        guard isWithinBudget, context.attempt < attempts else { return .noOpinion }
+        guard isWithinBudget, context.attempt < maximumAttempts else { return .noOpinion }
         let own = delay.duration(beforeRetry: context.attempt)
         guard let asked = error.serverDelay else {
             let pause = error.isServerBusy ? max(busyDelay, .zero) : .zero
-            return .retry(count: attempts - 1, delay: own + pause)
+            return .retry(count: maximumAttempts - 1, delay: own + pause)
         }
         guard asked <= longestServerDelay else { return .noOpinion }
-        return .retry(count: attempts - 1, delay: max(own, asked))
+        return .retry(count: maximumAttempts - 1, delay: max(own, asked))
     }
 }

@@ -13,14 +13,14 @@
 /// let provider = Provider<ChatEntry>(transport: transport).intercepted(tokens)
 /// ```
 ///
-/// One interceptor may serve several providers: they share the token. Entries say by
-/// ``EntryType/needsToken`` that they need none. It only places what a request carries: a connection that a
-/// transport makes on demand or again has the credentials of the transport's configuration.
+/// One interceptor may serve several providers: they share the token. An entry says by ``EntryType/needsToken`` that
+/// it needs none. This is the only place where a token is configured: every CONNECT gets it, also on demand and after
+/// a lost connection, and so does each request for an event stream.
 public final class TokenInterceptor: Interceptor {
     /// When the source is asked, and how often.
     public struct Configuration: Sendable {
         /// How long the source may take; nil for any time.
-        public var timeLimit: Duration?
+        public var timeout: Duration?
         /// How many refreshes, and first calls that fail, there may be within ``refreshWindow``.
         ///
         /// Further ones fail at once, with ``TokenFailure/tooManyRefreshes``.
@@ -35,20 +35,20 @@ public final class TokenInterceptor: Interceptor {
         /// Collects settings; by default 30 s for the source, and 5 refreshes in 30 s.
         ///
         /// - Parameters:
-        ///   - timeLimit: How long the source may take.
+        ///   - timeout: How long the source may take.
         ///   - refreshLimit: How many refreshes there may be within the window.
         ///   - refreshWindow: The window.
         ///   - clock: What times are measured by.
         ///   - isRefusal: Which errors mean that the token was refused: by default `unauthorized`, unless a
         ///     proxy has said so.
         public init(
-            timeLimit: Duration? = .seconds(30),
+            timeout: Duration? = .seconds(30),
             refreshLimit: Int = 5,
             refreshWindow: Duration = .seconds(30),
             clock: any Clock<Duration> = ContinuousClock(),
             isRefusal: @escaping @Sendable (WaybillError) -> Bool = Configuration.isUnauthorized
         ) {
-            self.timeLimit = timeLimit
+            self.timeout = timeout
             self.refreshLimit = refreshLimit
             self.refreshWindow = refreshWindow
             self.clock = clock
@@ -138,8 +138,8 @@ public final class TokenInterceptor: Interceptor {
     ///
     /// - Throws: `unauthorized` when there is none to be had, `notConnected` when somebody disconnects while it
     ///   is waited for.
-    public func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
-        guard concerns(request) else { return request }
+    public func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+        guard concerns(request) else { return }
         do {
             let (credential, failures) = try await keeper.credential(for: context.memory)
             let use = TokenUse(
@@ -149,9 +149,7 @@ public final class TokenInterceptor: Interceptor {
                 isRepeated: context.memory.tokenUse(by: self)?.isRepeated ?? false
             )
             context.memory.note(use, by: self)
-            var adapted = request
-            placement.apply(credential.token, to: &adapted)
-            return adapted
+            placement.apply(credential.token, to: &request)
         } catch let error as WaybillError {
             context.memory.attemptWithoutToken = context.attempt
             throw error.about(context)

@@ -162,7 +162,7 @@ final class TokenKeeper: Sendable {
             finish(flight, result)
         }
         flight.keep(work)
-        guard let limit = configuration.timeLimit else { return }
+        guard let limit = configuration.timeout else { return }
         let timer = Task { @concurrent in
             do { try await configuration.clock.sleep(for: limit) } catch { return }
             finish(flight, .failure(TokenFailure.timedOut))

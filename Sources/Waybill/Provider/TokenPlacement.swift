@@ -7,7 +7,8 @@
 /// | STOMP, `passcode` of CONNECT | ``password(userName:)`` |
 /// | MQTT, password of CONNECT | ``password(userName:)`` |
 /// | MQTT, user name of CONNECT | ``userName(password:)`` |
-/// | MQTT 5, a user property | `.header("token", on: [.send]) { $0 }` |
+/// | MQTT 5, a user property | `.header("token", on: [.connect]) { $0 }`; also `on: [.send]` |
+/// | a WebSocket, a field of the upgrade request | ``upgradeHeader(_:_:)`` |
 ///
 /// Requests of other commands are left alone: they neither wait for a token nor have one refreshed.
 public struct TokenPlacement: Sendable {
@@ -67,6 +68,19 @@ public struct TokenPlacement: Sendable {
             options.userName = token
             if let password { options.password = password }
         }
+    }
+
+    /// As a field of the HTTP request that opens a WebSocket (RFC 6455, 4.1), whose earlier values it replaces.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the field, `Authorization` by default.
+    ///   - format: Makes the value from the token: by default `Bearer …` (RFC 6750, 2.1).
+    /// - Returns: The placement.
+    public static func upgradeHeader(
+        _ name: String = "Authorization",
+        _ format: @escaping @Sendable (_ token: String) -> String = { "Bearer \($0)" }
+    ) -> TokenPlacement {
+        .connectOptions { token, options in options.upgradeHeaders[name] = format(token) }
     }
 
     /// Anywhere in the options of `connect`.

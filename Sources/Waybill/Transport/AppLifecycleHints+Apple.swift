@@ -55,7 +55,7 @@
         /// Begins to listen to the notification center.
         public func start(
             _ tell: @escaping @Sendable (ConnectionHint) -> Void
-        ) -> any Cancellable {
+        ) -> any CancelHandle {
             func observe(_ name: Notification.Name, _ hint: ConnectionHint) -> any NSObjectProtocol
             {
                 center.center.addObserver(forName: name, object: nil, queue: nil) {
@@ -77,7 +77,7 @@
 
         /// `@unchecked Sendable`, because: the tokens are set once, before anybody else has them, and then only given
         /// back to the notification center, which any thread may call.
-        private final class Observers: Cancellable, @unchecked Sendable {
+        private final class Observers: CancelHandle, @unchecked Sendable {
             private let tokens: [any NSObjectProtocol]
             private let center: Center
 

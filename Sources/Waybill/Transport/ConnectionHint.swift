@@ -21,7 +21,7 @@ public protocol ConnectionHintSource: Sendable {
     ///
     /// - Parameter tell: Takes a hint; returns at once, and may be called from any thread.
     /// - Returns: What ends it, when the transport goes.
-    func start(_ tell: @escaping @Sendable (ConnectionHint) -> Void) -> any Cancellable
+    func start(_ tell: @escaping @Sendable (ConnectionHint) -> Void) -> any CancelHandle
 }
 
 /// Hands on hints that are given by hand, to any number of transports.
@@ -38,7 +38,7 @@ public final class ConnectionHints: ConnectionHintSource {
         var lastListener: UInt64 = 0
     }
 
-    private struct Listening: Cancellable {
+    private struct Listening: CancelHandle {
         weak var hints: ConnectionHints?
         let identifier: UInt64
 
@@ -61,7 +61,7 @@ public final class ConnectionHints: ConnectionHintSource {
     /// Begins to hand hints to a transport.
     public func start(
         _ tell: @escaping @Sendable (ConnectionHint) -> Void
-    ) -> any Cancellable {
+    ) -> any CancelHandle {
         let identifier = state.withLock { state in
             state.lastListener += 1
             state.listeners[state.lastListener] = tell

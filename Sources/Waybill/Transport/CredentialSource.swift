@@ -57,22 +57,22 @@ public struct CredentialSource: Sendable {
     }
 
     /// How long giving them may take; 10 seconds by default.
-    public var timeLimit: Duration
+    public var timeout: Duration
 
     package let credentials: @Sendable (Occasion) async throws -> Credentials
 
     /// Makes a source.
     ///
     /// - Parameters:
-    ///   - timeLimit: How long the closure may take, before its task is cancelled and the attempt has failed with
+    ///   - timeout: How long the closure may take, before its task is cancelled and the attempt has failed with
     ///     `timedOut`.
     ///   - credentials: Gives credentials. A ``WaybillError`` that it throws counts as the attempt's: with the
     ///     code `unauthorized` there are no further ones. Any other error may pass, and counts as `notConnected`.
     public init(
-        timeLimit: Duration = .seconds(10),
+        timeout: Duration = .seconds(10),
         _ credentials: @escaping @Sendable (Occasion) async throws -> Credentials
     ) {
-        self.timeLimit = timeLimit
+        self.timeout = timeout
         self.credentials = credentials
     }
 
@@ -80,15 +80,15 @@ public struct CredentialSource: Sendable {
     ///
     /// - Parameters:
     ///   - tokens: The interceptor.
-    ///   - timeLimit: How long it may take.
+    ///   - timeout: How long it may take.
     ///   - place: Makes credentials of a token.
     /// - Returns: The source.
     public static func token(
         of tokens: TokenInterceptor,
-        timeLimit: Duration = .seconds(30),
+        timeout: Duration = .seconds(30),
         _ place: @escaping @Sendable (_ token: String) -> Credentials
     ) -> CredentialSource {
-        CredentialSource(timeLimit: timeLimit) { occasion in
+        CredentialSource(timeout: timeout) { occasion in
             do {
                 // Connections that share the source may be refused in any order: each names its own token.
                 let token = try await tokens.token(replacing: occasion.refused?.token)
@@ -104,7 +104,7 @@ public struct CredentialSource: Sendable {
     }
 
     /// Whether what a token source has thrown may be mended by time: anything but its own word that it is over.
-    private static func isPassing(_ error: any Error) -> Bool {
+    package static func isPassing(_ error: any Error) -> Bool {
         switch error {
         case let error as WaybillError: error.isRetryable
         // A source that fails all the time is left alone for a while, and may do better then.

@@ -18,6 +18,10 @@ public struct Request: Sendable {
     public var expectsReply: Bool
     /// Whether a ``TokenInterceptor`` puts its token on it.
     public var needsToken: Bool
+    /// The interceptors of the provider that it comes from; nil without interceptors.
+    ///
+    /// A transport that makes a connection for the request runs its CONNECT through them: see ``RequestChain``.
+    package(set) public var chain: RequestChain?
 
     /// Makes a request.
     public init(

@@ -13,7 +13,7 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     /// What is said beside it, in pairs of name and value.
     public var headers: [[String]]
     /// How surely it is delivered: 1 or 2.
-    public var qualityOfService: Int
+    public var qos: Int
     /// Whether the server keeps it for those who subscribe later.
     public var isRetained: Bool
 
@@ -23,7 +23,7 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         body: [UInt8],
         contentType: String? = nil,
         headers: [[String]] = [],
-        qualityOfService: Int,
+        qos: Int,
         isRetained: Bool = false
     ) {
         id = 0
@@ -31,7 +31,7 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         self.body = body
         self.contentType = contentType
         self.headers = headers
-        self.qualityOfService = qualityOfService
+        self.qos = qos
         self.isRetained = isRetained
     }
 }

@@ -55,7 +55,7 @@ extension LoopbackBroker {
                     client: client.identifier,
                     topic: publish.topic,
                     payload: publish.payload.bytes,
-                    qos: publish.qualityOfService.rawValue
+                    qos: publish.qos.rawValue
                 )
             )
             route(publish, payload: publish.payload, from: client)
@@ -166,7 +166,7 @@ extension LoopbackBroker {
         let codes = packet.subscriptions.map { subscription in
             refused.contains(where: subscription.filter.hasSameBytes(as:))
                 ? (version == .v5 ? MQTTReasonCode.notAuthorized : .unspecifiedError)
-                : MQTTReasonCode(rawValue: subscription.qualityOfService.rawValue)
+                : MQTTReasonCode(rawValue: subscription.qos.rawValue)
         }
         let granted = zip(packet.subscriptions, codes).filter { !$0.1.isFailure }.map(\.0)
         let identifier = packet.properties.subscriptionIdentifiers.first
@@ -222,7 +222,7 @@ extension LoopbackBroker {
     private func publish(_ will: MQTTWill, from client: MQTTLoopbackClient) {
         var publish = MQTTPublish(
             topic: will.topic,
-            qualityOfService: will.qualityOfService,
+            qos: will.qos,
             isRetained: will.isRetained,
             properties: will.properties
         )

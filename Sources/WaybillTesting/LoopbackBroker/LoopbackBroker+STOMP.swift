@@ -262,7 +262,7 @@ extension LoopbackBroker {
             .map { MQTTUserProperty(name: $0.name, value: $0.value) }
         return MQTTPublish(
             topic: message.destination,
-            qualityOfService: .atLeastOnce,
+            qos: .atLeastOnce,
             isRetained: false,
             properties: properties
         )

@@ -88,9 +88,9 @@ struct LoopbackExchange: Sendable {
             matcher.forEachMatch(of: topic.text) { _ in isMatch = true }
             guard isMatch else { return nil }
             var publish = kept.publish
-            publish.qualityOfService = min(
-                publish.qualityOfService,
-                subscription.qualityOfService
+            publish.qos = min(
+                publish.qos,
+                subscription.qos
             )
             publish.isRetained = true
             if let identifier { publish.properties.subscriptionIdentifiers = [identifier] }
@@ -192,8 +192,8 @@ struct LoopbackExchange: Sendable {
         for subscribers: [Subscriber]
     ) -> MQTTOutgoingMessage {
         var copy = stripped(publish)
-        let best = subscribers.map(\.subscription.qualityOfService).max() ?? .atMostOnce
-        copy.qualityOfService = min(publish.qualityOfService, best)
+        let best = subscribers.map(\.subscription.qos).max() ?? .atMostOnce
+        copy.qos = min(publish.qos, best)
         copy.isRetained =
             publish.isRetained && subscribers.contains { $0.subscription.retainAsPublished }
         let identifiers = subscribers.compactMap(\.identifier)

@@ -51,7 +51,7 @@ struct LoopbackSession: Sendable {
     /// Messages of QoS 0 are not kept, which is the server's choice (MQTT 5, 4.1).
     /// - Returns: How many messages were dropped instead, the oldest first.
     mutating func keep(_ message: MQTTOutgoingMessage, within limits: Limits) -> Int {
-        guard message.publish.qualityOfService > .atMostOnce else { return 0 }
+        guard message.publish.qos > .atMostOnce else { return 0 }
         waiting.append(message)
         waitingByteCount += Self.byteCount(message)
         var dropped = 0

@@ -85,7 +85,7 @@ public final class SimulatedBroker: Sendable {
     public func publish(
         _ body: Payload,
         to topic: String,
-        qos: QualityOfService = .atMostOnce
+        qos: QoS = .atMostOnce
     ) {
         let message = LoopbackMessage(
             destination: topic,
@@ -93,8 +93,8 @@ public final class SimulatedBroker: Sendable {
             body: body.bytes
         )
         var publish = LoopbackBroker.publish(message)
-        publish?.qualityOfService =
-            MQTTQualityOfService(rawValue: UInt8(qos.rawValue)) ?? .atMostOnce
+        publish?.qos =
+            MQTTQoS(rawValue: UInt8(qos.rawValue)) ?? .atMostOnce
         let payload = ByteSlice(copying: body.bytes)
         scheduler.calmly {
             // A queue that is full takes no more: one that has no subscriber.

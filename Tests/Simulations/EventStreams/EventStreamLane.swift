@@ -35,7 +35,7 @@ enum EventStreamLane: Int, CaseIterable, Sendable {
         let entry = SimulatedEntry.send(number, to: topic, options)
         var provider = app.provider
         let isRetried = self == .retried || self == .idempotent
-        if isRetried { provider = provider.intercepted(RetryPolicy(attempts: 3)) }
+        if isRetried { provider = provider.intercepted(RetryPolicy(maximumAttempts: 3)) }
         // A token that is refused is fetched anew, and the request made once more. A policy waits between its attempts.
         let tokenTime = Duration.seconds(4)
         let single = (app.sendLimit + tokenTime) * 2

@@ -138,7 +138,7 @@ struct ConnectionCredentialTests {
         _ limit: Duration
     ) -> (source: CredentialSource, asked: Kept<Int>, cancelled: Kept<Int>) {
         let (asked, cancelled) = (Kept(0), Kept(0))
-        let source = CredentialSource(timeLimit: limit) { _ in
+        let source = CredentialSource(timeout: limit) { _ in
             asked.withLock { $0 += 1 }
             for await _ in AsyncStream<Never>.makeStream().stream {}
             cancelled.withLock { $0 += 1 }

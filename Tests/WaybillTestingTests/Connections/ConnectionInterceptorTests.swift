@@ -23,8 +23,8 @@ struct ConnectionInterceptorTests {
         var onReceive: @Sendable (Message) -> Message = { $0 }
         var decision: @Sendable (WaybillError) -> RetryDecision = { _ in .noOpinion }
 
-        func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
-            try onExecute(request, context)
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            request = try onExecute(request, context)
         }
 
         func receive(_ message: Message, context: InterceptorContext) async throws -> Message {
@@ -135,7 +135,7 @@ struct ConnectionInterceptorTests {
         bench.broker.faults.withholdsReceipts = true
         if way.isMQTT { bench.dialer.mute() }
         let provider = bench.provider.intercepted(
-            RetryPolicy(attempts: 3, delay: .none, codes: [.timedOut])
+            RetryPolicy(maximumAttempts: 3, delay: .none, codes: [.timedOut])
         )
         let call = Call { try await provider.request(.say("x")) }
         var sent = 0
@@ -167,7 +167,7 @@ struct ConnectionInterceptorTests {
         let messages = try await bench.open()
         bench.broker.faults.withholdsReceipts = true
         let provider = bench.others.intercepted(
-            RetryPolicy(attempts: 2, delay: .none, codes: [.timedOut])
+            RetryPolicy(maximumAttempts: 2, delay: .none, codes: [.timedOut])
         )
         let call = Call {
             try await provider.request(.say("x") { $0.isIdempotent = isIdempotent })
@@ -245,14 +245,13 @@ struct ConnectionInterceptorTests {
         struct Gate: Interceptor {
             let isOpen: Kept<Bool>
             let waiting: Kept<Int>
-            func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
-                guard context.attempt == 1 else { return request }
+            func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+                guard context.attempt == 1 else { return }
                 waiting.withLock { $0 += 1 }
                 while !isOpen.withLock({ $0 }) {
                     try Task.checkCancellation()
                     await Task.yield()
                 }
-                return request
             }
         }
         let gate = Gate(isOpen: Kept(false), waiting: Kept(0))

@@ -82,7 +82,7 @@ struct ConnectionOfflineStartTests {
         try await bench.provider.request(.say("hello"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")
-        if way.isMQTT { #expect(messages.grantedQualityOfService == .atLeastOnce) }
+        if way.isMQTT { #expect(messages.grantedQoS == .atLeastOnce) }
         await bench.end()
     }
 
@@ -217,8 +217,8 @@ struct ConnectionOfflineStartTests {
         )
         // The second one is for the retained messages of the last stream.
         #expect(bench.count("SUBSCRIBE") == 2)
-        #expect(low.grantedQualityOfService == .atLeastOnce)
-        #expect(later.grantedQualityOfService == .atLeastOnce)
+        #expect(low.grantedQoS == .atLeastOnce)
+        #expect(later.grantedQoS == .atLeastOnce)
         try await bench.provider.request(.say("hello"))
         for messages in [low, high, later] {
             var iterator = messages.makeAsyncIterator()
@@ -334,14 +334,14 @@ struct ConnectionOfflineStartTests {
             }
         }
         let first = try await bench.others.messages(.listen(), as: String.self)
-        #expect(first.grantedQualityOfService == .atMostOnce)
+        #expect(first.grantedQoS == .atMostOnce)
         var watch = bench.watch()
         await bench.lose(&watch)
         let same = try await bench.others.messages(
             .listen { $0.startsOffline = true },
             as: String.self
         )
-        #expect(same.grantedQualityOfService == .atMostOnce)
+        #expect(same.grantedQoS == .atMostOnce)
         let better = try await bench.others.messages(line(), as: String.self)
         await bench.comeBack(&watch)
         #expect(bench.count("SUBSCRIBE") == 2)
@@ -351,7 +351,7 @@ struct ConnectionOfflineStartTests {
         )
         #expect(bench.count("SUBSCRIBE") == 3)
         for messages in [first, same, better, later] {
-            #expect(messages.grantedQualityOfService == .atLeastOnce)
+            #expect(messages.grantedQoS == .atLeastOnce)
         }
         await bench.end()
     }

@@ -57,9 +57,9 @@ struct ConnectionPressureTests {
     @Test(
         "5.3: a slow app slows the broker: no more are under way than may be, until one is taken (MQTT 5)",
         arguments: [Way.mqtt5, .mqttOverWebSocket],
-        [QualityOfService.atLeastOnce, .exactlyOnce]
+        [QoS.atLeastOnce, .exactlyOnce]
     )
-    func receiveMaximum(way: Way, qos: QualityOfService) async throws {
+    func receiveMaximum(way: Way, qos: QoS) async throws {
         let bench = try Bench(way) { $0.mqtt = { $0.receiveMaximum = 3 } }
         let messages = try await bench.others.messages(.listen { $0.qos = qos }, as: String.self)
         let speaker = try bench.makeSpeaker()

@@ -51,7 +51,7 @@ struct ConnectionRetryTests {
         let before = bench.count("CONNECT")
         let provider = bench.provider.intercepted(
             RetryPolicy(
-                attempts: attempts,
+                maximumAttempts: attempts,
                 delay: .none,
                 codes: [.rejected, .unauthorized, .connectionRefused, .connectionLost]
             )
@@ -96,7 +96,7 @@ struct ConnectionRetryTests {
         bench.dialer.next(.script(script))
         try await bench.provider.request(.connect)
         let provider = bench.provider.intercepted(
-            RetryPolicy(attempts: attempts, delay: .none, codes: [.unauthorized])
+            RetryPolicy(maximumAttempts: attempts, delay: .none, codes: [.unauthorized])
         )
         let error = await failure { try await provider.request(.say("hello")) }
         #expect(error?.code == .unauthorized && error?.attempt == attempts)
@@ -119,7 +119,7 @@ struct ConnectionRetryTests {
         let events = bench.record()
         bench.broker.faults.answersWithError = [.send: 1]
         let provider = bench.provider.intercepted(
-            RetryPolicy(attempts: 2, delay: .none, codes: [.rejected, .connectionLost])
+            RetryPolicy(maximumAttempts: 2, delay: .none, codes: [.rejected, .connectionLost])
         )
         let call = Call { try await provider.request(.say("hello")) }
         await watch.until("waiting")
@@ -158,7 +158,7 @@ struct ConnectionRetryTests {
         let events = bench.record()
         loseAnswers(bench)
         let provider = bench.provider.intercepted(
-            RetryPolicy(attempts: 2, delay: .none, codes: [.connectionLost])
+            RetryPolicy(maximumAttempts: 2, delay: .none, codes: [.connectionLost])
         )
         let call = Call { try await provider.request(.say("hello")) }
         await until {
@@ -200,7 +200,7 @@ struct ConnectionRetryTests {
         try await bench.provider.request(.say("before"))
         loseAnswers(bench)
         let provider = Provider<Once>(transport: bench.transport)
-            .intercepted(RetryPolicy(attempts: 5, delay: .none, codes: [.connectionLost]))
+            .intercepted(RetryPolicy(maximumAttempts: 5, delay: .none, codes: [.connectionLost]))
         let call = Call { try await provider.request(Once()) }
         await until { bench.count(way.sendWord) == 2 }
         await bench.lose(&watch)
@@ -219,21 +219,16 @@ struct ConnectionRetryTests {
         let seen: Kept<[String]>
         var isLast = false
 
-        func execute(
-            _ request: Request,
-            context: InterceptorContext
-        ) async throws -> Request {
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
             await Task.yield()
             seen.withLock { seen in
                 seen.append("\(name)\(context.attempt) \(request.headers.map(\.name))")
             }
-            var request = request
             request.headers[name] = "\(context.attempt)"
-            guard isLast else { return request }
+            guard isLast else { return }
             if context.attempt == 1 { throw WaybillError(.connectionRefused, "not yet") }
             // MQTT 3.1.1 has no headers to send.
             request.headers = [:]
-            return request
         }
 
         func retry(

@@ -49,8 +49,8 @@ struct ConnectionTokenTests {
 
         init(_ count: Int) { self.count = count }
 
-        func execute(_ request: Request, context: InterceptorContext) async throws -> Request {
-            guard context.attempt == 1 else { return request }
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            guard context.attempt == 1 else { return }
             await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
                     let isLast = waiting.withLock { waiting in
@@ -62,7 +62,6 @@ struct ConnectionTokenTests {
             } onCancel: {
                 open()
             }
-            return request
         }
 
         private func open() {

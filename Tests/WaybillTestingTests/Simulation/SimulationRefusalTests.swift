@@ -118,7 +118,7 @@
         @Test("A transport finds the hosts of its world and no others")
         func hosts() async throws {
             let refused = try await failure { _ in
-                _ = try await WebSocket.connect(to: "ws://127.0.0.1:1")
+                _ = try await WebSocketClient.connect(to: "ws://127.0.0.1:1")
             }
             #expect(refused.description.contains("no such host in this world"), "\(refused)")
         }

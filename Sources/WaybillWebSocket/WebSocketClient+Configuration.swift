@@ -2,7 +2,7 @@ public import Waybill
 import WebSocketWire
 import WireCore
 
-extension WebSocket {
+extension WebSocketClient {
     /// How a connection behaves.
     public struct Configuration: Sendable {
         /// What subprotocols are offered, best first (RFC 6455, 1.9).
@@ -145,7 +145,7 @@ extension WebSocket {
     }
 }
 
-extension WebSocket.Message: CustomStringConvertible {
+extension WebSocketClient.Message: CustomStringConvertible {
     /// Kind and length, never the content.
     public var description: String {
         switch self {
@@ -155,7 +155,7 @@ extension WebSocket.Message: CustomStringConvertible {
     }
 }
 
-extension WebSocket.Message: CustomDebugStringConvertible, CustomReflectable {
+extension WebSocketClient.Message: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
@@ -163,14 +163,14 @@ extension WebSocket.Message: CustomDebugStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-extension WebSocket.Closure: CustomStringConvertible {
+extension WebSocketClient.Closure: CustomStringConvertible {
     /// The code and the peer's words, escaped.
     public var description: String {
         reason.isEmpty ? "\(code.rawValue)" : "\(code.rawValue) \(reason.escaped)"
     }
 }
 
-extension WebSocket.Closure: CustomDebugStringConvertible, CustomReflectable {
+extension WebSocketClient.Closure: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 

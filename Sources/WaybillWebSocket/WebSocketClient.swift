@@ -23,7 +23,7 @@ import WireCore
 /// What is received waits for the reader up to a limit, and then the peer is held back; sending waits while
 /// the peer does not read. Letting go of the last reference closes the connection with code 1001 without
 /// waiting; ``close(_:reason:)`` waits.
-public final class WebSocket: Sendable {
+public final class WebSocketClient: Sendable {
     let session: WebSocketSession
 
     /// The subprotocol that the server chose; nil for none.
@@ -60,7 +60,7 @@ public final class WebSocket: Sendable {
     public static func connect(
         to url: URL,
         configuration: Configuration = Configuration()
-    ) async throws -> WebSocket {
+    ) async throws -> WebSocketClient {
         try await connect(to: url, configuration: configuration, environment: .system)
     }
 
@@ -74,7 +74,7 @@ public final class WebSocket: Sendable {
     public static func connect(
         to url: String,
         configuration: Configuration = Configuration()
-    ) async throws -> WebSocket {
+    ) async throws -> WebSocketClient {
         try await connect(
             to: ServiceAddress.url(url),
             configuration: configuration,
@@ -87,13 +87,13 @@ public final class WebSocket: Sendable {
         to url: URL,
         configuration: Configuration,
         environment: LinkEnvironment
-    ) async throws -> WebSocket {
+    ) async throws -> WebSocketClient {
         let (session, opening) = try await WebSocketSession.open(
             url,
             configuration: configuration,
             environment: environment
         )
-        return WebSocket(session, opening)
+        return WebSocketClient(session, opening)
     }
 
     // MARK: Messages
@@ -160,7 +160,7 @@ public final class WebSocket: Sendable {
     }
 }
 
-extension WebSocket: CustomReflectable {
+extension WebSocketClient: CustomReflectable {
     /// Nothing: headers and messages are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,13 +1,13 @@
 import Waybill
 import WireCore
 
-extension WebSocket {
+extension WebSocketClient {
     /// The messages of a connection, as an asynchronous sequence.
     ///
     /// It ends when the connection does: without an error after a normal end (1000, 1001, or no code), with
     /// `connectionLost`, `protocolViolation` or `limitExceeded` otherwise, once.
     public struct Messages: AsyncSequence, Sendable {
-        let socket: WebSocket
+        let socket: WebSocketClient
 
         /// Begins to read.
         public func makeAsyncIterator() -> AsyncIterator {
@@ -40,13 +40,13 @@ extension WebSocket {
 ///
 /// Used by one iterator alone, so nothing here is locked.
 final class WebSocketReading {
-    private let socket: WebSocket
+    private let socket: WebSocketClient
     private let isAlone: Bool
-    private var batch: [WebSocket.Message] = []
+    private var batch: [WebSocketClient.Message] = []
     private var position = 0
     private var turn = Turn()
 
-    init(_ socket: WebSocket) {
+    init(_ socket: WebSocketClient) {
         self.socket = socket
         isAlone = socket.session.beginReading()
     }
@@ -55,7 +55,7 @@ final class WebSocketReading {
         if isAlone { socket.session.endReading(unused: batch[position...]) }
     }
 
-    func next() async throws -> WebSocket.Message? {
+    func next() async throws -> WebSocketClient.Message? {
         guard isAlone else {
             throw WaybillError(.invalidEntry, "another loop reads this connection")
         }

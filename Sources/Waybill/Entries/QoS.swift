@@ -1,5 +1,5 @@
 /// How surely a message is delivered, in MQTT's terms.
-public enum QualityOfService: Int, CaseIterable, Comparable, Hashable, Sendable {
+public enum QoS: Int, CaseIterable, Comparable, Hashable, Sendable {
     /// Once or not at all: done when it is handed to the link.
     case atMostOnce = 0
     /// Once or more often: done when the peer has acknowledged it.
@@ -8,7 +8,7 @@ public enum QualityOfService: Int, CaseIterable, Comparable, Hashable, Sendable 
     case exactlyOnce = 2
 
     /// Orders by how sure the delivery is.
-    public static func < (left: QualityOfService, right: QualityOfService) -> Bool {
+    public static func < (left: QoS, right: QoS) -> Bool {
         left.rawValue < right.rawValue
     }
 }

@@ -1,0 +1,173 @@
+/// What stands between a provider and its transport: its interceptors, its logger and what they report to.
+///
+/// It does not hold the transport, so that a connection can keep it without keeping itself alive.
+final class Interception: Sendable {
+    let chain: InterceptorChain
+    let logger: (any WireLogger)?
+    /// The transport's source of events: all providers of one transport report there.
+    let eventSource: TransportEventSource
+    private let clock: any Clock<Duration>
+    private let disconnects: DisconnectSignal
+
+    init(
+        chain: InterceptorChain = InterceptorChain(),
+        logger: (any WireLogger)? = nil,
+        eventSource: TransportEventSource,
+        clock: any Clock<Duration>,
+        disconnects: DisconnectSignal
+    ) {
+        self.chain = chain
+        self.logger = logger
+        self.eventSource = eventSource
+        self.clock = clock
+        self.disconnects = disconnects
+    }
+
+    /// The same with more interceptors, behind the present ones.
+    func intercepted(_ interceptors: [any Interceptor]) -> Interception {
+        var chain = chain
+        chain.append(interceptors)
+        return copy(chain: chain, logger: logger)
+    }
+
+    /// The same with a logger.
+    func logged(_ logger: any WireLogger) -> Interception {
+        copy(chain: chain, logger: logger)
+    }
+
+    private func copy(chain: InterceptorChain, logger: (any WireLogger)?) -> Interception {
+        Interception(
+            chain: chain,
+            logger: logger,
+            eventSource: eventSource,
+            clock: clock,
+            disconnects: disconnects
+        )
+    }
+
+    /// Whether there are neither interceptors nor a logger.
+    var isPlain: Bool { chain.isEmpty && logger == nil }
+
+    /// Ends the waits of requests that need a token or their next attempt.
+    func noteDisconnect() {
+        disconnects.send()
+    }
+
+    /// What interceptors learn about a request at its first attempt.
+    func context(of request: Request) -> InterceptorContext {
+        InterceptorContext(request, RequestMemory(disconnects))
+    }
+
+    /// The context of a request to disconnect, which another one at the same time does not stop.
+    func contextOfDisconnect(_ request: Request) -> InterceptorContext {
+        disconnects.send()
+        return InterceptorContext(request, RequestMemory(DisconnectSignal(eventSource)))
+    }
+
+    /// Lets the interceptors adapt an entry's request.
+    ///
+    /// - Parameters:
+    ///   - original: The entry's request.
+    ///   - context: Which attempt it is.
+    /// - Returns: The request to send, which carries the interceptors for a connection that is made for it.
+    /// - Throws: `notConnected` after a `disconnect`; what an interceptor throws.
+    @inline(__always)
+    func adapted(_ original: Request, _ context: InterceptorContext) async throws -> Request {
+        var request = original
+        try await chain.adapt(&request, context: context)
+        guard !context.memory.isDisconnected else { throw Self.disconnected }
+        if !chain.isEmpty { request.chain = RequestChain(self, original) }
+        return request
+    }
+
+    private static var disconnected: WaybillError {
+        WaybillError(.notConnected, "disconnected before it was sent")
+    }
+
+    // MARK: Retries
+
+    /// Waits until the next attempt is due, which the context then tells of.
+    ///
+    /// - Parameters:
+    ///   - original: The entry's request.
+    ///   - error: Why the attempt failed.
+    ///   - context: Which attempt it was.
+    /// - Throws: The error that the call fails with when there is no further attempt.
+    func waitForRetry(
+        _ original: Request,
+        after error: WaybillError,
+        _ context: inout InterceptorContext
+    ) async throws {
+        var error = error
+        error.attempt = context.attempt
+        error.topic = error.topic ?? original.topic
+        error.command = error.command ?? original.command.name
+        log(.failure, .inbound, "\(error)")
+        // Another attempt would bring back a connection that the app has closed.
+        guard !context.memory.isDisconnected else { throw error }
+        let delay = try await delayBeforeRetry(original, after: error, context)
+        let next = context.attempt + 1
+        eventSource.report(.retrying(original, attempt: next, delay: delay, after: error))
+        try await sleep(for: delay, context.memory)
+        guard !context.memory.isDisconnected else { throw error }
+        context.attempt = next
+    }
+
+    /// How long to wait before the next attempt.
+    /// - Throws: The error that the call fails with when there is no further attempt.
+    private func delayBeforeRetry(
+        _ request: Request,
+        after error: WaybillError,
+        _ context: InterceptorContext
+    ) async throws -> Duration {
+        guard !chain.isEmpty, !error.isDecided else { throw error }
+        switch await chain.retry(request, after: error, context: context) {
+        case .noOpinion, .doNotRetry: throw error
+        case .doNotRetryWithError(let other): throw InterceptorChain.fold(other, context)
+        case .retry(let count, let delay):
+            guard context.attempt <= count, !error.mayHaveArrived || request.mayBeRepeated else {
+                throw error
+            }
+            return delay
+        }
+    }
+
+    private func sleep(for delay: Duration, _ memory: RequestMemory) async throws {
+        try Task.checkCancellation()
+        guard delay > .zero else { return }
+        let clock = clock
+        // A clock's sleep ends early only when its task is cancelled. It has a task of its own, since disconnecting
+        // ends it, too.
+        let sleeping = Task { @concurrent in _ = try? await clock.sleep(for: delay) }
+        await memory.endingAtDisconnect({ sleeping.cancel() }) {
+            await withTaskCancellationHandler {
+                await sleeping.value
+            } onCancel: {
+                sleeping.cancel()
+            }
+        }
+        try Task.checkCancellation()
+    }
+
+    // MARK: Logging
+
+    func log(
+        _ kind: WireRecord.Kind,
+        _ direction: WireRecord.Direction,
+        _ text: @autoclosure () -> String,
+        byteCount: Int = 0
+    ) {
+        logger?.log(
+            WireRecord(kind: kind, direction: direction, text: text(), byteCount: byteCount)
+        )
+    }
+}
+
+extension Request {
+    /// Whether doing it twice does no harm.
+    fileprivate var mayBeRepeated: Bool {
+        guard case .send(let options) = command else { return true }
+        // The protocol tells a message from its repetition, but the service that answers sees two requests.
+        return options.isIdempotent || (options.qos > .atMostOnce && !expectsReply)
+    }
+}

@@ -1,0 +1,107 @@
+import MQTTWire
+import Waybill
+import WaybillSession
+import WireCore
+
+/// Puts requests for a connection into CONNECT packets.
+struct MQTTGreeter: Sendable {
+    let configuration: Shared<MQTTConfiguration>
+    let version: MQTTVersion
+    let clientIdentifier: String
+
+    /// The greeting of a request, checked already where no interceptor will change it.
+    ///
+    /// - Throws: `unsupported` and `invalidEntry` for what cannot be sent.
+    func greeting(_ request: Request) throws(WaybillError) -> MQTTGreeting {
+        let packet = try packet(request)
+        if request.chain == nil || request.chain?.original != nil { try check(packet, request) }
+        return MQTTGreeting(request: request, packet: packet)
+    }
+
+    /// The greeting of one attempt: with fresh credentials, and for the session that there was.
+    ///
+    /// - Throws: What an interceptor or the source of credentials throws; `unsupported` and `invalidEntry` for what
+    ///   cannot be sent.
+    func greeting(
+        _ request: Request,
+        _ occasion: inout ConnectOccasion,
+        _ keeper: MQTTSessionKeeper,
+        _ desk: CredentialDesk?
+    ) async throws -> MQTTGreeting {
+        let adapted = try await occasion.adapted(request, askingAt: desk)
+        var packet = try packet(adapted)
+        // In 3.1.1 a clean session ends with its connection; in 5 a clean start has done its work (3.1.2.4).
+        if occasion.isReconnection, version == .v5, configuration.value.keepsSession {
+            packet.cleanStart = false
+        }
+        if occasion.isReconnection, packet.clientIdentifier.isEmpty,
+            let assigned = keeper.assignedClientIdentifier
+        {
+            packet.clientIdentifier = assigned
+        }
+        try check(packet, adapted)
+        var greeting = MQTTGreeting(request: request, packet: packet)
+        if case .connect(let options) = adapted.command {
+            greeting.upgradeHeaders = options.upgradeHeaders
+        }
+        return greeting
+    }
+
+    private func packet(_ request: Request) throws(WaybillError) -> MQTTConnect {
+        guard case .connect(let options) = request.command, request.topic == nil,
+            request.body.isEmpty
+        else { throw MQTTMapping.unsupported("topic or body of a connect", request) }
+        let configuration = configuration.value
+        var packet = MQTTConnect(
+            version: version,
+            clientIdentifier: options.clientIdentifier ?? clientIdentifier,
+            cleanStart: options.cleanStart ?? configuration.cleanStart,
+            keepAlive: UInt16(
+                clamping: (options.keepAlive ?? configuration.keepAlive).components.seconds
+            ),
+            userName: options.userName ?? configuration.userName,
+            password: (options.password ?? configuration.password).map { Array($0.utf8) }
+        )
+        if let will = options.will ?? configuration.will {
+            packet.will = MQTTWill(
+                topic: will.topic,
+                payload: will.body.bytes,
+                qos: MQTTMapping.quality(will.qos),
+                isRetained: will.retain
+            )
+            if let delay = will.delay {
+                guard version == .v5 else {
+                    throw MQTTMapping.unsupported("will delay in 3.1.1", request)
+                }
+                packet.will?.properties.willDelayInterval = MQTTMapping.seconds(delay)
+            }
+        }
+        switch version {
+        case .v5:
+            packet.properties.sessionExpiryInterval =
+                configuration.sessionExpiry.map(MQTTMapping.seconds)
+            packet.properties.receiveMaximum = max(configuration.receiveMaximum, 1)
+            packet.properties.maximumPacketSize = UInt32(
+                clamping: max(configuration.maximumPacketSize, 1)
+            )
+            if configuration.asksForResponseInformation {
+                packet.properties.requestResponseInformation = true
+            }
+            packet.properties.userProperties = request.headers.pairs
+        case .v3_1_1:
+            guard request.headers.isEmpty else {
+                throw MQTTMapping.unsupported("headers in 3.1.1", request)
+            }
+        }
+        return packet
+    }
+
+    private func check(_ packet: MQTTConnect, _ request: Request) throws(WaybillError) {
+        var scratch = ByteWriter()
+        do {
+            try packet.encode(into: &scratch)
+        } catch {
+            throw MQTTMapping.error(.encoding(error), request)
+        }
+    }
+}
