@@ -1,0 +1,167 @@
+#if os(Linux)
+    import Testing
+    import Waybill
+    import WaybillMQTT
+    import WaybillSSE
+    import WaybillSTOMP
+
+    /// A server that checks tokens, and how it is shown one.
+    struct TokenRoute: Sendable, CustomTestStringConvertible {
+        enum Service: Sendable {
+            case mqtt(MQTTConfiguration.Version)
+            case stomp
+            case eventStream
+        }
+
+        var name: String
+        var service: Service
+        /// Where it is, by the variable that has its port.
+        var variable: String
+        /// The scheme and the path of its URL.
+        var scheme: String
+        var path = ""
+        /// The name and password of those whom the server itself does not ask for a token.
+        var guest: String?
+        var placement: TokenPlacement
+
+        var testDescription: String { name }
+
+        /// Whether a send outlives the connection.
+        var isQueued: Bool {
+            if case .mqtt = service { true } else { false }
+        }
+
+        static let all = [
+            TokenRoute(
+                name: "MQTT 5, password (Mosquitto)",
+                service: .mqtt(.v5),
+                variable: "TOKENS_MQTT",
+                scheme: "mqtt",
+                placement: .password(userName: "ada")
+            ),
+            TokenRoute(
+                name: "MQTT 5, user property of CONNECT (Mosquitto)",
+                service: .mqtt(.v5),
+                variable: "TOKENS_PROPERTY",
+                scheme: "mqtt",
+                placement: .header("token", on: [.connect]) { $0 }
+            ),
+            TokenRoute(
+                name: "MQTT 3.1.1, password (Mosquitto)",
+                service: .mqtt(.v3_1_1),
+                variable: "TOKENS_MQTT",
+                scheme: "mqtt",
+                placement: .password(userName: "ada")
+            ),
+            TokenRoute(
+                name: "MQTT 3.1.1, password (RabbitMQ)",
+                service: .mqtt(.v3_1_1),
+                variable: "TOKENS_RABBITMQ_MQTT",
+                scheme: "mqtt",
+                placement: .password(userName: "ada")
+            ),
+            TokenRoute(
+                name: "STOMP, passcode (RabbitMQ)",
+                service: .stomp,
+                variable: "TOKENS_STOMP",
+                scheme: "stomp",
+                placement: .password(userName: "ada")
+            ),
+            TokenRoute(
+                name: "STOMP, header of CONNECT (RabbitMQ)",
+                service: .stomp,
+                variable: "TOKENS_HEADER",
+                scheme: "stomp",
+                guest: "guest",
+                placement: .header("Authorization", on: [.connect]) { "Bearer \($0)" }
+            ),
+            TokenRoute(
+                name: "MQTT 5, header of the upgrade (nginx before Mosquitto)",
+                service: .mqtt(.v5),
+                variable: "TOKENS_NGINX",
+                scheme: "ws",
+                path: "/mqtt",
+                placement: .upgradeHeader()
+            ),
+            TokenRoute(
+                name: "STOMP, header of the upgrade (nginx before RabbitMQ)",
+                service: .stomp,
+                variable: "TOKENS_NGINX",
+                scheme: "ws",
+                path: "/stomp",
+                guest: "guest",
+                placement: .upgradeHeader()
+            ),
+            TokenRoute(
+                name: "SSE, Authorization: Bearer (nginx with nchan)",
+                service: .eventStream,
+                variable: "TOKENS_NGINX",
+                scheme: "http",
+                placement: .bearer
+            ),
+        ]
+
+        /// A transport to the server, by way of a port.
+        func transport(through port: UInt16) throws -> any Transport {
+            let url = "\(scheme)://127.0.0.1:\(port)\(path)"
+            var reconnection = ReconnectionPolicy()
+            reconnection.initialDelay = .milliseconds(5)
+            reconnection.maximumDelay = .milliseconds(100)
+            switch service {
+            case .mqtt(let version):
+                var configuration = MQTTConfiguration(version: version)
+                configuration.clientIdentifier = "tokens-\(UInt32.random(in: 0 ... .max))"
+                configuration.cleanStart = false
+                configuration.sessionExpiry = version == .v5 ? .seconds(3_600) : nil
+                configuration.reconnection = reconnection
+                return try MQTTTransport(url: url, configuration: configuration)
+            case .stomp:
+                var configuration = STOMPConfiguration()
+                configuration.host = "/"
+                configuration.login = guest
+                configuration.passcode = guest
+                configuration.reconnection = reconnection
+                return try STOMPTransport(url: url, configuration: configuration)
+            case .eventStream:
+                var configuration = SSEConfiguration()
+                configuration.reconnection = reconnection
+                return try SSETransport(url: url, configuration: configuration)
+            }
+        }
+
+        /// What goes to a topic of this test.
+        func send(_ number: Int, to topic: String) -> TokenEntry {
+            let text = EntryBody.text("\(number)")
+            return switch service {
+            case .mqtt:
+                TokenEntry(topic: topic, command: .send(qos: .atLeastOnce), body: text)
+            case .stomp:
+                TokenEntry(topic: "/queue/\(topic)", command: .send, body: text)
+            case .eventStream:
+                TokenEntry(topic: "/publish/\(topic)", command: .send, body: text)
+            }
+        }
+
+        /// What brings it back.
+        func listen(to topic: String) -> TokenEntry {
+            switch service {
+            case .mqtt:
+                TokenEntry(topic: topic, command: .subscribe(qos: .atLeastOnce))
+            case .stomp:
+                TokenEntry(
+                    topic: "/queue/\(topic)",
+                    command: .subscribe(ackMode: .clientIndividual)
+                )
+            case .eventStream:
+                TokenEntry(topic: "/events/\(topic)", command: .subscribe)
+            }
+        }
+    }
+
+    /// Any entry of any service.
+    struct TokenEntry: EntryType {
+        var topic: String?
+        var command: EntryCommand
+        var body = EntryBody.none
+    }
+#endif

@@ -1,0 +1,167 @@
+#if os(Linux)
+    import ChaosSupport
+    import Foundation
+    import Testing
+    import Waybill
+    import WireCore
+    import WireTestSupport
+
+    /// Traffic both ways with a server that wants a token which expires every second, over a connection that is cut
+    /// every few seconds.
+    struct TokenRun: Sendable {
+        /// What was seen.
+        struct Figures: Sendable {
+            var cuts = 0
+            /// How many connections there were, refused ones included.
+            var connections = 0
+            /// How many tokens were asked for in the place of a refused one.
+            var refreshes = 0
+            /// The numbers whose send has succeeded.
+            var sent: Set<Int> = []
+            /// The numbers that came back.
+            var arrived: Set<Int> = []
+            /// How often a send failed, by code.
+            var failures: [String: Int] = [:]
+            /// Why the stream has ended before it was told to.
+            var ends: [String] = []
+            var isOver = false
+
+            /// What was sent and never came.
+            var lost: Int { sent.subtracting(arrived).count }
+        }
+
+        /// How long each of them takes: `WAYBILL_TOKEN_SECONDS`.
+        static let time = Duration.seconds(
+            ProcessInfo.processInfo.environment["WAYBILL_TOKEN_SECONDS"].flatMap { Int64($0) } ?? 10
+        )
+
+        /// How many send at the same time.
+        private static let lanes = 3
+
+        let route: TokenRoute
+        private let topic = "tokens\(UInt64.random(in: 0 ... .max))"
+        private let figures = Shared()
+
+        private final class Shared: Sendable {
+            let state = Locked(Figures())
+        }
+
+        init(_ route: TokenRoute) {
+            self.route = route
+        }
+
+        /// Runs it.
+        ///
+        /// - Returns: What was seen here, and what the one has seen who issues the tokens.
+        func callAsFunction() async throws -> (Figures, TokenAuthority.Counts) {
+            let authority = try TokenAuthority()
+            let target = try #require(TestServers.port(route.variable))
+            let proxy = try ChaosProxy(to: UInt16(target), seed: 1)
+            defer { proxy.close() }
+            let figures = figures
+            // The one place that knows of tokens.
+            let tokens = TokenInterceptor(
+                route.placement,
+                configuration: .init(refreshLimit: .max)
+            ) { refused in
+                if refused != nil { figures.state.withLock { $0.refreshes += 1 } }
+                return try await authority.issue()
+            }
+            let transport = try route.transport(through: proxy.port)
+            let provider = Provider<TokenEntry>(transport: transport).intercepted(tokens)
+            let begin = ContinuousClock.now
+            let messages = try await provider.messages(route.listen(to: topic))
+            async let heard: Void = listen(to: messages)
+            async let cut: Void = cut(proxy, until: begin + Self.time)
+            await withTaskGroup { group in
+                for lane in 0..<Self.lanes {
+                    group.addTask {
+                        await send(lane, with: provider, until: begin + Self.time)
+                    }
+                }
+            }
+            await cut
+            // What was under way at the last cut comes again.
+            let limit = ContinuousClock.now + .seconds(30)
+            while figures.state.withLock({ $0.lost > 0 && $0.ends.isEmpty }),
+                ContinuousClock.now < limit
+            {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            let counts = try await authority.counts()
+            figures.state.withLock { $0.isOver = true }
+            await transport.shutdown()
+            await heard
+            await authority.close()
+            figures.state.withLock { $0.connections = proxy.counts.connections }
+            let result = figures.state.withLock { $0 }
+            tell(result, counts, after: ContinuousClock.now - begin)
+            return (result, counts)
+        }
+
+        /// Counts what comes, until the transport is shut down.
+        private func listen(to messages: Messages<Message>) async {
+            var end = "without an error"
+            do {
+                for try await message in messages {
+                    guard let number = message.text.flatMap({ Int($0) }) else { continue }
+                    figures.state.withLock { _ = $0.arrived.insert(number) }
+                }
+            } catch {
+                end = "\(error)"
+            }
+            figures.state.withLock { state in
+                if !state.isOver { state.ends.append(end) }
+            }
+        }
+
+        /// Resets every connection, again and again.
+        private func cut(_ proxy: ChaosProxy, until end: ContinuousClock.Instant) async {
+            while true {
+                try? await Task.sleep(for: .milliseconds(Int.random(in: 2_000...4_000)))
+                guard ContinuousClock.now < end else { return }
+                proxy.dropConnections()
+                figures.state.withLock { $0.cuts += 1 }
+            }
+        }
+
+        /// Sends one number after the other, of those that are a lane's.
+        private func send(
+            _ lane: Int,
+            with provider: Provider<TokenEntry>,
+            until end: ContinuousClock.Instant
+        ) async {
+            for number in stride(from: lane, to: .max, by: Self.lanes) {
+                guard ContinuousClock.now < end else { return }
+                do {
+                    try await provider.request(route.send(number, to: topic))
+                    figures.state.withLock { _ = $0.sent.insert(number) }
+                } catch {
+                    let name = (error as? WaybillError)?.code.name ?? "\(error)"
+                    figures.state.withLock { $0.failures[name, default: 0] += 1 }
+                }
+                try? await Task.sleep(for: .milliseconds(5))
+            }
+        }
+
+        private func tell(
+            _ figures: Figures,
+            _ counts: TokenAuthority.Counts,
+            after time: Duration
+        ) {
+            let failures = figures.failures.sorted { $0.key < $1.key }
+                .map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+            print(
+                """
+                \(route.name): \(time.components.seconds) s, \(figures.cuts) cuts, \
+                \(figures.connections) connections; tokens: \(counts.issued) issued, \
+                \(counts.accepted) times accepted, \(counts.refused) times refused, \
+                \(counts.expired) expired, \(counts.invalid) invalid, \(figures.refreshes) refreshes; \
+                messages: \(figures.sent.count) sent, \(figures.arrived.count) arrived, \
+                \(figures.lost) lost; failures: \(failures.isEmpty ? "none" : failures); \
+                stream ends: \(figures.ends)
+                """
+            )
+        }
+    }
+#endif
