@@ -1,0 +1,108 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+/// Design 5.5: a token that is configured once outlives everything.
+@Suite(
+    "Every transport: a token that expires every second, for ten minutes (design 5.5)",
+    .serialized,
+    .timeLimit(.minutes(5)),
+    .benchesEnd
+)
+struct ConnectionExpiryTests {
+    /// Issues tokens that are good for a second, and says which of them are.
+    private final class Authority: Sendable {
+        private struct State: Sendable {
+            var clock = ManualClock()
+            /// When each token was issued: the first one is "0".
+            var issued: [ManualClock.Instant] = []
+            var expired: Set<Int> = []
+            var refreshCount = 0
+            var refusalCount = 0
+        }
+
+        private let state = Kept(State())
+
+        /// How many tokens were issued.
+        var issueCount: Int { state.withLock { $0.issued.count } }
+        /// How many of them were issued in the place of a refused one.
+        var refreshCount: Int { state.withLock { $0.refreshCount } }
+        /// How often a token was refused.
+        var refusalCount: Int { state.withLock { $0.refusalCount } }
+        /// How many different ones were refused.
+        var expiredCount: Int { state.withLock { $0.expired.count } }
+
+        func measure(by clock: ManualClock) { state.withLock { $0.clock = clock } }
+
+        func issue(inPlaceOf refused: String?) -> String {
+            state.withLock { state in
+                if refused != nil { state.refreshCount += 1 }
+                state.issued.append(state.clock.now)
+                return "\(state.issued.count - 1)"
+            }
+        }
+
+        func admits(_ token: String?) -> Bool {
+            state.withLock { state in
+                guard let number = token.flatMap({ Int($0) }),
+                    state.issued.indices.contains(number)
+                else { return false }
+                let age = state.issued[number].duration(to: state.clock.now)
+                if age < .seconds(1) { return true }
+                state.refusalCount += 1
+                state.expired.insert(number)
+                return false
+            }
+        }
+    }
+
+    @Test(
+        "Traffic both ways, the link lost 200 times: no call fails, no stream ends, refreshes equal expired tokens",
+        arguments: Way.allCases
+    )
+    func traffic(way: Way) async throws {
+        let authority = Authority()
+        let bench = try Bench(way) { plan in
+            plan.broker = { $0.authenticate = { _, token in authority.admits(token) } }
+        }
+        authority.measure(by: bench.clock)
+        let tokens = TokenInterceptor(
+            way == .events ? .bearer : .password(userName: "ada"),
+            configuration: .init(refreshLimit: .max, clock: bench.clock)
+        ) { refused in
+            authority.issue(inPlaceOf: refused)
+        }
+        let provider = bench.provider.intercepted(tokens)
+        let messages: Messages<String> = try await provider.messages(.listen())
+        let heard = Kept([String]())
+        let listening = Call { () async throws in
+            for try await text in messages { heard.withLock { $0.append(text) } }
+        }
+        var watch = bench.watch()
+        await watch.until("connected")
+        let begin = bench.clock.now
+        var lossCount = 0
+        var sent: [String] = []
+        while begin.duration(to: bench.clock.now) < .seconds(600) {
+            let text = "\(sent.count)"
+            try await provider.request(.say(text))
+            sent.append(text)
+            bench.clock.advance(by: .milliseconds(500))
+            if sent.count.isMultiple(of: 5) {
+                await bench.lose(&watch)
+                await bench.comeBack(&watch)
+                lossCount += 1
+            }
+        }
+        await until { heard.withLock { $0.count } >= sent.count }
+        #expect(heard.withLock { $0 } == sent)
+        #expect(!listening.isDone)
+        #expect(lossCount >= 200)
+        #expect(authority.expiredCount >= lossCount)
+        #expect(authority.refreshCount == authority.expiredCount)
+        #expect(authority.refusalCount == authority.expiredCount)
+        #expect(authority.issueCount == authority.refreshCount + 1)
+        await bench.end()
+        _ = await listening.error()
+    }
+}
