@@ -129,9 +129,9 @@ tokens_start() {
             answers_in 20 $peer mqtt_round_trip $((base + 2)) &&
             answers_in 20 $peer accepts $((base + 1)) &&
             answers_in 20 $peer upgrade_round_trip $((base + 9)) /mqtt 401 &&
-            answers_in 60 "$server" stomp_round_trip $((base + 4)) guest guest &&
-            answers_in 60 "$server" upgrade_round_trip $((base + 5)) /ws 101 &&
-            answers_in 60 "$server" mqtt_round_trip $((base + 6)) guest guest; then
+            answers_in 120 "$server" stomp_round_trip $((base + 4)) guest guest &&
+            answers_in 120 "$server" upgrade_round_trip $((base + 5)) /ws 101 &&
+            answers_in 120 "$server" mqtt_round_trip $((base + 6)) guest guest; then
             {
                 echo "export WAYBILL_TOKENS_PORT=$base"
                 echo "export WAYBILL_TOKENS_MQTT_PORT=$((base + 1))"
