@@ -2,12 +2,20 @@ import WaybillLink
 import WaybillTesting
 import WireCore
 
-/// Real connections on a clock that a test moves, and how often something was read from them.
+/// Real connections on a clock that a test moves, and how often something was read from them and handled.
+///
+/// What is read counts once the reader is done with it: a clock that is moved on before may run out on what has come.
 final class ReadCounter: Dialer {
     /// A stream that counts what is read.
-    private final class Stream: ByteStream {
+    private final class Stream: ByteStream, ByteStreamReceiver {
+        private struct State: Sendable {
+            var receiver: (any ByteStreamReceiver)?
+            var hasRead = false
+        }
+
         private let base: any ByteStream
         private let counter: ReadCounter
+        private let state = Locked(State())
 
         init(_ base: any ByteStream, _ counter: ReadCounter) {
             self.base = base
@@ -16,7 +24,7 @@ final class ReadCounter: Dialer {
 
         func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
             let outcome = try base.read(into: space)
-            if case .bytes = outcome { counter.reads.withLock { $0 += 1 } }
+            if case .bytes = outcome { state.withLock { $0.hasRead = true } }
             return outcome
         }
 
@@ -24,19 +32,43 @@ final class ReadCounter: Dialer {
             try base.write(bytes)
         }
 
-        func start(_ receiver: any ByteStreamReceiver) { base.start(receiver) }
+        func start(_ receiver: any ByteStreamReceiver) {
+            state.withLock { $0.receiver = receiver }
+            base.start(self)
+        }
+
         func scheduleFlush() -> Bool { base.scheduleFlush() }
         func setReading(_ isReading: Bool) { base.setReading(isReading) }
         func readAgain() { base.readAgain() }
         func finishWriting() { base.finishWriting() }
         func close() { base.close() }
+
+        // MARK: The stream below
+
+        private var receiver: (any ByteStreamReceiver)? { state.withLock { $0.receiver } }
+
+        func streamIsReadable() {
+            receiver?.streamIsReadable()
+            let hasRead = state.withLock { state in
+                defer { state.hasRead = false }
+                return state.hasRead
+            }
+            if hasRead { counter.reads.withLock { $0 += 1 } }
+        }
+
+        func streamIsWritable() { receiver?.streamIsWritable() }
+        func streamShouldFlush() { receiver?.streamShouldFlush() }
+
+        func streamDidEnd(_ error: LinkError?) {
+            state.withLock { $0.receiver.take() }?.streamDidEnd(error)
+        }
     }
 
     let clock = ManualClock()
     private let reads = Locked(0)
     private let dials = Locked(0)
 
-    /// How often something was read.
+    /// How often something was read and handled.
     var count: Int { reads.withLock { $0 } }
 
     /// How many connections were asked for.
