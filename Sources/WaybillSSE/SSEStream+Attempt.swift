@@ -5,21 +5,54 @@ import WaybillSession
 
 // One attempt, over as many hosts, redirects and credentials as it takes.
 extension SSEStream {
-    /// One attempt, with fresh credentials, and with others should they be refused.
+    /// One attempt: host after host until a stream opens, and until that is over.
     func attempt(_ number: Int, _ source: MessageSource) async -> Outcome {
+        var last = Outcome(error: nil, isFinal: true)
+        var isFinal = true
+        var retryAfter: Duration?
+        do {
+            return try await links.first(for: try makePlan(request)) { plan in
+                last = await attempt(at: plan.target.address, number, source)
+                isFinal = isFinal && last.isFinal
+                if let time = last.retryAfter { retryAfter = max(time, retryAfter ?? time) }
+                let isHosts = !last.wasOpen && !last.isOwn
+                if isHosts, let error = last.error, error.mayBeOneHostsOwn { throw error }
+                return last
+            }
+        } catch let error as WaybillError {
+            last.error = error
+            last.isFinal = isFinal
+            last.retryAfter = retryAfter
+            return last
+        } catch {
+            return Outcome(error: nil, isFinal: true)
+        }
+    }
+
+    /// One attempt at a host, with fresh credentials, and with others should they be refused.
+    ///
+    /// Fresh for each host: where the app holds the server back, the host before may have taken as long as the app liked.
+    private func attempt(
+        at address: ServiceAddress,
+        _ number: Int,
+        _ source: MessageSource
+    ) async -> Outcome {
         let wasOpened = opened.result != nil
         var occasion = ConnectOccasion(
             isReconnection: wasOpened,
             isUnattended: wasOpened || isPatient
         )
         while true {
-            let plan: HTTPRequestPlan
+            var plan: HTTPRequestPlan
             do { plan = try await self.plan(for: &occasion) } catch let error as WaybillError {
-                return Outcome(error: error, isFinal: !error.isRetryable)
+                return Outcome(error: error, isFinal: !error.isRetryable, isOwn: true)
             } catch {
                 return Outcome(error: nil, isFinal: true)
             }
-            var outcome = await attempt(plan, number, source)
+            plan.target.address = address
+            journal.noteConnecting(to: plan.target.host, attempt: number)
+            var outcome = await attempt(plan, source)
+            journal.noteEnd(outcome.error)
             guard let error = outcome.error, !outcome.wasOpen else {
                 if outcome.wasOpen { occasion.noteSuccess() }
                 return outcome
@@ -33,7 +66,10 @@ extension SSEStream {
             } catch let decided as WaybillError {
                 outcome.error = decided
                 // An interceptor's own trouble has taken the place of the refusal.
-                if decided.code != error.code { outcome.isFinal = !decided.isRetryable }
+                if decided.code != error.code {
+                    outcome.isFinal = !decided.isRetryable
+                    outcome.isOwn = true
+                }
                 return outcome
             } catch {
                 return Outcome(error: nil, isFinal: true)
@@ -48,35 +84,6 @@ extension SSEStream {
         let credentials = try await desk.credentials(for: occasion)
         try plan.show(credentials, replacing: request.chain == nil)
         return plan
-    }
-
-    /// One attempt: host after host until a stream opens, and until that is over.
-    private func attempt(
-        _ plan: HTTPRequestPlan,
-        _ number: Int,
-        _ source: MessageSource
-    ) async -> Outcome {
-        var last = Outcome(error: nil, isFinal: true)
-        var isFinal = true
-        var retryAfter: Duration?
-        do {
-            return try await links.first(for: plan) { plan in
-                journal.noteConnecting(to: plan.target.host, attempt: number)
-                last = await attempt(plan, source)
-                journal.noteEnd(last.error)
-                isFinal = isFinal && last.isFinal
-                if let time = last.retryAfter { retryAfter = max(time, retryAfter ?? time) }
-                if !last.wasOpen, let error = last.error, error.mayBeOneHostsOwn { throw error }
-                return last
-            }
-        } catch let error as WaybillError {
-            last.error = error
-            last.isFinal = isFinal
-            last.retryAfter = retryAfter
-            return last
-        } catch {
-            return Outcome(error: nil, isFinal: true)
-        }
     }
 
     /// One attempt at a host, redirects included, until its stream is over.

@@ -15,6 +15,8 @@ extension SSEStream {
         var error: WaybillError?
         /// Whether asking again cannot help.
         var isFinal = false
+        /// Whether interceptors or the source of credentials have ended it, which no other host can help.
+        var isOwn = false
         var retryAfter: Duration?
     }
 

@@ -58,4 +58,53 @@ struct TokenTests {
         #expect(shown == ["Bearer a", "Bearer a", "Bearer b", "Bearer b"])
         #expect(tokens.withLock { $0 } == ["c"])
     }
+
+    /// Opens a stream of two hosts that answer so, one request after another.
+    /// - Returns: The error, if it did not open; whom the requests went to, with what, and what the source was told.
+    private func open(
+        _ answers: [HTTPServer.Answer],
+        _ fail: WaybillError? = nil
+    ) async throws -> (error: WaybillError?, shown: [String], refused: [String?]) {
+        let refused = Locked<[String?]>([])
+        let server = HTTPServer(answers)
+        let transport = try server.transport("http://a/api") { configuration in
+            configuration.failover.hosts = ["b"]
+            configuration.credentials = CredentialSource { occasion in
+                let count = refused.withLock { refused in
+                    refused.append(occasion.refused?.headers["Authorization"])
+                    return refused.count
+                }
+                if let fail { throw fail }
+                return Self.bearer("\(count)")
+            }
+        }
+        let provider = Provider<StreamEntry>(transport: transport)
+        var failure: WaybillError?
+        do { _ = try await provider.messages(.listen()) } catch let error as WaybillError {
+            failure = error
+        }
+        await transport.shutdown()
+        let shown = server.requests.map { request in
+            let headers = request.head.headers
+            return "\(headers.first("host") ?? "") \(headers.first("authorization") ?? "")"
+        }
+        return (failure, shown, refused.withLock { $0 })
+    }
+
+    @Test("Each host is shown credentials of its own time, and others when it refuses them")
+    func eachHost() async throws {
+        let (error, shown, refused) = try await open([
+            .open(Say.status(503)), .open(Say.status(401)), .open(Say.stream("")),
+        ])
+        #expect(error == nil)
+        #expect(shown == ["a Bearer 1", "b Bearer 2", "b Bearer 3"])
+        #expect(refused == [nil, nil, "Bearer 2"])
+    }
+
+    @Test("Where there are no credentials, no other host is tried")
+    func noCredentials() async throws {
+        let (error, shown, refused) = try await open([], WaybillError(.timedOut, "no token"))
+        #expect(error?.message == "no token")
+        #expect(shown.isEmpty && refused == [nil])
+    }
 }
