@@ -15,6 +15,7 @@ final class HTTPExchange: Sendable {
         var isInvited = true
         var isUsable = true
         var hasAnswered = false
+        var lastAnswer: WireInstant?
         /// The bytes of the request under way, or of the last one.
         var requestByteCount = 0
         /// When the server may have closed what is kept, by its `Keep-Alive`; nil where it has not said so.
@@ -81,6 +82,9 @@ final class HTTPExchange: Sendable {
 
     /// Whether the request under way, or the last, has had an answer.
     var hasAnswered: Bool { state.withLock { $0.hasAnswered } }
+
+    /// When the last answer began; nil before the first.
+    var lastAnswer: WireInstant? { state.withLock { $0.lastAnswer } }
 
     /// Whether no byte of the request under way, or of the last one, has been handed to the stream.
     ///
@@ -170,10 +174,12 @@ final class HTTPExchange: Sendable {
         log(.inbound, SSEMapping.reason(head))
         let codings = head.headers.members("content-encoding")
             .filter { !HTTPSyntax.areSameName($0, "identity") }
-        let keptUntil = Self.keepAliveTime(of: head).map { timers.now.advanced(by: $0) }
+        let now = timers.now
+        let keptUntil = Self.keepAliveTime(of: head).map { now.advanced(by: $0) }
         let uninvited = state.withLock { state in
             state.head = head
             state.hasAnswered = true
+            state.lastAnswer = now
             state.keptUntil = keptUntil
             let coding = codings.count == 1 ? codings[0] : nil
             // What is not known, or coded more than once, is left to the caller.

@@ -102,15 +102,19 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
     /// Forgets idle connections that no longer serve.
     /// - Returns: Them. Not all have ended: a server may keep one longer than it has said.
     private mutating func dropDead() -> [Connection] {
-        var dead: [(host: Host, connection: Connection)] = []
+        take { [isUsable] in !isUsable($1) }
+    }
+
+    private mutating func take(where isWanted: (Host, Connection) -> Bool) -> [Connection] {
+        var taken: [(host: Host, connection: Connection)] = []
         idle.removeAll { host, connection in
             // Asked once: a connection may end between two questions.
-            guard !isUsable(connection) else { return false }
-            dead.append((host, connection))
+            guard isWanted(host, connection) else { return false }
+            taken.append((host, connection))
             return true
         }
-        for (host, _) in dead { _ = leave(host) }
-        return dead.map(\.connection)
+        for (host, _) in taken { _ = leave(host) }
+        return taken.map(\.connection)
     }
 
     /// Takes a connection back that another request may use.
@@ -162,6 +166,14 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
         waiting[host]?.removeAll { $0.number == number }
         if waiting[host]?.isEmpty == true { waiting[host] = nil }
         return nil
+    }
+
+    /// Takes idle connections to a host, to close them.
+    package mutating func takeIdle(
+        _ host: Host,
+        where isDoubtful: (Connection) -> Bool
+    ) -> [Connection] {
+        take { $0 == host && isDoubtful($1) }
     }
 
     /// Takes all idle connections, to close them.

@@ -93,13 +93,19 @@ final class HTTPPool: Sendable {
                 let answer = try await use(kept, plan, left)
                 release(kept, host)
                 return answer
-            } catch let error as WaybillError where canRepeat(plan, error, kept) {
+            } catch {
+                let code = (error as? WaybillError)?.code
+                let isUnheard = !kept.hasAnswered
+                if isUnheard, code == .connectionLost || code == .timedOut {
+                    closeDoubtful(host, begun)
+                }
+                guard isUnheard, code == .connectionLost, canRepeat(plan, kept) else {
+                    release(kept, host)
+                    throw error
+                }
                 // The server had closed what was kept. A fresh connection takes its place, for the rest of the time.
                 state.withLock { $0.noteFree(kept) }
                 left = max(left - begun.duration(to: kept.now), .zero)
-            } catch {
-                release(kept, host)
-                throw error
             }
         }
         let made: HTTPExchange
@@ -113,15 +119,20 @@ final class HTTPPool: Sendable {
         return try await use(made, plan, left)
     }
 
-    /// Whether a request that failed on a kept connection is made again: if nothing of it was written, or if it does no
-    /// harm twice and the server has not answered (RFC 9110, 9.2.2).
-    private func canRepeat(
-        _ plan: HTTPRequestPlan,
-        _ error: WaybillError,
-        _ kept: HTTPExchange
-    ) -> Bool {
-        guard error.code == .connectionLost, !kept.hasAnswered else { return false }
-        return kept.hasWrittenNothing || Self.idempotent.contains(plan.method)
+    /// Whether a request without an answer, whose kept connection was lost, is made again: if nothing of it was written, or
+    /// if it does no harm twice (RFC 9110, 9.2.2).
+    private func canRepeat(_ plan: HTTPRequestPlan, _ kept: HTTPExchange) -> Bool {
+        kept.hasWrittenNothing || Self.idempotent.contains(plan.method)
+    }
+
+    /// Closes the idle connections to a host that have brought nothing since another one, which leads nowhere, was used.
+    ///
+    /// They were kept as long, and may lead nowhere either: each of them would cost a request.
+    private func closeDoubtful(_ host: HTTPTarget.Origin, _ since: WireInstant) {
+        let doubtful = state.withLock { state in
+            state.places.takeIdle(host) { $0.lastAnswer.map { $0 <= since } ?? true }
+        }
+        for exchange in doubtful { exchange.close(failing: nil) }
     }
 
     // MARK: Places

@@ -82,6 +82,18 @@ import WaybillSSE
         #expect(word(places.fetch(1)) == "place" && places.count(of: "a") == 1)
     }
 
+    @Test("Idle connections to one host are taken as they are doubted, with their places")
+    func doubtful() {
+        var places = Places(limit: 3) { _ in true }
+        for (host, connection) in [("a", 1), ("b", 2), ("a", 3), ("a", 4)] {
+            _ = places.request(host) { _ in false }
+            _ = places.giveBack(host, connection)
+        }
+        #expect(places.takeIdle("a") { $0 != 3 } == [1, 4])
+        #expect(places.count(of: "a") == 1 && places.count(of: "b") == 1)
+        #expect(word(places.request("a") { _ in true }) == "kept 3")
+    }
+
     @Test("Idle connections to many hosts are few")
     func many() {
         var places = Places(limit: 6) { _ in true }

@@ -240,4 +240,40 @@ struct PoolTests {
         #expect(error?.code == .timedOut)
         await transport.shutdown()
     }
+
+    @Test("When a kept connection leads nowhere, those that were idle as long are not used either")
+    func doubtful() async throws {
+        let server = HTTPServer(
+            Array(repeating: .open([]), count: 5) + [.open(Say.status(200))]
+        )
+        let transport = try server.transport()
+        let provider = Provider<StreamEntry>(transport: transport)
+        // Three connections.
+        let sends = (0..<3).map { _ in
+            Task { try await provider.request(Self.options(.seconds(1_000))) }
+        }
+        try await waitUntil { server.requests.count == 3 }
+        for number in 0..<3 { server.send(Say.status(200), on: number) }
+        for send in sends { _ = try await send.value }
+        server.clock.advance(by: .seconds(100))
+        // One leads nowhere, one answers meanwhile, one is idle.
+        let lost = Task { try await provider.request(Self.options(.seconds(10))) }
+        try await waitUntil { server.requests.count == 4 }
+        let first = server.unanswered().last
+        let heard = Task { try await provider.request(Self.options(.seconds(1_000))) }
+        try await waitUntil { server.requests.count == 5 }
+        server.clock.advance(by: .seconds(1))
+        let second = try #require(server.unanswered().last)
+        #expect(first != second)
+        server.send(Say.status(200), on: second)
+        _ = try await heard.value
+        server.clock.advance(by: .seconds(9))
+        let error = await #expect(throws: WaybillError.self) { try await lost.value }
+        #expect(error?.code == .timedOut)
+        // The lost one, and the idle one; the next request goes over the one that was heard of.
+        try await waitUntil { server.ends == 2 }
+        try await provider.request(.post(.text("next")))
+        #expect(server.endpoints.count == 3)
+        await transport.shutdown()
+    }
 }
