@@ -128,17 +128,20 @@ struct EventStreamWorkload: Sendable {
         _ ledger: EventStreamLedger
     ) async throws {
         for app in apps { app.isIdle = true }
-        // Until what the apps were at is over, and streams that lead nowhere are noticed. A stream says nothing of its own, and
-        // would be taken for dead.
-        var openedCount = 0
-        let begin = world.elapsed
-        while world.elapsed - begin < idleTime {
-            try await Task.sleep(for: .seconds(1))
-            publish(apps, broker, ledger)
-            guard world.elapsed - begin > .seconds(90) else {
-                openedCount = ledger.streamCount
-                continue
+        // To the last, for a stream says nothing of its own, and would be taken for dead.
+        let events = Task {
+            while !Task.isCancelled {
+                try await Task.sleep(for: .seconds(1))
+                publish(apps, broker, ledger)
             }
+        }
+        defer { events.cancel() }
+        // What the apps were at ends, and streams that lead nowhere are noticed.
+        try await Task.sleep(for: min(.seconds(90), idleTime))
+        let openedCount = ledger.streamCount
+        let begin = world.elapsed
+        while world.elapsed - begin < idleTime - .seconds(90) {
+            try await Task.sleep(for: .seconds(1))
             for app in apps where !app.isStopping {
                 world.expect(app.isConnected, "\(app.name) is not connected, though all is well")
             }
