@@ -48,11 +48,12 @@ struct HTTPRequestPlan: Sendable {
     /// - Parameters:
     ///   - credentials: The credentials.
     ///   - isReplacing: Whether they win over fields of the same names; otherwise those stay.
+    /// - Returns: Whether it shows any of them.
     /// - Throws: `invalidEntry` for headers that cannot be sent.
     mutating func show(
         _ credentials: Credentials,
-        replacing isReplacing: Bool = true
-    ) throws(WaybillError) {
+        replacing isReplacing: Bool
+    ) throws(WaybillError) -> Bool {
         try Self.check(credentials.headers)
         var fields = HTTPHeaders(credentials.headers)
         if let userName = credentials.userName, fields.first("authorization") == nil {
@@ -62,12 +63,12 @@ struct HTTPRequestPlan: Sendable {
             )
         }
         let present = headers
-        headers.replace(
-            with: HTTPHeaders(
-                fields.filter { isReplacing || present.first($0.name.asciiLowercased) == nil }
-            )
-        )
+        let shown = fields.filter {
+            isReplacing || present.first($0.name.asciiLowercased) == nil
+        }
+        headers.replace(with: HTTPHeaders(shown))
         secretNames = credentials.headers.map(\.name)
+        return !shown.isEmpty
     }
 
     /// Credentials as a field says them (RFC 7617, 2).

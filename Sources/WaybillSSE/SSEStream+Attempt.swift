@@ -61,7 +61,8 @@ extension SSEStream {
                 try await occasion.goOn(
                     after: error,
                     canReplaceCredentials: desk != nil,
-                    wasAccepted: false
+                    wasAccepted: false,
+                    isLate: error.code == .unauthorized && wasHeldBeforeAnswer
                 )
             } catch let decided as WaybillError {
                 outcome.error = decided
@@ -82,7 +83,7 @@ extension SSEStream {
         var plan = try makePlan(await occasion.adapted(request, askingAt: nil))
         guard let desk else { return plan }
         let credentials = try await desk.credentials(for: occasion)
-        try plan.show(credentials, replacing: request.chain == nil)
+        occasion.showsCredentials = try plan.show(credentials, replacing: request.chain == nil)
         return plan
     }
 

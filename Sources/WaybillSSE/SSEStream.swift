@@ -23,6 +23,8 @@ final class SSEStream: Sendable {
         /// Whether the connection was closed for a pause, which may be over before that is noticed.
         var isClosedForPause = false
         var isReading = true
+        /// Whether the app has held the present connection back before it was answered.
+        var wasHeldBeforeAnswer = false
         /// Keeps what is told to the driver in order; of the driver that is there.
         var hold = ReadingHold()
         var driver: Driver<EventStreamConnection>?
@@ -159,6 +161,7 @@ final class SSEStream: Sendable {
         let driver = state.withLock { state in
             state.isReading = isReading
             state.hold.isHeld = !isReading
+            if !isReading, !state.isOpen { state.wasHeldBeforeAnswer = true }
             return state.driver
         }
         if let driver { tellReading(driver) }
@@ -308,6 +311,9 @@ final class SSEStream: Sendable {
         return Outcome(closure, wasOpen: wasOpen, hadEvents: hadEvents)
     }
 
+    /// Whether the app has held the last connection back before it was answered.
+    var wasHeldBeforeAnswer: Bool { state.withLock { $0.wasHeldBeforeAnswer } }
+
     /// Connects, asks, and passes on events until the stream is over.
     func stream(
         _ plan: HTTPRequestPlan,
@@ -347,6 +353,7 @@ final class SSEStream: Sendable {
             state.driver = driver
             state.hold = ReadingHold()
             state.hold.isHeld = !state.isReading
+            state.wasHeldBeforeAnswer = !state.isReading
             state.hasEvents = false
             return state.isClosed
         }

@@ -12,6 +12,11 @@ package struct ConnectOccasion: Sendable {
     /// The server's refusal of the credentials that were prepared before.
     package private(set) var refusal: WaybillError?
     private var attempts: RequestAttempts?
+    /// Whether anything of what the transport's own source gave was shown: where interceptors have set all, nothing of it
+    /// can have been refused.
+    package var showsCredentials = true
+    /// Whether that refusal was about credentials that may have been out of date by then.
+    private var wasLate = false
     /// How often the attempts have begun anew because a server had taken the credentials.
     private var restarts = 0
 
@@ -39,7 +44,7 @@ package struct ConnectOccasion: Sendable {
         let adapted = try await passedThroughChain(request)
         guard let desk, case .connect(var options) = adapted.command else { return adapted }
         let credentials = try await desk.credentials(for: self)
-        options.take(credentials, replacing: adapted.chain == nil)
+        showsCredentials = options.take(credentials, replacing: adapted.chain == nil)
         var complete = adapted
         complete.command = .connect(options)
         return complete
@@ -69,15 +74,19 @@ package struct ConnectOccasion: Sendable {
     ///   - error: Why.
     ///   - canReplaceCredentials: Whether the transport's own source may give others.
     ///   - wasAccepted: Whether a server has taken the credentials meanwhile: they may have expired since.
+    ///   - isLate: Whether the error was heard late, because the app held the server back: what comes in the place of the
+    ///     credentials may have expired as well, so that this refusal does not count.
     /// - Throws: The error with which the occasion is over, unless there is another attempt.
     package mutating func goOn(
         after error: WaybillError,
         canReplaceCredentials: Bool,
-        wasAccepted: Bool
+        wasAccepted: Bool,
+        isLate: Bool = false
     ) async throws {
         let isRefusal = error.code == .unauthorized || error.code == .rejected
+        let canReplaceCredentials = canReplaceCredentials && showsCredentials
         if isRefusal, let chain = attempts {
-            if wasAccepted, restarts < Self.maximumRestarts {
+            if wasAccepted || isLate, restarts < Self.maximumRestarts {
                 restarts += 1
                 attempts = chain.restarted()
                 return
@@ -91,9 +100,11 @@ package struct ConnectOccasion: Sendable {
                 }
             }
         }
-        guard error.code == .unauthorized, canReplaceCredentials, wasAccepted || refusal == nil
+        guard error.code == .unauthorized, canReplaceCredentials,
+            wasAccepted || isLate || wasLate || refusal == nil
         else { throw error }
         refusal = error
+        wasLate = isLate
     }
 
     /// Tells the interceptors that the server has accepted the connection.
@@ -108,14 +119,22 @@ extension ConnectOptions {
     /// - Parameters:
     ///   - credentials: The credentials.
     ///   - isReplacing: Whether they win over what is there, as over an entry's; what an interceptor has set stays.
-    fileprivate mutating func take(_ credentials: Credentials, replacing isReplacing: Bool) {
-        if isReplacing || userName == nil { userName = credentials.userName ?? userName }
-        if isReplacing || password == nil { password = credentials.password ?? password }
+    /// - Returns: Whether it has taken any of them.
+    fileprivate mutating func take(
+        _ credentials: Credentials,
+        replacing isReplacing: Bool
+    ) -> Bool {
+        let takesName = isReplacing || userName == nil
+        let takesPassword = isReplacing || password == nil
+        if takesName { userName = credentials.userName ?? userName }
+        if takesPassword { password = credentials.password ?? password }
         let fields = credentials.headers.filter { field in
             isReplacing || upgradeHeaders.first(field.name) == nil
         }
         for field in fields { upgradeHeaders.removeAll(named: field.name) }
         for field in fields { upgradeHeaders.append(name: field.name, value: field.value) }
+        return takesName && credentials.userName != nil
+            || takesPassword && credentials.password != nil || !fields.isEmpty
     }
 }
 

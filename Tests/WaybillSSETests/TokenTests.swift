@@ -107,4 +107,59 @@ struct TokenTests {
         #expect(error?.message == "no token")
         #expect(shown.isEmpty && refused == [nil])
     }
+
+    @Test("What interceptors have set is refused, not what the transport's source gave beside it")
+    func notShown() async throws {
+        let refused = Locked<[String?]>([])
+        let tokens = Locked(["a", "b"])
+        let server = HTTPServer([.open(Say.status(401)), .open(Say.stream(""))])
+        let transport = try server.transport { configuration in
+            configuration.credentials = CredentialSource { occasion in
+                refused.withLock { $0.append(occasion.refused?.headers["Authorization"]) }
+                return Self.bearer("c")
+            }
+        }
+        let provider = Provider<StreamEntry>(transport: transport)
+            .intercepted(TokenInterceptor { _ in tokens.withLock { $0.removeFirst() } })
+        _ = try await provider.messages(.listen())
+        let shown = server.requests.map { $0.head.headers.first("authorization") }
+        #expect(shown == ["Bearer a", "Bearer b"])
+        #expect(refused.withLock { $0 }.allSatisfy { $0 == nil })
+        await transport.shutdown()
+    }
+
+    @Test("A refusal that is read late, as the app held the server back, is not the last word")
+    func late() async throws {
+        let count = Locked(0)
+        let events = (1...3).map { "data: \($0)\n\n" }.joined()
+        let server = HTTPServer([
+            .open(Say.stream(events)), .open(Say.status(401)), .open(Say.status(401)),
+            .open(Say.stream("data: 4\n\n")),
+        ])
+        let transport = try server.transport { configuration in
+            configuration.buffering = BufferPolicy(.holdBack, messageLimit: 1)
+            configuration.credentials = CredentialSource { _ in
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                return Self.bearer("\(number)")
+            }
+        }
+        let provider = Provider<StreamEntry>(transport: transport)
+        let messages = try await provider.messages(.listen())
+        await letOthersRun()
+        await transport.pause()
+        try await waitUntil { server.ends == 1 }
+        transport.resume()
+        try await waitUntil { server.requests.count == 2 }
+        await letOthersRun()
+        // Nothing has read the answer.
+        #expect(server.requests.count == 2)
+        var iterator = messages.makeAsyncIterator()
+        for number in 1...4 { #expect(try await iterator.next()?.text == "\(number)") }
+        let shown = server.requests.map { $0.head.headers.first("authorization") }
+        #expect(shown == (1...4).map { "Bearer \($0)" })
+        await transport.shutdown()
+    }
 }
