@@ -72,6 +72,9 @@ public final class SSETransport: Transport {
     /// disconnected.
     public var states: ConnectionStates { engine.states.source.states }
 
+    /// True: each subscription is a stream of its own.
+    public var isConnectionless: Bool { true }
+
     /// What happens to each stream, and to each connection for sends; see ``Waybill/TransportEvent``.
     public var events: TransportEvents { engine.events.events }
 

@@ -142,12 +142,7 @@ extension WaybillError {
     /// The same error for a connection that is made again: where an interceptor's own trouble may pass, a later attempt
     /// may do better.
     fileprivate var mendable: WaybillError {
-        switch code {
-        case .interceptorFailed: break
-        case .unauthorized:
-            guard let underlying, CredentialSource.isPassing(underlying) else { return self }
-        default: return self
-        }
+        guard code == .interceptorFailed || mayPass else { return self }
         return WaybillError(.notConnected, message, peerReason: peerReason, underlying: underlying)
     }
 }

@@ -104,6 +104,8 @@ public struct WaybillError: Error, Sendable {
     public var underlying: (any Error)?
     /// Whether the peer was said to have too much to do; what `underlying` says of that counts as well.
     private var isToldBusy = false
+    /// Whether a token source has failed for a reason that time may mend.
+    package var mayPass = false
     /// Whether interceptors have decided already that there is no other attempt.
     package var isDecided = false
 

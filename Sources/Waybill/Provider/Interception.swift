@@ -7,6 +7,8 @@ final class Interception: Sendable {
     /// The transport's source of events: all providers of one transport report there.
     let eventSource: TransportEventSource
     private let clock: any Clock<Duration>
+    /// The time since the interception was made, by the provider's clock.
+    let elapsed: @Sendable () -> Duration
     private let disconnects: DisconnectSignal
 
     init(
@@ -20,6 +22,7 @@ final class Interception: Sendable {
         self.logger = logger
         self.eventSource = eventSource
         self.clock = clock
+        elapsed = clock.elapsedSinceNow()
         self.disconnects = disconnects
     }
 
@@ -160,6 +163,14 @@ final class Interception: Sendable {
         logger?.log(
             WireRecord(kind: kind, direction: direction, text: text(), byteCount: byteCount)
         )
+    }
+}
+
+extension Clock where Duration == Swift.Duration {
+    /// A stopwatch that begins now.
+    func elapsedSinceNow() -> @Sendable () -> Swift.Duration {
+        let start = now
+        return { start.duration(to: self.now) }
     }
 }
 

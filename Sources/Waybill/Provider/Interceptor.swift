@@ -60,6 +60,26 @@ extension Interceptor {
     ) async -> RetryDecision { .noOpinion }
 }
 
+/// An interceptor that also sees the receipt of each request, and how long it took: for measurements and audits.
+///
+/// It is a protocol of its own so that a provider without one reads no clock and makes no further calls. A hook around
+/// the whole call (`next`) could do the same, but would put a closure and a frame of its own around each request.
+public protocol ReceiptInterceptor: Interceptor {
+    /// Sees that the peer has confirmed a request. Called by the task that made it, before the call returns.
+    ///
+    /// - Parameters:
+    ///   - receipt: What the peer said.
+    ///   - request: The request as the last interceptor left it.
+    ///   - duration: How long the attempt took, from the first interceptor to the receipt, by the provider's clock.
+    ///   - context: What the request belongs to.
+    func confirm(
+        _ receipt: Receipt,
+        of request: Request,
+        after duration: Duration,
+        context: InterceptorContext
+    )
+}
+
 /// What an interceptor's call belongs to.
 public struct InterceptorContext: Sendable {
     /// The attempt, from 1.

@@ -1,12 +1,30 @@
 /// Interceptors one after another.
 struct InterceptorChain: Sendable {
     private var interceptors: [any Interceptor] = []
+    /// Those that want to see receipts.
+    private var receiptInterceptors: [any ReceiptInterceptor] = []
 
     var isEmpty: Bool { interceptors.isEmpty }
+
+    /// Whether some want to see receipts, and how long they took.
+    var seesReceipts: Bool { !receiptInterceptors.isEmpty }
 
     /// Adds interceptors behind the present ones.
     mutating func append(_ new: [any Interceptor]) {
         interceptors += new
+        receiptInterceptors += new.compactMap { $0 as? any ReceiptInterceptor }
+    }
+
+    /// Shows a receipt to each that wants to see it, in reverse order.
+    func confirm(
+        _ receipt: Receipt,
+        of request: Request,
+        after duration: Duration,
+        context: InterceptorContext
+    ) {
+        for interceptor in receiptInterceptors.reversed() {
+            interceptor.confirm(receipt, of: request, after: duration, context: context)
+        }
     }
 
     /// Lets each adapt the request in place, in order.

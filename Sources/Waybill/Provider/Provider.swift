@@ -51,9 +51,20 @@ public struct Provider<Entry: EntryType>: Sendable {
     public func request(_ entry: Entry) async throws -> Receipt {
         let request = try Request.making(entry)
         try refuseSubscription(request)
+        return try await perform(request)
+    }
+
+    func perform(_ request: Request) async throws -> Receipt {
         guard runner.isPlain else { return try await runner.perform(request) }
         runner.noteDisconnect(request)
         return try await runner.transport.perform(request)
+    }
+
+    var transport: any Transport { runner.transport }
+
+    /// Ends the waits for tokens and next attempts.
+    func endWaits() {
+        runner.interception.noteDisconnect()
     }
 
     /// Does what an entry says and decodes the peer's reply.

@@ -77,6 +77,7 @@ final class RequestRunner: Sendable {
         var context = begin(original)
         while true {
             do {
+                let begun = interception.chain.seesReceipts ? interception.elapsed() : .zero
                 let request = try await interception.adapted(original, context)
                 interception.log(
                     .request,
@@ -85,6 +86,14 @@ final class RequestRunner: Sendable {
                     byteCount: request.body.count
                 )
                 let receipt = try await transport.perform(request)
+                if interception.chain.seesReceipts {
+                    interception.chain.confirm(
+                        receipt,
+                        of: request,
+                        after: interception.elapsed() - begun,
+                        context: context
+                    )
+                }
                 if interception.logger != nil {
                     let reason = receipt.reason.map { ": \($0)" } ?? ""
                     interception.log(

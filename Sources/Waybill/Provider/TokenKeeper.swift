@@ -38,14 +38,7 @@ final class TokenKeeper: Sendable {
     init(_ source: some TokenSource, _ configuration: TokenInterceptor.Configuration) {
         self.source = source
         self.configuration = configuration
-        elapsed = Self.timeSinceNow(configuration.clock)
-    }
-
-    private static func timeSinceNow(
-        _ clock: some Clock<Duration>
-    ) -> @Sendable () -> Duration {
-        let start = clock.now
-        return { start.duration(to: clock.now) }
+        elapsed = configuration.clock.elapsedSinceNow()
     }
 
     /// Whether the present task is part of a call of this keeper's source.
@@ -233,6 +226,8 @@ final class TokenKeeper: Sendable {
     }
 
     private static func error(_ message: String, _ underlying: any Error) -> WaybillError {
-        WaybillError(.unauthorized, message, underlying: underlying)
+        var error = WaybillError(.unauthorized, message, underlying: underlying)
+        error.mayPass = CredentialSource.isPassing(underlying)
+        return error
     }
 }

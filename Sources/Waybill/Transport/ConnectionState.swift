@@ -14,6 +14,31 @@ public enum ConnectionState: Sendable {
     case disconnected(cause: WaybillError?)
 }
 
+extension ConnectionState {
+    /// Whether requests go over a connection at once.
+    public var isConnected: Bool {
+        if case .connected = self { true } else { false }
+    }
+}
+
+extension ConnectionState: Equatable {
+    /// Compares the states, their attempts and times, and the code and message of their causes.
+    public static func == (left: ConnectionState, right: ConnectionState) -> Bool {
+        func isSame(_ one: WaybillError?, _ other: WaybillError?) -> Bool {
+            one?.code == other?.code && one?.message == other?.message
+                && one?.peerReason == other?.peerReason
+        }
+        switch (left, right) {
+        case (.idle, .idle), (.connected, .connected): return true
+        case (.connecting(let one), .connecting(let other)): return one == other
+        case (.waiting(let one, let oneCause), .waiting(let other, let otherCause)):
+            return one == other && isSame(oneCause, otherCause)
+        case (.disconnected(let one), .disconnected(let other)): return isSame(one, other)
+        default: return false
+        }
+    }
+}
+
 extension ConnectionState: CustomStringConvertible {
     /// The state in a word, with its attempt or cause.
     public var description: String {

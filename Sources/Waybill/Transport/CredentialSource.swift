@@ -104,7 +104,7 @@ public struct CredentialSource: Sendable {
     }
 
     /// Whether what a token source has thrown may be mended by time: anything but its own word that it is over.
-    package static func isPassing(_ error: any Error) -> Bool {
+    static func isPassing(_ error: any Error) -> Bool {
         switch error {
         case let error as WaybillError: error.isRetryable
         // A source that fails all the time is left alone for a while, and may do better then.

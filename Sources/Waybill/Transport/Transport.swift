@@ -40,6 +40,9 @@ public protocol Transport: Sendable {
     /// - Throws: `WaybillError`: `unsupported`, `shutDown`.
     func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message>
 
+    /// Whether there is no connection that `connect` opens, since each subscription opens its own; false by default.
+    var isConnectionless: Bool { get }
+
     /// Closes connections for a while, as in the background; by default nothing happens.
     ///
     /// Streams live on, and what is under way waits for ``resume()``, as when a connection is lost.
@@ -66,6 +69,9 @@ extension Transport {
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
         throw WaybillError(.unsupported, "this transport shows its messages to subscribers alone")
     }
+
+    /// False.
+    public var isConnectionless: Bool { false }
 
     /// Does nothing.
     public func pause() async {}

@@ -1,0 +1,36 @@
+import Foundation
+import Testing
+import Waybill
+import WaybillMQTT
+
+/// What was awaited in a scope has arrived when the scope is over, also when the process ends right then.
+@Suite(
+    "Farewells",
+    .enabled(if: MosquittoServer.isRunning, "Mosquitto is not running"),
+    .timeLimit(.minutes(5))
+)
+struct FarewellTests {
+    @Test("A thousand sends of QoS 0, then the scope ends, and the process with it", arguments: 1...5)
+    func scope(run: Int) async throws {
+        let topic = "waybill/farewell/\(UInt64.random(in: 0 ... .max))"
+        let transport = try MosquittoServer.transport(.v5)
+        let messages = try await Provider<WireEntry>(transport: transport)
+            .messages(.subscribe(topic, .atMostOnce))
+        try await #require(processExitsWith: .success) { [topic] in
+            let chat = Provider<WireEntry>(transport: try MosquittoServer.transport(.v5))
+            try await chat.withConnection {
+                for number in 0..<1_000 {
+                    try await chat.request(.send(Payload("\(number)"), to: topic, .atMostOnce))
+                }
+            }
+            exit(0)
+        }
+        var count = 0
+        for try await message in messages {
+            #expect(message.text == "\(count)")
+            count += 1
+            if count == 1_000 { break }
+        }
+        await transport.shutdown()
+    }
+}

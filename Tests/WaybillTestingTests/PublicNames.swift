@@ -1,0 +1,124 @@
+import Dispatch
+import Foundation
+import Observation
+import Waybill
+import WaybillMQTT
+import WaybillSSE
+import WaybillSTOMP
+import WaybillTesting
+import WaybillWebSocket
+
+#if canImport(Combine)
+    import Combine
+#endif
+#if canImport(Network)
+    import Network
+#endif
+#if canImport(SwiftUI)
+    import SwiftUI
+#endif
+
+/// Each public name, unqualified, in a file that imports what apps import beside it: a name that one of those modules
+/// has, too, does not compile here.
+///
+/// `Tests/AppleStubs/check` compiles it once more, against modules that have the names of Combine, Network and SwiftUI.
+enum PublicNames {
+    private struct Named: EntryType {
+        var topic: String? { nil }
+        var command: EntryCommand { .connect }
+    }
+
+    static let all: [Any.Type] = [
+        AckMode.self,
+        AcknowledgementMode.self,
+        (any BodyDecoder).self,
+        (any BodyEncoder).self,
+        BufferPolicy.self,
+        (any CancelHandle).self,
+        ClosureWireLogger.self,
+        ConnectOptions.self,
+        ConnectionHint.self,
+        (any ConnectionHintSource).self,
+        ConnectionHints.self,
+        ConnectionState.self,
+        ConnectionStateSource.self,
+        ConnectionStates.self,
+        CredentialSource.self,
+        Credentials.self,
+        DisconnectOptions.self,
+        EntryBody.self,
+        EntryCommand.self,
+        (any EntryType).self,
+        (any EventInterceptor).self,
+        EventSource.self,
+        FailoverFailure.self,
+        FailoverOptions.self,
+        HTTPRefusal.self,
+        Headers.self,
+        InMemorySessionStore.self,
+        (any Interceptor).self,
+        InterceptorContext.self,
+        JSONBodyDecoder.self,
+        JSONBodyEncoder.self,
+        LateDeliveryPolicy.self,
+        LoopbackBroker.self,
+        LoopbackFaults.self,
+        MQTTConfiguration.self,
+        MQTTTransport.self,
+        ManualClock.self,
+        Message.self,
+        MessageFeed.self,
+        MessageRouter.self,
+        Messages<Message>.self,
+        MockTransport.self,
+        NegotiatedTLS.self,
+        OfflineQueuePolicy.self,
+        Payload.self,
+        Provider<Named>.self,
+        ProviderConfiguration.self,
+        ProxyOptions.self,
+        QoS.self,
+        Receipt.self,
+        (any ReceiptInterceptor).self,
+        ReconnectionPolicy.self,
+        Request.self,
+        RequestAttempts.self,
+        RequestChain.self,
+        RetryBudget.self,
+        RetryDecision.self,
+        RetryDelay.self,
+        RetryPolicy.self,
+        SSEConfiguration.self,
+        SSETransport.self,
+        STOMPConfiguration.self,
+        STOMPServerError.self,
+        STOMPTransport.self,
+        ScriptedByteStream.self,
+        SendOptions.self,
+        (any SessionStore).self,
+        SimulatedBroker.self,
+        SimulatedFaults.self,
+        SimulatedWorld.self,
+        Simulation.self,
+        SimulationFailure.self,
+        StandardErrorWireLogger.self,
+        StoredMessage.self,
+        SubscribeOptions.self,
+        TLSFailure.self,
+        TLSOptions.self,
+        TokenFailure.self,
+        TokenInterceptor.self,
+        TokenPlacement.self,
+        (any TokenSource).self,
+        (any Transport).self,
+        TransportEvent.self,
+        TransportEventSource.self,
+        TransportEvents.self,
+        WaybillError.self,
+        WebSocketClient.self,
+        WebSocketOptions.self,
+        Will.self,
+        (any WireLogger).self,
+        WireRecord.self,
+    ]
+}
