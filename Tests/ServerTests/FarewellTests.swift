@@ -10,20 +10,22 @@ import WaybillMQTT
     .timeLimit(.minutes(5))
 )
 struct FarewellTests {
-    @Test("A thousand sends of QoS 0, then the scope ends, and the process with it", arguments: 1...5)
+    @Test(
+        "A thousand sends of QoS 0, then the scope ends, and the process with it",
+        arguments: 1...5
+    )
     func scope(run: Int) async throws {
         let topic = "waybill/farewell/\(UInt64.random(in: 0 ... .max))"
         let transport = try MosquittoServer.transport(.v5)
         let messages = try await Provider<WireEntry>(transport: transport)
             .messages(.subscribe(topic, .atMostOnce))
-        try await #require(processExitsWith: .success) { [topic] in
+        try await #require(processExitsWith: .success) { [topic = topic as String] in
             let chat = Provider<WireEntry>(transport: try MosquittoServer.transport(.v5))
             try await chat.withConnection {
                 for number in 0..<1_000 {
                     try await chat.request(.send(Payload("\(number)"), to: topic, .atMostOnce))
                 }
             }
-            exit(0)
         }
         var count = 0
         for try await message in messages {

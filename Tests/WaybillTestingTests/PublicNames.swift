@@ -68,7 +68,7 @@ enum PublicNames {
         ManualClock.self,
         Message.self,
         MessageFeed.self,
-        MessageRouter.self,
+        MessageRouter<Int>.self,
         Messages<Message>.self,
         MockTransport.self,
         NegotiatedTLS.self,

@@ -1,9 +1,9 @@
 // The life of the connection, for a service layer that knows only its provider.
 extension Provider {
-    /// Whether there is a connection now. Over event streams: whether one of them is open.
+    /// Whether there is a connection now; over event streams, whether one of them is open.
     public var isConnected: Bool { states.current.isConnected }
 
-    /// Connects. Requests connect on demand, too; this says when, with which options, and what the server answered.
+    /// Connects now, instead of on demand at the first request.
     ///
     /// After a lost connection it does not wait for the time of the next attempt. Over event streams there is nothing to
     /// connect: each subscription opens its own stream.
@@ -45,8 +45,9 @@ extension Provider {
         transport.resume()
     }
 
-    /// Ends everything, for all providers of the transport: requests under way fail with `shutDown`, streams end, and
-    /// nothing stays behind. Calling it twice does nothing more.
+    /// Ends everything, for all providers of the transport.
+    ///
+    /// Requests under way fail with `shutDown`, streams end, and nothing stays behind. Calling it twice does nothing more.
     public func shutdown() async {
         endWaits()
         await transport.shutdown()
@@ -102,7 +103,9 @@ extension Provider {
                 // Event streams come and go; their end is not the end of the transport.
                 let endsWithConnection = !transport.isConnectionless
                 for await state in states {
-                    guard endsWithConnection, case .disconnected(let cause) = state else { continue }
+                    guard endsWithConnection, case .disconnected(let cause) = state else {
+                        continue
+                    }
                     if let cause { throw cause }
                     return
                 }

@@ -61,7 +61,9 @@ struct ConnectionChainTests {
         }
     }
 
-    private static func tokens(_ way: Way, _ service: Service, _ clock: ManualClock) -> TokenInterceptor {
+    private static func tokens(_ way: Way, _ service: Service, _ clock: ManualClock)
+        -> TokenInterceptor
+    {
         TokenInterceptor(
             way == .events ? .bearer : .password(userName: "ada"),
             configuration: .init(timeout: nil, refreshLimit: .max, clock: clock)
@@ -82,7 +84,10 @@ struct ConnectionChainTests {
         await bench.end()
     }
 
-    @Test("A connection made on demand whose token is refused gets another one", arguments: Way.allCases)
+    @Test(
+        "A connection made on demand whose token is refused gets another one",
+        arguments: Way.allCases
+    )
     func refusedOnDemand(way: Way) async throws {
         let service = Service()
         let bench = try Self.bench(way, service)
@@ -146,7 +151,10 @@ struct ConnectionChainTests {
         await bench.end()
     }
 
-    @Test("A place of tokens that does not answer is asked at the next attempt", arguments: Way.allCases)
+    @Test(
+        "A place of tokens that does not answer is asked at the next attempt",
+        arguments: Way.allCases
+    )
     func sourceDown(way: Way) async throws {
         let service = Service()
         let bench = try Self.bench(way, service)
@@ -220,8 +228,16 @@ struct ConnectionChainTests {
         let url = try #require(URL(string: broker.url(for: way.service)))
         let transport: any Transport =
             way.isMQTT
-            ? try MQTTTransport(url: url, configuration: MQTTConfiguration(), environment: environment)
-            : try STOMPTransport(url: url, configuration: STOMPConfiguration(), environment: environment)
+            ? try MQTTTransport(
+                url: url,
+                configuration: MQTTConfiguration(),
+                environment: environment
+            )
+            : try STOMPTransport(
+                url: url,
+                configuration: STOMPConfiguration(),
+                environment: environment
+            )
         let number = Kept(0)
         let tokens = TokenInterceptor(.upgradeHeader("token") { "<\($0)>" }) { _ in
             "\(number.withLock { $0 })"
