@@ -234,7 +234,8 @@ let package = Package(
             "WaybillTestingTests",
             [
                 "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
-                "WaybillWebSocket", "WaybillTesting", "MQTTWire", "STOMPWire", "WireCore",
+                "WaybillWebSocket", "WaybillSession", "WaybillTesting", "EventStreamWire",
+                "HTTPWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
                 "WireTestSupport",
             ]
         ),

@@ -36,6 +36,16 @@ static int has_pin(const waybill_context *context, const X509 *certificate) {
     return matches;
 }
 
+// Tells a certificate for another host from one that names its host in the common name alone, which does not count
+// (RFC 9525, 2). Names of mail are never checked here, so that error number is free.
+static void note_missing_names(X509_STORE_CTX *store) {
+    int error = waybill_X509_STORE_CTX_get_error(store);
+    if (error != X509_HOSTNAME_MISMATCH && error != X509_IP_ADDRESS_MISMATCH) return;
+    const X509 *certificate = waybill_X509_STORE_CTX_get0_cert(store);
+    if (certificate != NULL && waybill_X509_get_ext_by_NID(certificate, NID_SUBJECT_ALT_NAME, -1) < 0)
+        waybill_X509_STORE_CTX_set_error(store, X509_EMAIL_MISMATCH);
+}
+
 // Stands in place of OpenSSL's own verification, which it calls: so that the pins count before this side has
 // said anything of itself.
 static int verify(X509_STORE_CTX *store, void *argument) {
@@ -46,7 +56,10 @@ static int verify(X509_STORE_CTX *store, void *argument) {
         if (is_pinned) waybill_X509_STORE_CTX_set_error(store, 0);
     } else {
         int result = waybill_X509_verify_cert(store);
-        if (result <= 0) return result;
+        if (result <= 0) {
+            note_missing_names(store);
+            return result;
+        }
         STACK *chain = waybill_X509_STORE_CTX_get0_chain(store);
         for (int index = 0; !is_pinned && index < waybill_OPENSSL_sk_num(chain); index++)
             is_pinned = has_pin(context, waybill_OPENSSL_sk_value(chain, index));

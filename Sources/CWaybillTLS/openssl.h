@@ -98,6 +98,8 @@ typedef int password_callback(char *, int, int, void *);
     F(STACK *, X509_STORE_CTX_get0_chain, (const X509_STORE_CTX *)) \
     F(X509 *, X509_STORE_CTX_get0_cert, (const X509_STORE_CTX *)) \
     F(void, X509_STORE_CTX_set_error, (X509_STORE_CTX *, int)) \
+    F(int, X509_STORE_CTX_get_error, (const X509_STORE_CTX *)) \
+    F(int, X509_get_ext_by_NID, (const X509 *, int, int)) \
     F(int, X509_verify_cert, (X509_STORE_CTX *)) \
     F(const char *, X509_verify_cert_error_string, (long)) \
     F(int, X509_VERIFY_PARAM_set1_host, (X509_VERIFY_PARAM *, const char *, size_t)) \
@@ -139,6 +141,10 @@ enum {
     X509_CHECK_NEVER_CHECK_SUBJECT = 0x20,
     X509_PARTIAL_CHAIN = 0x80000,
     X509_APPLICATION_VERIFICATION = 50,
+    X509_HOSTNAME_MISMATCH = 62,
+    X509_EMAIL_MISMATCH = 63,
+    X509_IP_ADDRESS_MISMATCH = 64,
+    NID_SUBJECT_ALT_NAME = 85,
     BIO_SOURCE_SINK = 0x0400,
     BIO_READ = 0x01,
     BIO_RWS_AND_RETRY = 0x0F,

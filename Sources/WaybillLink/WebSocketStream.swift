@@ -30,7 +30,7 @@ package final class WebSocketStream: ByteStream {
         var end: LinkError??
         var opening: Result<WebSocketOpening, LinkError>?
         var opener: Suspension.Continuation?
-        var closure: WebSocketClosure?
+        var closure: WebSocketEnding?
         var units: WebSocketUnits
         var closingCode = WebSocketCloseCode.normalClosure
     }
@@ -167,7 +167,7 @@ package final class WebSocketStream: ByteStream {
     }
 
     /// Why it is over; nil for a normal end.
-    private static func error(_ closure: WebSocketClosure) -> LinkError? {
+    private static func error(_ closure: WebSocketEnding) -> LinkError? {
         switch closure {
         case .closed(.normalClosure, _, _), .closed(.goingAway, _, _),
             .closed(.noStatusReceived, _, _):

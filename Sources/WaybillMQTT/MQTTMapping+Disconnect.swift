@@ -31,8 +31,8 @@ extension MQTTMapping {
         }
         var packet = MQTTDisconnect()
         if options.publishesWill { packet.reasonCode = .disconnectWithWillMessage }
-        if let rawValue = options.reasonCode {
-            let code = MQTTReasonCode(rawValue: rawValue)
+        if let stated = options.reasonCode {
+            let code = MQTTReasonCode(rawValue: stated.rawValue)
             // Table 3-10 of MQTT 5 says which of them are a client's.
             guard MQTTReasonCode.mayDisconnect(code, heardBy: .server),
                 !options.publishesWill || code == .disconnectWithWillMessage

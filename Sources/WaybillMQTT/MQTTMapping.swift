@@ -1,12 +1,12 @@
-import MQTTWire
-import Waybill
+package import MQTTWire
+package import Waybill
 import WaybillSession
 import WireCore
 
 /// Requests into packets, and what comes back into receipts, messages and errors.
 ///
 /// The table in `Documentation/Mapping.md` says the same in words.
-enum MQTTMapping {
+package enum MQTTMapping {
     // MARK: Requests
 
     static func publish(
@@ -245,7 +245,8 @@ enum MQTTMapping {
             "the server refused",
             topic: request?.topic,
             command: request?.command.name,
-            peerReason: reason(code, properties)
+            peerReason: reason(code, properties),
+            underlying: MQTTReason(code, properties)
         )
         // A server that has moved for good refuses for good.
         error.isServerBusy = busyCodes.contains(code) && code != .serverMoved
@@ -284,7 +285,7 @@ enum MQTTMapping {
         }
     }
 
-    static func error(_ error: MQTTSendError, _ request: Request) -> WaybillError {
+    package static func error(_ error: MQTTSendError, _ request: Request) -> WaybillError {
         refusal(error).about(request)
     }
 
@@ -295,7 +296,7 @@ enum MQTTMapping {
             case .encoding(.packetTooLarge(let count)):
                 (.limitExceeded, "\(count) bytes are more than a packet can hold")
             case .encoding(.needsVersion5): (.unsupported, "this needs MQTT 5")
-            case .encoding(let fault): (.invalidEntry, "this cannot be sent: \(fault)")
+            case .encoding(let fault): (.invalidEntry, "this cannot be sent: \(fault.text)")
             case .packetTooLarge(let count, let maximum):
                 (.limitExceeded, "\(count) bytes are more than the server takes, \(maximum)")
             case .qualityOfServiceNotSupported(let maximum):
@@ -332,7 +333,8 @@ enum MQTTMapping {
         WaybillError(
             .connectionLost,
             "an earlier attempt of this client to connect arrived late",
-            peerReason: reason(.sessionTakenOver, MQTTProperties())
+            peerReason: reason(.sessionTakenOver, MQTTProperties()),
+            underlying: MQTTReason(.sessionTakenOver)
         )
     }
 
@@ -341,14 +343,15 @@ enum MQTTMapping {
         var error = WaybillError(
             kind(ofEnd: code),
             "the server closed the connection",
-            peerReason: reason(code, properties)
+            peerReason: reason(code, properties),
+            underlying: MQTTReason(code, properties)
         )
         error.isServerBusy = busyCodes.contains(code)
         return error
     }
 
     /// Why a connection is over; nil when this side ended it.
-    static func error(_ closure: MQTTClosure) -> WaybillError? {
+    package static func error(_ closure: MQTTClosure) -> WaybillError? {
         switch closure {
         case .disconnected: nil
         case .refused(let code, let properties): refusal(code, properties, nil)
@@ -366,8 +369,7 @@ enum MQTTMapping {
         case .violation(let violation):
             WaybillError(
                 .protocolViolation,
-                "the server broke the protocol: \(violation)",
-                underlying: violation
+                "the server broke the protocol: \(violation.text)"
             )
         case .connectTimedOut: WaybillError(.timedOut, "no CONNACK within the time allowed")
         case .keepAliveTimedOut:

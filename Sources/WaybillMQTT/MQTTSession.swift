@@ -446,13 +446,11 @@ final class MQTTSession: ConnectionSession {
             guard let call = call as? MQTTPendingCall else { return }
             state.withLock { $0.abandoned.append(call) }
         case .trace(let trace):
-            configuration.wireLogger?.log(
-                WireRecord(
-                    kind: .frame,
-                    direction: trace.isOutbound ? .outbound : .inbound,
-                    text: trace.text,
-                    byteCount: trace.byteCount
-                )
+            configuration.wireLogger?.logFrame(
+                trace.isOutbound ? .outbound : .inbound,
+                trace.text,
+                byteCount: trace.byteCount,
+                body: Payload(trace.payload)
             )
         case .closed(let closure):
             state.withLock { $0.closure = closure }

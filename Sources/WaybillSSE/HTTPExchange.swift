@@ -112,7 +112,7 @@ final class HTTPExchange: Sendable {
             state.requestByteCount = 0
             state.keptUntil = nil
         }
-        log(.outbound, plan.description, plan.body.count)
+        log(.outbound, plan.description, plan.body)
         let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
@@ -269,21 +269,19 @@ final class HTTPExchange: Sendable {
             return (state.pending.take(), response)
         }
         guard let pending, let response else { return }
+        if configuration.wireLogger?.bodies == .shownAlthoughTheyMayHoldSecrets {
+            log(.inbound, "body of the response", Payload(response.body))
+        }
         pending.resolve(.success(response))
     }
 
     private func log(
         _ direction: WireRecord.Direction,
         _ text: @autoclosure () -> String,
-        _ byteCount: Int = 0
+        _ body: @autoclosure () -> Payload = Payload()
     ) {
         guard let logger = configuration.wireLogger else { return }
-        let record = WireRecord(
-            kind: .frame,
-            direction: direction,
-            text: text(),
-            byteCount: byteCount
-        )
-        logger.log(record)
+        let body = body()
+        logger.logFrame(direction, text(), byteCount: body.count, body: body)
     }
 }

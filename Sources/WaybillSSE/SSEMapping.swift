@@ -1,12 +1,12 @@
-import EventStreamWire
-import HTTPWire
-import Waybill
+package import EventStreamWire
+package import HTTPWire
+package import Waybill
 import WaybillLink
 import WaybillSession
 import WireCore
 
 /// Responses and events into receipts, messages and errors.
-enum SSEMapping {
+package enum SSEMapping {
     static func message(_ event: EventStreamEvent, topic: String) -> Message {
         var details: Message.Details?
         if event.type != "message" {
@@ -73,7 +73,7 @@ enum SSEMapping {
         )
     }
 
-    static func error(_ closure: HTTPClosure) -> WaybillError {
+    package static func error(_ closure: HTTPClosure) -> WaybillError {
         switch closure {
         case .closed: WaybillError(.connectionLost, "the connection was closed")
         case .violation(.incompleteBody):
@@ -83,8 +83,7 @@ enum SSEMapping {
         case .violation(let violation):
             WaybillError(
                 .protocolViolation,
-                "the server broke HTTP: \(violation)",
-                underlying: violation
+                "the server broke HTTP: \(violation)"
             )
         case .unexpectedResponse:
             WaybillError(.protocolViolation, "the server sent a response without a request")
@@ -95,7 +94,7 @@ enum SSEMapping {
     }
 
     /// Why a stream is over; nil for an end that it may have.
-    static func error(_ closure: EventStreamClosure) -> WaybillError? {
+    package static func error(_ closure: EventStreamClosure) -> WaybillError? {
         switch closure {
         case .closed, .endOfStream: nil
         case .refused(let head, let body):
@@ -108,7 +107,7 @@ enum SSEMapping {
                 ) : error(head, body)
         case .connection(let closure): error(closure)
         case .violation(let violation):
-            WaybillError(.limitExceeded, "too long: \(violation)", underlying: violation)
+            WaybillError(.limitExceeded, "\(violation)")
         case .unknownCoding(let coding): uninvited(coding)
         case .invalidCoding:
             WaybillError(.protocolViolation, "the response is not what its content coding says")
@@ -120,7 +119,7 @@ enum SSEMapping {
         WaybillError(.protocolViolation, "the content coding \(coding) was not asked for")
     }
 
-    static func error(_ error: HTTPRequestError) -> WaybillError {
+    package static func error(_ error: HTTPRequestError) -> WaybillError {
         switch error {
         case .busy: WaybillError(.connectionLost, "the connection is over")
         case .encoding(let fault): WaybillError(.invalidEntry, "this cannot be sent: \(fault)")

@@ -432,7 +432,7 @@ final class SSEStream: Sendable {
             case .event(let event):
                 if !hasEvents { state.withLock { $0.hasEvents = true } }
                 hasEvents = true
-                log(.inbound, "event \(event.type)", event.data.count)
+                log(.inbound, "event \(event.type)", Payload(event.data))
                 if let types = options.eventTypes,
                     !types.contains(where: event.type.hasSameBytes(as:))
                 {
@@ -471,15 +471,10 @@ final class SSEStream: Sendable {
     private func log(
         _ direction: WireRecord.Direction,
         _ text: @autoclosure () -> String,
-        _ byteCount: Int = 0
+        _ body: @autoclosure () -> Payload = Payload()
     ) {
         guard let logger = configuration.wireLogger else { return }
-        let record = WireRecord(
-            kind: .frame,
-            direction: direction,
-            text: text(),
-            byteCount: byteCount
-        )
-        logger.log(record)
+        let body = body()
+        logger.logFrame(direction, text(), byteCount: body.count, body: body)
     }
 }

@@ -1,5 +1,5 @@
-import STOMPWire
-import Waybill
+package import STOMPWire
+package import Waybill
 import WaybillLink
 import WaybillSession
 import WireCore
@@ -7,7 +7,7 @@ import WireCore
 /// Requests into frames, and what comes back into receipts, messages and errors.
 ///
 /// The table in `Documentation/Mapping.md` says the same in words.
-enum STOMPMapping {
+package enum STOMPMapping {
     /// A subscription as it will be sent.
     struct Subscription: Sendable {
         var destination: String
@@ -250,7 +250,7 @@ enum STOMPMapping {
 
     // MARK: Errors
 
-    static func error(_ error: STOMPSendError, _ request: Request) -> WaybillError {
+    package static func error(_ error: STOMPSendError, _ request: Request) -> WaybillError {
         let (code, message): (WaybillError.Code, String) =
             switch error {
             case .notConnected: (.notConnected, "there is no connection")
@@ -290,7 +290,7 @@ enum STOMPMapping {
     }
 
     /// Why a connection is over; nil when this side ended it.
-    static func error(_ closure: STOMPClosure) -> WaybillError? {
+    package static func error(_ closure: STOMPClosure) -> WaybillError? {
         switch closure {
         case .disconnected: nil
         case .refused(let frame):
@@ -304,8 +304,7 @@ enum STOMPMapping {
         case .violation(let violation):
             WaybillError(
                 isLimit(violation) ? .limitExceeded : .protocolViolation,
-                "the server broke the protocol: \(violation.message)",
-                underlying: violation
+                "the server broke the protocol: \(violation.message)"
             )
         case .connectTimedOut: WaybillError(.timedOut, "no CONNECTED within the time allowed")
         case .heartBeatMissed:

@@ -256,13 +256,11 @@ final class STOMPSession: ConnectionSession {
         case .abandoned(let call): fail(call, nil)
         case .notSent(let call): fail(call, Self.notSent)
         case .trace(let trace):
-            configuration.wireLogger?.log(
-                WireRecord(
-                    kind: .frame,
-                    direction: trace.isOutbound ? .outbound : .inbound,
-                    text: trace.text,
-                    byteCount: trace.byteCount
-                )
+            configuration.wireLogger?.logFrame(
+                trace.isOutbound ? .outbound : .inbound,
+                trace.text,
+                byteCount: trace.byteCount,
+                body: Payload(trace.body)
             )
         case .closed(let closure):
             state.withLock { $0.closure = closure }

@@ -59,6 +59,11 @@ extension TLSFailure {
             case .expired: (.expired, "")
             case .notYetValid: (.notYetValid, "")
             case .hostMismatch(let host): (.hostMismatch, host)
+            case .alternativeNameMissing(let host):
+                (
+                    .hostMismatch,
+                    "\(host). The certificate has a common name only, and no subject alternative name"
+                )
             case .unknownAuthority: (.unknownAuthority, "")
             case .selfSigned: (.selfSigned, "")
             case .wrongPurpose: (.wrongPurpose, "")

@@ -6,7 +6,8 @@ import WebSocketWire
 extension WaybillError {
     /// What went wrong below the protocols, in the words of users.
     package init(_ error: LinkError) {
-        self.init(Self.code(of: error), error.description, underlying: error)
+        self.init(Self.code(of: error), error.description)
+        underlying = Self.socketFailure(of: error)
         switch error {
         case .upgradeRefused(let head, let body), .proxyRefused(let head, let body):
             var refusal = HTTPRefusal(
@@ -21,8 +22,23 @@ extension WaybillError {
             underlying = refusal
         case .webSocketClosed(let code, let reason):
             peerReason = reason.isEmpty ? "\(code.rawValue)" : "\(code.rawValue) \(reason)"
+            underlying = WebSocketClosure(code: .init(rawValue: code.rawValue), reason: reason)
         case .tls(let fault): underlying = TLSFailure(fault)
         default: break
+        }
+    }
+
+    /// What the system said about the socket; nil where the failure is of another kind.
+    private static func socketFailure(of error: LinkError) -> SocketFailure? {
+        switch error {
+        case .refused: .refused
+        case .reset: .reset
+        case .unreachable(let number): SocketFailure(errorNumber: number, call: "connect")
+        // Network.framework has errors without a number.
+        case .system(let number, let call) where number != 0:
+            SocketFailure(errorNumber: number, call: call)
+        case .proxy(let error): socketFailure(of: error)
+        default: nil
         }
     }
 

@@ -93,56 +93,11 @@ extension WebSocketClient {
         }
     }
 
-    /// Why a connection was closed (RFC 6455, 7.4).
-    public struct CloseCode: Hashable, Sendable, RawRepresentable {
-        /// The number.
-        public let rawValue: UInt16
-
-        /// Any number; only 1000 to 1003, 1007 to 1014 and 3000 to 4999 can be sent.
-        public init(rawValue: UInt16) {
-            self.rawValue = rawValue
-        }
-
-        /// 1000: the purpose is fulfilled.
-        public static let normalClosure = CloseCode(rawValue: 1_000)
-        /// 1001: a server goes down, or a client leaves.
-        public static let goingAway = CloseCode(rawValue: 1_001)
-        /// 1002: the peer broke the protocol.
-        public static let protocolError = CloseCode(rawValue: 1_002)
-        /// 1003: the peer sent a kind of data that cannot be taken.
-        public static let unsupportedData = CloseCode(rawValue: 1_003)
-        /// 1005: the peer gave no code; never sent.
-        public static let noStatusReceived = CloseCode(rawValue: 1_005)
-        /// 1006: the connection ended without a Close; never sent.
-        public static let abnormalClosure = CloseCode(rawValue: 1_006)
-        /// 1007: text that is not UTF-8.
-        public static let invalidFramePayloadData = CloseCode(rawValue: 1_007)
-        /// 1008: the message breaks a rule of the peer's own.
-        public static let policyViolation = CloseCode(rawValue: 1_008)
-        /// 1009: the message is too large.
-        public static let messageTooBig = CloseCode(rawValue: 1_009)
-        /// 1011: the server met a condition that it did not expect.
-        public static let internalError = CloseCode(rawValue: 1_011)
-    }
+    /// Why a connection was closed, as a number (RFC 6455, 7.4).
+    public typealias CloseCode = WebSocketClosure.Code
 
     /// How a connection ended.
-    public struct Closure: Hashable, Sendable {
-        /// The code: of the peer's Close, or the one that describes what happened.
-        public var code: CloseCode
-        /// The reason that the peer gave, in words.
-        public var reason: String
-
-        /// Describes an end.
-        public init(code: CloseCode, reason: String) {
-            self.code = code
-            self.reason = reason
-        }
-
-        /// Whether it is an end that nobody needs to worry about: 1000, 1001, or no code at all.
-        public var isNormal: Bool {
-            [.normalClosure, .goingAway, .noStatusReceived].contains(code)
-        }
-    }
+    public typealias Closure = WebSocketClosure
 }
 
 extension WebSocketClient.Message: CustomStringConvertible {
@@ -160,20 +115,5 @@ extension WebSocketClient.Message: CustomDebugStringConvertible, CustomReflectab
     public var debugDescription: String { description }
 
     /// Nothing: content is never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension WebSocketClient.Closure: CustomStringConvertible {
-    /// The code and the peer's words, escaped.
-    public var description: String {
-        reason.isEmpty ? "\(code.rawValue)" : "\(code.rawValue) \(reason.escaped)"
-    }
-}
-
-extension WebSocketClient.Closure: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Nothing: the peer's words are shown escaped.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -5,7 +5,7 @@ import WebSocketWire
 
 extension WebSocketClient.Closure {
     /// What the core's last word means.
-    init(_ closure: WebSocketClosure) {
+    init(_ closure: WebSocketEnding) {
         switch closure {
         case .closed(let code, let reason, _):
             self.init(code: .init(rawValue: code.rawValue), reason: reason)
@@ -22,7 +22,7 @@ extension WebSocketClient.Closure {
 
 extension WaybillError {
     /// Why a connection is over; nil for a normal end.
-    static func webSocketClosure(_ closure: WebSocketClosure) -> WaybillError? {
+    static func webSocketClosure(_ closure: WebSocketEnding) -> WaybillError? {
         switch closure {
         case .closed(let code, let reason, _):
             guard !WebSocketClient.Closure(closure).isNormal else { return nil }

@@ -215,7 +215,7 @@ final class WebSocketSession: Sendable {
         }
     }
 
-    private func finish(_ closure: WebSocketClosure, _ error: WaybillError?) {
+    private func finish(_ closure: WebSocketEnding, _ error: WaybillError?) {
         state.withLock { $0.closure = $0.closure ?? WebSocketClient.Closure(closure) }
         opening.resolve(
             .failure(error ?? WaybillError(.connectionLost, "closed while it was being opened"))

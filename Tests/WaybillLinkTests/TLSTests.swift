@@ -94,6 +94,7 @@
                 ("untrusted", .unknownAuthority), ("selfsigned", .selfSigned),
                 ("clientonly", .wrongPurpose), ("sha1", .weakCertificate),
                 ("weak", .weakCertificate), ("wronghost", .hostMismatch("localhost")),
+                ("nameonly", .alternativeNameMissing("localhost")),
             ]
         )
         func refused(name: String, expected: TLSFault) async throws {

@@ -75,7 +75,7 @@ import WireTestSupport
             }
         }
 
-        var closure: WebSocketClosure? {
+        var closure: WebSocketEnding? {
             guard case .closed(let closure)? = heard.withLock({ $0.last }) else { return nil }
             return closure
         }

@@ -47,6 +47,7 @@ import WireTestSupport
         Row(options: DisconnectOptions(), packet: "E0 00"),
         Row(options: DisconnectOptions(publishesWill: true), packet: "E0 01 04"),
         Row(options: DisconnectOptions(reasonCode: 0x83), packet: "E0 01 83"),
+        Row(options: DisconnectOptions(reasonCode: .administrativeAction), packet: "E0 01 98"),
         Row(options: DisconnectOptions(publishesWill: true, reasonCode: 4), packet: "E0 01 04"),
         Row(options: DisconnectOptions(sessionExpiry: .zero), packet: "E0 07 00 05 11 00000000"),
         Row(

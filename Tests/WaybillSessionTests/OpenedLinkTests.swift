@@ -55,7 +55,7 @@ import WaybillTesting
             try await open(within: .seconds(10), fault)
         } throws: { error in
             let error = error as? WaybillError
-            return error?.code.name == code && error?.underlying as? LinkError == fault
+            return error?.code.name == code && error?.message == fault.description
         }
     }
 

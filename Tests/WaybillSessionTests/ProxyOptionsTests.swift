@@ -132,6 +132,8 @@ import WaybillSession
     func errors(fault: LinkError, code: WaybillError.Code) {
         let error = WaybillError(fault)
         #expect(error.code == code)
-        #expect(error.underlying as? LinkError == fault)
+        #expect(error.message == fault.description)
+        // The socket's own failure is public, also where it is that to a proxy.
+        #expect((error.socketFailure?.name == "ECONNREFUSED") == (fault == .proxy(.refused)))
     }
 }

@@ -125,6 +125,8 @@ struct ReflectionTests {
         event.topic = path
         event.error = error
         let transport = try MQTTTransport(url: "mqtt://\(url)", configuration: mqtt)
+        var record = WireRecord(kind: .frame, direction: .inbound, text: "PUBLISH t")
+        record.body = body
         return [
             ("Payload", body), ("Headers", headers("list")), ("Will", will),
             ("Header", Headers.Header(name: "token", value: "\(secret)-value")),
@@ -135,6 +137,8 @@ struct ReflectionTests {
             ("InMemorySessionStore", store), ("WaybillError", error), ("HTTPRefusal", refusal),
             ("FailoverFailure", FailoverFailure(attempts: [.init(host: "h", error: error)])),
             ("Attempt", FailoverFailure.Attempt(host: "h", error: error)),
+            ("MQTTReason", MQTTReason(.banned, userProperties: headers("reason"))),
+            ("WireRecord", record), ("SkippingFailures", messages.skippingFailures),
             ("STOMPServerError", stomp), ("TransportEvent", event), ("Credentials", credentials),
             ("ConnectionState", ConnectionState.disconnected(cause: error)),
             ("Occasion", CredentialSource.Occasion(isReconnection: true, refused: credentials)),
@@ -186,7 +190,7 @@ struct ReflectionTests {
     /// The public types that hold nothing of an app's or a peer's, or whose content has a test of its own.
     private static let harmless: Set<String> = [
         "AckMode", "AcknowledgementMode", "AppLifecycleHints", "BufferPolicy", "ClosureWireLogger",
-        "CloseCode", "Closure", "Code", "Command", "Completion", "Compression", "ConnectionHint",
+        "Code", "Command", "Completion", "Compression", "ConnectionHint",
         "ConnectionHints", "ConnectionStateSource", "ConnectionStates", "Details", "Direction",
         "DisconnectOptions", "DropReason", "Event", "FailoverOptions", "ID", "InMemorySessionStore",
         "Instant", "JSONBodyDecoder", "JSONBodyEncoder", "Kind", "LateDeliveryPolicy",
@@ -200,7 +204,7 @@ struct ReflectionTests {
         "SimulationFailure", "StandardErrorWireLogger", "Step", "SubscribeOptions", "TLSFailure",
         "TokenFailure",
         "TransportEventSource", "TransportEvents", "Version", "WebSocketClient", "Wildcards",
-        "WireRecord",
+        "SocketFailure", "WebSocketClosure", "WireLogBodies",
     ]
 
     @Test("Every public type is in the table, or known to hold no secret")
@@ -305,6 +309,7 @@ struct ReflectionTests {
             Receipt(topic: text, reason: text), Headers(dictionaryLiteral: (text, "")),
             WireRecord(kind: .frame, direction: .inbound, text: text),
             WebSocketClient.Closure(code: .goingAway, reason: text),
+            MQTTReason(.banned, text: text, userProperties: [text: ""], serverReference: text),
         ]
         for value in descriptions {
             let described = "\(value)"

@@ -21,13 +21,14 @@ import WaybillTesting
     private struct Log: WireLogger {
         let lines: AsyncStream<String>.Continuation
 
-        func log(_ record: WireRecord) { lines.yield("\(record)") }
+        // The line has the body, where there is one.
+        func log(_ record: WireRecord) { lines.yield(record.line) }
     }
 
     private static func transport(
         _ service: LoopbackBroker.Service,
         _ broker: LoopbackBroker,
-        _ log: Log
+        _ log: some WireLogger
     ) throws -> any Transport {
         let url = broker.url(for: service)
         let (user, password) = ("ada", "\(secret)-password")
@@ -49,6 +50,43 @@ import WaybillTesting
             configuration.wireLogger = log
             return try SSETransport(url: url, configuration: configuration)
         }
+    }
+
+    @Test(
+        "Frames come with bodies where the logger asks for them, and credentials stay hidden",
+        arguments: LoopbackBroker.Service.allCases
+    )
+    func bodies(service: LoopbackBroker.Service) async throws {
+        var configuration = LoopbackBroker.Configuration()
+        configuration.credentials = ["ada": "\(Self.secret)-password"]
+        let broker = LoopbackBroker(configuration: configuration)
+        try broker.start()
+        let (lines, continuation) = AsyncStream<String>.makeStream()
+        let log = Log(lines: continuation).showing(bodies: .shownAlthoughTheyMayHoldSecrets)
+        let transport = try Self.transport(service, broker, log)
+        let provider = Provider<Entry>(transport: transport)
+        let messages: Messages<String> = try await provider.messages(
+            Entry(command: .subscribe, topic: "room")
+        )
+        var heard = messages.makeAsyncIterator()
+        try await provider.request(
+            Entry(
+                command: .send(qos: .atLeastOnce),
+                topic: "room",
+                body: .text("shown-body"),
+                headers: ["token": "\(Self.secret)-header"]
+            )
+        )
+        #expect(try await heard.next() == "shown-body")
+        await transport.shutdown()
+        await broker.stop()
+        continuation.finish()
+        let wire = await lines.reduce(into: [String]()) { $0.append($1) }
+        for arrow in ["→", "←"] {
+            let shown = wire.contains { $0.hasPrefix(arrow) && $0.hasSuffix("  shown-body") }
+            #expect(shown, "\(wire)")
+        }
+        for line in wire { #expect(!line.contains(Self.secret), "\(line)") }
     }
 
     /// What the log of a conversation must show.

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import Waybill
+import WaybillTesting
 
 @Suite("Wire loggers") struct WireLoggerTests {
     @Test("Standard error gets one line for each record, without control characters")
@@ -14,6 +15,58 @@ import Waybill
         logger.log(WireRecord(kind: .message, direction: .inbound, text: "two"))
         let text = String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
         #expect(text == "wire → é a\\u{a}b\\u{1b}[2J\\u{9b}c  [0 bytes]\nwire ← two\n")
+    }
+
+    @Test("A body is in the line where the record has one, and in no description")
+    func bodies() {
+        func record(_ body: Payload?) -> WireRecord {
+            WireRecord(kind: .message, direction: .inbound, text: "t", body: body)
+        }
+        #expect(record(nil).line == "← t")
+        #expect(record("a\n\u{1B}[31m").line == "← t  a\\u{a}\\u{1b}[31m")
+        #expect(record(Payload([0, 255])).line == "← t  <00 ff>")
+        // Cut off at a whole character.
+        let long = String(repeating: "é", count: 3_000)
+        #expect(record(Payload("x" + long)).line == "← t  x\(long.prefix(2_047)) …")
+        #expect("\(record("s3cret"))" == "← t")
+    }
+
+    @Test("A logger is shown bodies when it asks for them, and by default never")
+    func askedFor() async throws {
+        let records = LockedBox([WireRecord]())
+        let logger = ClosureWireLogger { record in records.change { $0.append(record) } }
+        #expect(logger.bodies == .hidden)
+        let mock = MockTransport().expect(.send, .reply("answer")).expect(.subscribe)
+        let provider = Provider<TestEntry>(transport: mock)
+        for bodies in [WireLogBodies.hidden, .shownAlthoughTheyMayHoldSecrets] {
+            let logged =
+                bodies == .hidden
+                ? provider.logged(logger) : provider.logged(logger, bodies: bodies)
+            records.change { $0 = [] }
+            let _: String = try await logged.request(.send(.text("question")))
+            let messages = try await logged.messages(.subscribe())
+            mock.push("news", to: "t")
+            var iterator = messages.makeAsyncIterator()
+            _ = try await iterator.next()
+            let shown = records.value.compactMap { $0.body?.text }
+            #expect(shown == (bodies == .hidden ? [] : ["question", "answer", "news"]))
+        }
+    }
+
+    @Test("A pipe that nobody reads any longer ends no process")
+    func brokenPipe() throws {
+        let pipe = Pipe()
+        try pipe.fileHandleForReading.close()
+        let logger = StandardErrorWireLogger(
+            prefix: "wire",
+            descriptor: pipe.fileHandleForWriting.fileDescriptor
+        )
+        let before = signal(SIGPIPE, SIG_DFL)
+        defer { signal(SIGPIPE, before) }
+        for _ in 0..<3 { logger.log(WireRecord(kind: .message, direction: .inbound, text: "x")) }
+        var pending = sigset_t()
+        sigpending(&pending)
+        #expect(sigismember(&pending, SIGPIPE) == 0)
     }
 
     @Test(

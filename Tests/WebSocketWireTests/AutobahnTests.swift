@@ -328,7 +328,7 @@ import WireTestSupport
                 default: false
                 }
             let closeCode = WebSocketCloseCode(rawValue: code)
-            let expected: WebSocketClosure =
+            let expected: WebSocketEnding =
                 isValid
                 ? .closed(closeCode, reason: "", isByPeer: true)
                 : .violation(.invalidCloseCode(code))

@@ -1,3 +1,5 @@
+package import WireCore
+
 /// What a client's core tells its driver.
 package enum MQTTClientEvent: Sendable {
     /// The server has accepted the connection.
@@ -57,6 +59,8 @@ package struct MQTTTrace: Hashable, Sendable {
     package let text: String
     /// Its length on the wire in bytes.
     package let byteCount: Int
+    /// The payload of a PUBLISH, which is shown only where the app has asked for it; empty for other packets.
+    package let payload: ByteSlice
 }
 
 /// What a caller asked for that cannot be sent; nothing was written.

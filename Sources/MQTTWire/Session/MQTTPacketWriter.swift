@@ -92,8 +92,15 @@ package struct MQTTPacketWriter: Sendable {
     /// Remembers a packet for ``takeTraces()``, while tracing is on.
     package mutating func noteTrace(of packet: MQTTPacket, byteCount: Int, isOutbound: Bool) {
         guard isTracing else { return }
+        var payload = ByteSlice.empty
+        if case .publish(let publish) = packet { payload = publish.payload }
         traces.append(
-            MQTTTrace(isOutbound: isOutbound, text: packet.description, byteCount: byteCount)
+            MQTTTrace(
+                isOutbound: isOutbound,
+                text: packet.description,
+                byteCount: byteCount,
+                payload: payload
+            )
         )
     }
 

@@ -31,7 +31,9 @@ package struct STOMPFrameWriter: Sendable {
         )
         guard isTracing else { return }
         let text = STOMPTrace.text(command, headers, bodyByteCount: body.wireByteCount)
-        note(text, byteCount: outbound.count - start, isOutbound: true)
+        var shown = ByteSlice.empty
+        body.withWireBytes { shown = ByteSlice(copying: $0) }
+        note(text, byteCount: outbound.count - start, isOutbound: true, body: shown)
     }
 
     /// Writes a frame that leaves later, with ``append(_:_:)``.
@@ -64,7 +66,7 @@ package struct STOMPFrameWriter: Sendable {
     /// Remembers what was received, while tracing is on.
     package mutating func noteReceived(_ frame: STOMPFrame, byteCount: Int) {
         guard isTracing else { return }
-        note(frame.description, byteCount: byteCount, isOutbound: false)
+        note(frame.description, byteCount: byteCount, isOutbound: false, body: frame.body)
     }
 
     /// Remembers something about what was received, while tracing is on.
@@ -73,8 +75,19 @@ package struct STOMPFrameWriter: Sendable {
         note(text, byteCount: byteCount, isOutbound: false)
     }
 
-    private mutating func note(_ text: String, byteCount: Int, isOutbound: Bool) {
-        traces.append(STOMPTrace(isOutbound: isOutbound, text: text, byteCount: byteCount))
+    private mutating func note(
+        _ text: String,
+        byteCount: Int,
+        isOutbound: Bool,
+        body: ByteSlice = .empty
+    ) {
+        let trace = STOMPTrace(
+            isOutbound: isOutbound,
+            text: text,
+            byteCount: byteCount,
+            body: body
+        )
+        traces.append(trace)
     }
 
     /// Takes what was remembered.

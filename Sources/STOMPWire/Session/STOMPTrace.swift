@@ -1,4 +1,4 @@
-import WireCore
+package import WireCore
 
 /// One frame, or some heart-beats, as they went over the wire.
 package struct STOMPTrace: Hashable, Sendable {
@@ -8,6 +8,8 @@ package struct STOMPTrace: Hashable, Sendable {
     package let text: String
     /// Its length on the wire in bytes.
     package let byteCount: Int
+    /// The body of the frame, which is shown only where the app has asked for it.
+    package let body: ByteSlice
 
     /// The headers whose values may be shown: they name or route things, and hold no secrets.
     private static let shown: [String] = [

@@ -6,8 +6,9 @@ public struct DisconnectOptions: Hashable, Sendable {
     public var drainTimeout: Duration?
     /// Whether the server publishes the will all the same (MQTT 5, 3.14.2.1: reason code 0x04).
     public var publishesWill: Bool
-    /// Why, as a number that a client may send (MQTT 5, table 3-10), such as 0x83; nil for an end as planned.
-    public var reasonCode: UInt8?
+    /// Why, as a code that a client may send (MQTT 5, table 3-10), such as `.administrativeAction`; nil for an end as
+    /// planned.
+    public var reasonCode: MQTTReason.Code?
     /// Why, in words (MQTT 5, 3.14.2.2.3); left out where the server takes no packet that long.
     public var reason: String?
     /// For how long the server keeps the session (MQTT 5, 3.14.2.2.2), in whole seconds; 4,294,967,295 and more
@@ -21,7 +22,7 @@ public struct DisconnectOptions: Hashable, Sendable {
         timeout: Duration? = nil,
         drainTimeout: Duration? = nil,
         publishesWill: Bool = false,
-        reasonCode: UInt8? = nil,
+        reasonCode: MQTTReason.Code? = nil,
         reason: String? = nil,
         sessionExpiry: Duration? = nil
     ) {

@@ -26,7 +26,8 @@ public struct TLSFailure: Error, Hashable, Sendable {
         public static let expired = Reason(name: "expired")
         /// A certificate of the server is not valid yet; or this machine's clock is slow.
         public static let notYetValid = Reason(name: "notYetValid")
-        /// The certificate is for another host.
+        /// The certificate is for another host, or it names its host in the common name only, which does not count
+        /// (RFC 9525, 2): then ``TLSFailure/detail`` says so.
         public static let hostMismatch = Reason(name: "hostMismatch")
         /// Nobody who is trusted has signed the certificate.
         public static let unknownAuthority = Reason(name: "unknownAuthority")

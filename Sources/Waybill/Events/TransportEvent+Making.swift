@@ -184,6 +184,14 @@ extension TransportEvent {
 
     // MARK: The package's own
 
+    /// A message was skipped for this error.
+    static func skipped(_ error: WaybillError) -> TransportEvent {
+        var event = TransportEvent(.skipped)
+        event.topic = error.topic
+        event.error = error
+        return event
+    }
+
     /// A request that failed is tried again, for the attempt of that number.
     static func retrying(
         _ request: Request,

@@ -17,6 +17,7 @@
 /// | `sendFailed` | `topic`, `qos`, `byteCount`, `duration`, `error` |
 /// | `received` | `topic`, `qos`, `byteCount` of the body |
 /// | `dropped` | `topic`, `count` of messages, `byteCount` of their bodies, `dropReason` |
+/// | `skipped` | `topic`, `error` |
 /// | `retrying` | `command`, `topic`, `attempt` that comes, `delay` before it, `error` |
 /// | `tokenRequested`, `tokenRefreshing` | none |
 /// | `tokenReceived` | `duration` |
@@ -64,6 +65,10 @@ public struct TransportEvent: Sendable {
 
         /// Messages were dropped by a policy.
         public static let dropped = Kind(name: "dropped")
+
+        /// A message that could not be decoded, or that an interceptor refused, was skipped by a loop over
+        /// ``Messages/skippingFailures``.
+        public static let skipped = Kind(name: "skipped")
 
         /// A request that failed is tried again.
         public static let retrying = Kind(name: "retrying")

@@ -245,6 +245,7 @@ private final class SharedDelivery: MessageDelivery {
 final class MessageHandle: Sendable {
     let source: MessageSource
     private let transport = Locked<(any Transport)?>(nil)
+    private let origin = Locked<MessageOrigin?>(nil)
 
     init(_ source: MessageSource) {
         self.source = source
@@ -260,8 +261,26 @@ final class MessageHandle: Sendable {
         self.transport.withLock { $0 = transport }
     }
 
+    /// Notes what was subscribed to, for the errors.
+    func come(from origin: MessageOrigin) {
+        self.origin.withLock { $0 = origin }
+    }
+
+    /// The same error, with the topic and the command of the subscription where it names none.
+    func located(_ error: WaybillError) -> WaybillError {
+        guard let origin = origin.withLock({ $0 }) else { return error }
+        return error.about(topic: origin.topic, command: "subscribe")
+    }
+
+    /// Tells observers of a message that was skipped.
+    func reportSkipped(_ error: WaybillError) {
+        origin.withLock { $0?.events }?.report(.skipped(error))
+    }
+
     /// Lets go of the transport, as no more messages come.
     func letGo() {
+        let events = origin.withLock { $0?.events.take() }
+        withExtendedLifetime(events) {}
         // Released outside the lock: this may be the last reference to the transport.
         let kept = transport.withLock { $0.take() }
         withExtendedLifetime(kept) {}

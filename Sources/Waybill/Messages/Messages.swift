@@ -9,7 +9,7 @@ import WireCore
 /// - What waits is bounded, by the ``BufferPolicy`` of the entry or the transport.
 /// - An element that cannot be decoded, or that an interceptor refuses, is thrown in its turn and ends
 ///   nothing: the next call of `next()`, or a new loop, goes on with the next element. A loop that
-///   must not stop runs over ``results``.
+///   must not stop runs over ``skippingFailures``, or over ``results`` if it has to see each failure in its place.
 /// - When the task is cancelled, `next()` throws `CancellationError`. When the last copy of the
 ///   sequence and its iterators is gone, or after ``cancel()``, the subscription ends.
 /// - The sequence and its iterators keep the transport alive until the subscription has ended.
@@ -72,16 +72,20 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
         ///   subscription failed; `CancellationError`.
         public mutating func next() async throws -> Element? {
             if consumer.endTurnIfOver() { await Turn.giveWay() }
-            while true {
-                guard let message = consumer.takeNext() else {
-                    guard try await consumer.refill() else { return nil }
-                    continue
+            do {
+                while true {
+                    guard let message = consumer.takeNext() else {
+                        guard try await consumer.refill() else { return nil }
+                        continue
+                    }
+                    guard let intercept = base.intercept else { return try base.decode(message) }
+                    let intercepted = try await intercept(message)
+                    // The subscription may have been cancelled meanwhile.
+                    guard !consumer.isCancelled else { return nil }
+                    return try base.decode(intercepted)
                 }
-                guard let intercept = base.intercept else { return try base.decode(message) }
-                let intercepted = try await intercept(message)
-                // The subscription may have been cancelled meanwhile.
-                guard !consumer.isCancelled else { return nil }
-                return try base.decode(intercepted)
+            } catch let error as WaybillError {
+                throw base.handle.located(error)
             }
         }
 
@@ -96,7 +100,11 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
             if consumer.endTurnIfOver() { await Turn.giveWay() }
             while true {
                 guard let message = consumer.takeNext() else {
-                    guard try await consumer.refill() else { return nil }
+                    do {
+                        guard try await consumer.refill() else { return nil }
+                    } catch let error as WaybillError {
+                        throw base.handle.located(error)
+                    }
                     continue
                 }
                 do {
@@ -104,7 +112,7 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
                     guard !consumer.isCancelled else { return nil }
                     return .success(try base.decode(intercepted))
                 } catch let error as WaybillError {
-                    return .failure(error)
+                    return .failure(base.handle.located(error))
                 }
             }
         }

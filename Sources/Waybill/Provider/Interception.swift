@@ -158,11 +158,17 @@ final class Interception: Sendable {
         _ kind: WireRecord.Kind,
         _ direction: WireRecord.Direction,
         _ text: @autoclosure () -> String,
-        byteCount: Int = 0
+        body: Payload = Payload()
     ) {
-        logger?.log(
-            WireRecord(kind: kind, direction: direction, text: text(), byteCount: byteCount)
+        guard let logger else { return }
+        let record = WireRecord(
+            kind: kind,
+            direction: direction,
+            text: text(),
+            byteCount: body.count,
+            body: logger.bodies == .hidden || body.isEmpty ? nil : body
         )
+        logger.log(record)
     }
 }
 

@@ -57,7 +57,11 @@ public struct Provider<Entry: EntryType>: Sendable {
     func perform(_ request: Request) async throws -> Receipt {
         guard runner.isPlain else { return try await runner.perform(request) }
         runner.noteDisconnect(request)
-        return try await runner.transport.perform(request)
+        do {
+            return try await runner.transport.perform(request)
+        } catch let error as WaybillError {
+            throw error.about(topic: request.topic, command: request.command.name)
+        }
     }
 
     var transport: any Transport { runner.transport }
@@ -78,7 +82,15 @@ public struct Provider<Entry: EntryType>: Sendable {
         _ entry: Entry,
         as type: Reply.Type = Reply.self
     ) async throws -> Reply {
-        try decoding.decode(type, from: try await reply(to: entry))
+        let (reply, request) = try await reply(to: entry)
+        do {
+            return try decoding.decode(type, from: reply)
+        } catch {
+            // What was asked says more than the topic that the answer came by.
+            var error = error
+            (error.topic, error.command) = (request.topic, request.command.name)
+            throw error
+        }
     }
 
     /// Does what an entry says and returns the peer's reply as it is.
@@ -89,10 +101,10 @@ public struct Provider<Entry: EntryType>: Sendable {
     /// - Returns: The reply.
     /// - Throws: As ``request(_:)``; `unsupported` where the transport has no replies.
     public func request(_ entry: Entry, as type: Message.Type) async throws -> Message {
-        try await reply(to: entry)
+        try await reply(to: entry).message
     }
 
-    private func reply(to entry: Entry) async throws -> Message {
+    private func reply(to entry: Entry) async throws -> (message: Message, to: Request) {
         let request = try Request.making(entry, expectsReply: true)
         try refuseSubscription(request)
         let receipt = try await runner.perform(request)
@@ -104,10 +116,11 @@ public struct Provider<Entry: EntryType>: Sendable {
                 command: request.command.name
             )
         }
-        return try await runner.interception.chain.receive(
+        let message = try await runner.interception.chain.receive(
             reply,
             context: runner.interception.context(of: request)
         )
+        return (message, request)
     }
 
     private func refuseSubscription(_ request: Request) throws(WaybillError) {
@@ -193,6 +206,9 @@ public struct Provider<Entry: EntryType>: Sendable {
             )
         }
         let messages = try await runner.subscribe(request)
+        messages.handle.come(
+            from: MessageOrigin(topic: request.topic, events: runner.interception.eventSource)
+        )
         return (messages, runner.interception.context(of: request))
     }
 
@@ -202,14 +218,7 @@ public struct Provider<Entry: EntryType>: Sendable {
         { [interception = runner.interception, observations = runner.observations] message in
             // The observers among the interceptors live as long as the subscription.
             _ = observations
-            interception.logger?.log(
-                WireRecord(
-                    kind: .message,
-                    direction: .inbound,
-                    text: "\(message)",
-                    byteCount: message.body.count
-                )
-            )
+            interception.log(.message, .inbound, "\(message)", body: message.body)
             return try await interception.chain.receive(message, context: context)
         }
     }

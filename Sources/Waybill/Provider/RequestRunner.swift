@@ -83,7 +83,7 @@ final class RequestRunner: Sendable {
                     .request,
                     .outbound,
                     "\(request)",
-                    byteCount: request.body.count
+                    body: request.body
                 )
                 let receipt = try await transport.perform(request)
                 if interception.chain.seesReceipts {
@@ -99,7 +99,8 @@ final class RequestRunner: Sendable {
                     interception.log(
                         .receipt,
                         .inbound,
-                        "confirmed \(request.command.name)\(reason)"
+                        "confirmed \(request.command.name)\(reason)",
+                        body: receipt.reply?.body ?? Payload()
                     )
                 }
                 context.memory.noteSuccess()

@@ -3,7 +3,7 @@
 
     /// Writes each record to the system's log on Apple platforms, at the level `debug`.
     ///
-    /// Records hold no secrets, and so nothing of them is hidden there.
+    /// Records hold no secrets unless bodies were asked for, and so nothing of them is hidden there.
     public struct OSLogWireLogger: WireLogger {
         private let logger: Logger
 

@@ -1,5 +1,3 @@
-import WireCore
-
 #if canImport(Darwin)
     import Darwin
 #elseif canImport(Musl)
@@ -29,6 +27,8 @@ public struct StandardErrorWireLogger: WireLogger {
     /// Writes the record.
     public func log(_ record: WireRecord) {
         var line = Array("\(prefix) \(record.line)\n".utf8)
+        let guarding = BrokenPipeGuard()
+        defer { guarding.end() }
         // One call for a line keeps lines of several threads apart; what nobody takes is lost.
         while !line.isEmpty {
             let count = write(descriptor, line, line.count)
@@ -38,7 +38,35 @@ public struct StandardErrorWireLogger: WireLogger {
     }
 }
 
-extension WireRecord {
-    /// The description, in one line also where the text was changed.
-    var line: String { description.escaped }
+/// Keeps SIGPIPE, which would end the process, away from a thread that writes into a pipe that nobody reads.
+private struct BrokenPipeGuard {
+    private var before = sigset_t()
+    private let wasPending: Bool
+
+    init() {
+        var pipe = Self.pipeSignal
+        wasPending = Self.isPending
+        pthread_sigmask(SIG_BLOCK, &pipe, &before)
+    }
+
+    /// Takes the signal that this thread has brought about, if any, and lets others come as before.
+    func end() {
+        var (pipe, before, number) = (Self.pipeSignal, before, Int32(0))
+        // One that was there before is not ours to take. Where SIGPIPE is ignored, none is pending.
+        if !wasPending, Self.isPending { sigwait(&pipe, &number) }
+        pthread_sigmask(SIG_SETMASK, &before, nil)
+    }
+
+    private static var pipeSignal: sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, SIGPIPE)
+        return set
+    }
+
+    private static var isPending: Bool {
+        var set = sigset_t()
+        sigpending(&set)
+        return sigismember(&set, SIGPIPE) == 1
+    }
 }

@@ -2,8 +2,13 @@ import WireCore
 
 /// Is shown what goes over the wire, and what goes through a provider.
 ///
-/// Records never hold bodies, credentials or the values of headers.
+/// Records never hold credentials or the values of headers, and bodies only where ``bodies`` asks for them.
 public protocol WireLogger: Sendable {
+    /// Whether records come with bodies; by default they do not.
+    ///
+    /// ``WireLogger/showing(bodies:)`` changes it for a logger that exists already.
+    var bodies: WireLogBodies { get }
+
     /// Takes a record. Called from any thread, in order for each direction of a connection; it should
     /// return soon.
     func log(_ record: WireRecord)
@@ -41,13 +46,24 @@ public struct WireRecord: Sendable {
     public var text: String
     /// Its length in bytes, zero where that means nothing.
     public var byteCount: Int
+    /// The body, where the logger asks for bodies and there is one; nil otherwise.
+    ///
+    /// No description shows it: ``line`` does.
+    public var body: Payload?
 
     /// Makes a record, as a transport does.
-    public init(kind: Kind, direction: Direction, text: String, byteCount: Int = 0) {
+    public init(
+        kind: Kind,
+        direction: Direction,
+        text: String,
+        byteCount: Int = 0,
+        body: Payload? = nil
+    ) {
         self.kind = kind
         self.direction = direction
         self.text = text.escaped
         self.byteCount = byteCount
+        self.body = body
     }
 }
 

@@ -181,6 +181,7 @@
             case 26: .wrongPurpose
             case 50: .pinMismatch
             case 62, 64: .hostMismatch(host)
+            case 63: .alternativeNameMissing(host)
             case 66, 67, 68: .weakCertificate
             default: .invalidCertificate(words)
             }

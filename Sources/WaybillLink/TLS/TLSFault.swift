@@ -6,6 +6,9 @@ package enum TLSFault: Error, Hashable, Sendable {
     case notYetValid
     /// The certificate is for another host than this.
     case hostMismatch(String)
+    /// The certificate has no subject alternative name at all, and so none for this host; a common name does not count
+    /// (RFC 9525, 2).
+    case alternativeNameMissing(String)
     /// Nobody who is trusted has signed the chain.
     case unknownAuthority
     /// The peer has signed its certificate itself.
@@ -44,6 +47,11 @@ extension TLSFault: CustomStringConvertible {
         case .expired: "the server's certificate has expired"
         case .notYetValid: "the server's certificate is not valid yet"
         case .hostMismatch(let host): "the server's certificate is not for \(host)"
+        case .alternativeNameMissing(let host):
+            """
+            the server's certificate is not for \(host): it has a common name only, which does not count, and no subject \
+            alternative name
+            """
         case .unknownAuthority: "the server's certificate is signed by nobody who is trusted"
         case .selfSigned: "the server has signed its certificate itself"
         case .wrongPurpose: "the server's certificate is not one for servers"

@@ -151,7 +151,7 @@ extension LoopbackBroker {
             exchange.leave(client.identifier, state, closure, keepsSession: keepsSession, at: now)
         }
         if case .violation(let violation) = closure {
-            observe(.violation(client: client.identifier, text: "\(violation)"))
+            observe(.violation(client: client.identifier, text: violation.text))
         }
         observe(.ended(client: client.identifier))
         if let will = departure.will { publish(will, from: client) }

@@ -165,7 +165,7 @@ extension WebSocketConnection {
     }
 
     /// The server closes the stream; the client waits for that (RFC 6455, 7.1.1).
-    private mutating func end(_ closure: WebSocketClosure, at now: WireInstant) {
+    private mutating func end(_ closure: WebSocketEnding, at now: WireInstant) {
         switch role {
         case .client: linger(closure, at: now)
         case .server: finish(closure)

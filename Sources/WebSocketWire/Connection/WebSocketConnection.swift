@@ -183,13 +183,13 @@ package struct WebSocketConnection: ProtocolCore {
     // MARK: The end
 
     /// Emits the terminal event and closes the stream.
-    mutating func finish(_ closure: WebSocketClosure) {
+    mutating func finish(_ closure: WebSocketEnding) {
         events.append(.closed(closure))
         state = .finished
     }
 
     /// Emits the terminal event; the stream follows when the peer closes it, or after a time.
-    mutating func linger(_ closure: WebSocketClosure, at now: WireInstant) {
+    mutating func linger(_ closure: WebSocketEnding, at now: WireInstant) {
         events.append(.closed(closure))
         state = .lingering(deadline: now.advanced(by: configuration.closeTimeout))
     }

@@ -54,11 +54,11 @@ package enum WebSocketEvent: Hashable, Sendable {
     /// What follows the messages before breaks the protocol: the connection fails when the core goes on.
     case violationAhead
     /// The connection is over; nothing follows.
-    case closed(WebSocketClosure)
+    case closed(WebSocketEnding)
 }
 
 /// Why a connection is over.
-package enum WebSocketClosure: Hashable, Sendable {
+package enum WebSocketEnding: Hashable, Sendable {
     /// Both sides have sent Close (RFC 6455, 7.1.4); the code and the reason are the peer's.
     case closed(WebSocketCloseCode, reason: String, isByPeer: Bool)
     /// The server did not switch protocols: its answer, and up to 64 KiB of its body.

@@ -1,0 +1,59 @@
+import WireCore
+
+/// Why, as an MQTT server said it: reason code, reason string, user properties and server reference (MQTT 5, 2.4 and
+/// 3.2.2.3).
+///
+/// The `underlying` error of a ``WaybillError`` when an MQTT server refuses a request or ends a connection.
+/// ``WaybillError/mqttReason`` finds it.
+///
+/// ```swift
+/// catch let error as WaybillError where error.mqttReason?.code == .quotaExceeded { … }
+/// ```
+///
+/// The return codes of MQTT 3.1.1 appear as the codes of MQTT 5 with the same meaning: 1 to 5 of CONNACK (3.1.1, 3.2.2.3) as
+/// ``Code/unsupportedProtocolVersion``, ``Code/clientIdentifierNotValid``, ``Code/serverUnavailable``,
+/// ``Code/badUserNameOrPassword`` and ``Code/notAuthorized``, and 0x80 of SUBACK (3.1.1, 3.9.3) as ``Code/unspecifiedError``.
+public struct MQTTReason: Error, Sendable {
+    /// The reason code.
+    public var code: Code
+    /// The words of the server (Reason String); nil where it sent none.
+    public var text: String?
+    /// The user properties of the packet; no description shows their values.
+    public var userProperties: Headers
+    /// Other servers that the client may use, as the server has written them (Server Reference); nil where it sent none.
+    public var serverReference: String?
+
+    /// Describes a reason.
+    public init(
+        _ code: Code,
+        text: String? = nil,
+        userProperties: Headers = [:],
+        serverReference: String? = nil
+    ) {
+        self.code = code
+        self.text = text
+        self.userProperties = userProperties
+        self.serverReference = serverReference
+    }
+}
+
+extension MQTTReason: CustomStringConvertible {
+    /// The code and the words, escaped.
+    public var description: String {
+        guard let text else { return code.description }
+        return "\(code): \(text.escaped)"
+    }
+}
+
+extension MQTTReason: CustomDebugStringConvertible, CustomReflectable {
+    /// As ``description``.
+    public var debugDescription: String { description }
+
+    /// Nothing: the server's words are shown escaped, and user properties never.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension WaybillError {
+    /// Why the MQTT server refused the request or ended the connection; nil where the failure is of another kind.
+    public var mqttReason: MQTTReason? { underlying as? MQTTReason }
+}

@@ -1,0 +1,111 @@
+import WireCore
+
+/// Whether a wire logger is shown bodies.
+public enum WireLogBodies: Hashable, Sendable {
+    /// It is not: the default.
+    case hidden
+    /// It is. Bodies may hold passwords, tokens and personal data, and whoever reads the log can read them. Meant for the
+    /// time of development.
+    ///
+    /// Credentials, the values of headers and the body of a will stay hidden.
+    case shownAlthoughTheyMayHoldSecrets
+}
+
+extension WireLogger {
+    /// None.
+    public var bodies: WireLogBodies { .hidden }
+
+    /// The same logger, shown bodies or not: for the `wireLogger` of a transport's configuration.
+    ///
+    /// ```swift
+    /// configuration.wireLogger = StandardErrorWireLogger()
+    ///     .showing(bodies: .shownAlthoughTheyMayHoldSecrets)
+    /// ```
+    ///
+    /// - Parameter bodies: Whether records come with bodies.
+    /// - Returns: A logger that gives each record to this one.
+    public func showing(bodies: WireLogBodies) -> some WireLogger {
+        BodyWireLogger(base: self, bodies: bodies)
+    }
+
+    /// Takes a frame, with its body where the logger asks for bodies.
+    package func logFrame(
+        _ direction: WireRecord.Direction,
+        _ text: String,
+        byteCount: Int,
+        body: @autoclosure () -> Payload
+    ) {
+        var record = WireRecord(
+            kind: .frame,
+            direction: direction,
+            text: text,
+            byteCount: byteCount
+        )
+        if bodies == .shownAlthoughTheyMayHoldSecrets {
+            let body = body()
+            record.body = body.isEmpty ? nil : body
+        }
+        log(record)
+    }
+}
+
+/// Gives each record to another logger, with bodies or without.
+private struct BodyWireLogger<Base: WireLogger>: WireLogger {
+    let base: Base
+    let bodies: WireLogBodies
+
+    func log(_ record: WireRecord) {
+        base.log(record)
+    }
+}
+
+extension Provider {
+    /// The same provider, showing requests, receipts, messages and failures to a logger, with their bodies if asked for.
+    ///
+    /// ```swift
+    /// let shown = chat.logged(StandardErrorWireLogger(), bodies: .shownAlthoughTheyMayHoldSecrets)
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - logger: What is shown the records.
+    ///   - bodies: Whether records come with bodies.
+    /// - Returns: A provider with the same transport and interceptors.
+    public func logged(_ logger: some WireLogger, bodies: WireLogBodies) -> Self {
+        logged(logger.showing(bodies: bodies))
+    }
+}
+
+extension WireRecord {
+    /// The record in one line, as the loggers of this package write it: the description, and behind it the body, if the
+    /// record has one.
+    ///
+    /// A body that is text is shown as text, with control characters escaped; any other in hexadecimal digits. What is
+    /// longer than 4,096 bytes is cut off.
+    public var line: String {
+        guard let body else { return description.escaped }
+        return "\(description.escaped)  \(Self.shown(body))"
+    }
+
+    private static func shown(_ body: Payload) -> String {
+        let limit = 4_096
+        let bytes = body.bytes.prefix(limit)
+        let more = body.count > limit ? " …" : ""
+        // A character at the cut may be incomplete.
+        guard let text = Payload(Array(bytes)).text ?? body.text.map({ cut($0, to: limit) }) else {
+            let digits = bytes.map { byte in
+                (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }
+            return "<\(digits.joined(separator: " "))\(more)>"
+        }
+        return "\(text.escaped)\(more)"
+    }
+
+    private static func cut(_ text: String, to byteCount: Int) -> String {
+        var end = text.utf8.index(text.startIndex, offsetBy: byteCount)
+        // Back to the beginning of a character.
+        while end.samePosition(in: text.unicodeScalars) == nil, end > text.startIndex {
+            end = text.utf8.index(before: end)
+        }
+        return String(text[..<end])
+    }
+}
