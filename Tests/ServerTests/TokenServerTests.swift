@@ -27,9 +27,9 @@
             #expect(figures.refreshes == counts.expired)
             #expect(counts.issued == figures.refreshes + 1)
             #expect(counts.invalid == 0)
-            // There was something to see: a token is a second old at each cut.
+            // There was something to see. A token is a second old at each cut, unless the machine is very slow.
             #expect(figures.cuts > 1)
-            #expect(figures.refreshes >= figures.cuts)
+            #expect(figures.refreshes * 2 >= figures.cuts)
             #expect(figures.sent.count > figures.cuts)
         }
     }
