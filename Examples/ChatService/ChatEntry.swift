@@ -16,41 +16,31 @@ public struct ChatMessage: Codable, Equatable, Sendable {
 
 /// The endpoints of a chat service, one case each.
 public enum ChatEntry: EntryType {
-    /// Open the connection.
-    case connect
     /// Hear what is said in a room.
     case join(room: String)
     /// Say something in a room.
     case say(ChatMessage, room: String)
-    /// Stop hearing a room.
-    case leave(room: String)
-    /// Close the connection.
-    case disconnect
 
     /// One topic for each room.
     public var topic: String? {
         switch self {
-        case .connect, .disconnect: nil
-        case .join(let room), .say(_, let room), .leave(let room): "chat/\(room)"
+        case .join(let room), .say(_, let room): "chat/\(room)"
         }
     }
 
     /// What each case does.
     public var command: EntryCommand {
         switch self {
-        case .connect: .connect
         case .join: .subscribe(qos: .atLeastOnce)
         case .say: .send(qos: .atLeastOnce)
-        case .leave: .unsubscribe
-        case .disconnect: .disconnect
         }
     }
 
     /// Words travel as JSON.
     public var body: EntryBody {
         switch self {
+        case .join: .none
         case .say(let message, _): .json(message)
-        default: .none
         }
     }
 }

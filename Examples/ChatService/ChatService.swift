@@ -10,13 +10,19 @@ public struct ChatService: Sendable {
         self.provider = provider
     }
 
-    /// Opens the connection.
+    /// Connects. Without this call, the first request connects.
     /// - Throws: `WaybillError`.
     public func connect() async throws {
-        try await provider.request(.connect)
+        try await provider.connect()
     }
 
-    /// Hears what is said in a room.
+    /// Connects, runs a body, sends what is under way, and closes the connection.
+    /// - Throws: `WaybillError`, and what the body throws.
+    public func withConnection(_ body: () async throws -> Void) async throws {
+        try await provider.withConnection { try await body() }
+    }
+
+    /// Hears what is said in a room, until the messages are let go.
     /// - Throws: `WaybillError`.
     public func join(_ room: String) async throws -> Messages<ChatMessage> {
         try await provider.messages(.join(room: room))
@@ -26,17 +32,5 @@ public struct ChatService: Sendable {
     /// - Throws: `WaybillError`.
     public func say(_ text: String, as sender: String, in room: String) async throws {
         try await provider.request(.say(ChatMessage(sender: sender, text: text), room: room))
-    }
-
-    /// Stops hearing a room.
-    /// - Throws: `WaybillError`.
-    public func leave(_ room: String) async throws {
-        try await provider.request(.leave(room: room))
-    }
-
-    /// Closes the connection.
-    /// - Throws: `WaybillError`.
-    public func disconnect() async throws {
-        try await provider.request(.disconnect)
     }
 }

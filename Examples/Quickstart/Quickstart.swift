@@ -57,29 +57,20 @@ struct Quickstart {
         let (ada, adaTransport) = try service("ada", url, options)
         let (bob, bobTransport) = try service("bob", url, options)
 
-        try await ada.connect()
-        try await bob.connect()
-
         let room = "lobby-\(UInt32.random(in: 0 ... .max))"
-        let heard = try await ada.join(room)
-        try await bob.say("Hello, Ada!", as: "bob", in: room)
-        try await ada.say(
-            "Hello, Bob. This came over \(options.wire.rawValue).",
-            as: "ada",
-            in: room
-        )
-        try await bob.say("Bye.", as: "bob", in: room)
-
-        for try await message in heard {
-            print("  \(message.sender) says: \(message.text)")
-            if message.text == "Bye." { break }
+        try await ada.withConnection {
+            let heard = try await ada.join(room)
+            try await bob.withConnection {
+                try await bob.say("Hello, Ada!", as: "bob", in: room)
+                let answer = "Hello, Bob. This came over \(options.wire.rawValue)."
+                try await ada.say(answer, as: "ada", in: room)
+                try await bob.say("Bye.", as: "bob", in: room)
+            }
+            for try await message in heard {
+                print("  \(message.sender) says: \(message.text)")
+                if message.text == "Bye." { break }
+            }
         }
-
-        try await ada.leave(room)
-        // Letting go of the messages would have left the room already.
-        withExtendedLifetime(heard) {}
-        try await ada.disconnect()
-        try await bob.disconnect()
         await adaTransport.shutdown()
         await bobTransport.shutdown()
     }
@@ -97,11 +88,12 @@ struct Quickstart {
         var provider: Provider<ChatEntry>
         switch options.wire {
         case .mqtt:
-            var configuration = MQTTConfiguration(version: options.version)
+            var configuration = MQTTConfiguration()
+            configuration.version = options.version
             configuration.tls.authorities = options.authorities
             configuration.wireLogger = logger
             let mqtt = try MQTTTransport(url: url, configuration: configuration)
-            provider = options.withToken(Provider(transport: mqtt), of: name)
+            provider = Provider(transport: mqtt)
             transport = mqtt
         case .stomp:
             var configuration = STOMPConfiguration()
@@ -112,7 +104,6 @@ struct Quickstart {
             configuration.passcode = options.passcode
             let stomp = try STOMPTransport(url: url, configuration: configuration)
             provider = Provider(transport: stomp).intercepted(Destinations())
-            provider = options.withToken(provider, of: name)
             transport = stomp
         case .eventStream:
             var configuration = SSEConfiguration()
@@ -122,11 +113,9 @@ struct Quickstart {
             configuration.password = options.passcode
             let events = try SSETransport(url: url, configuration: configuration)
             provider = Provider(transport: events)
-            if let token = options.token, options.login == nil {
-                provider = provider.intercepted(BearerToken(token: token))
-            }
             transport = events
         }
+        if let tokens = options.tokens(of: name) { provider = provider.intercepted(tokens) }
         return (ChatService(provider: provider), transport)
     }
 }
@@ -137,16 +126,6 @@ private struct Destinations: Interceptor {
         request.topic = request.topic.map { topic in
             "/topic/" + topic.split(separator: "/").joined(separator: ".")
         }
-    }
-}
-
-/// Puts the token into each request of its own: over HTTP there is no connection that it could belong to.
-private struct BearerToken: Interceptor {
-    let token: String
-
-    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-        guard request.topic != nil else { return }
-        request.headers["Authorization"] = "Bearer \(token)"
     }
 }
 
@@ -173,8 +152,8 @@ private struct Options {
     var url: String?
     var wire = Wire.mqtt
     var version = MQTTConfiguration.Version.v5
-    /// What the token interceptor puts into the password; nil goes without. A broker of one's own may check
-    /// it; the one in this process takes any.
+    /// What the token interceptor adds; nil goes without. A server of yours may check it; the one in this process takes
+    /// any.
     var token: String?
     var host: String?
     var login: String?
@@ -207,9 +186,11 @@ private struct Options {
         wire = url.hasPrefix("http") ? .eventStream : .stomp
     }
 
-    /// The provider with the token interceptor, if there is a token.
-    func withToken(_ provider: Provider<ChatEntry>, of name: String) -> Provider<ChatEntry> {
-        guard let token else { return provider }
-        return provider.intercepted(TokenInterceptor(.password(userName: name)) { _ in token })
+    /// What adds the token, if there is one: to each connection, or to each request of event streams.
+    func tokens(of name: String) -> TokenInterceptor? {
+        guard let token, login == nil else { return nil }
+        return TokenInterceptor(wire == .eventStream ? .bearer : .password(userName: name)) { _ in
+            token
+        }
     }
 }

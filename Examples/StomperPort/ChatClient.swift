@@ -9,7 +9,7 @@ public struct ChatClient: Sendable {
     /// - Parameters:
     ///   - transport: STOMP in the app, a mock in its tests.
     ///   - interceptor: What adds the token.
-    public init(transport: any Transport, interceptor: TokenInterceptor) {
+    public init(transport: any Transport, interceptor: any Interceptor) {
         provider = Provider(transport: transport).intercepted(interceptor)
     }
 
@@ -25,7 +25,7 @@ public struct ChatClient: Sendable {
         provider.request(of: ChatMessage.self, entry: .subscribe, onMessage)
     }
 
-    /// Says something.
+    /// Says something; done when the server's receipt has come.
     public func send(
         _ message: ChatMessage,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
@@ -34,9 +34,7 @@ public struct ChatClient: Sendable {
     }
 
     /// Closes the connection.
-    public func disconnect(
-        _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
-    ) {
+    public func disconnect(_ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void) {
         provider.request(entry: .disconnect, completion)
     }
 }

@@ -7,11 +7,14 @@ import WaybillTesting
 /// The client against a broker inside the process that, as the chat's server would, publishes to `/sub/chat`
 /// what clients send to `/pub/chat`.
 @Suite("Coming from Stomper", .timeLimit(.minutes(5))) struct StomperPortTests {
+    private let hello = ChatMessage(sender: "ada", content: "hello")
+
     /// Calls a function that takes a completion handler.
-    private func call(
-        _ body: (@escaping @Sendable (Result<Receipt, any Error>) -> Void) -> Void
-    ) async throws {
-        _ = try await withCheckedThrowingContinuation { continuation in
+    @discardableResult
+    private func call<Value: Sendable>(
+        _ body: (@escaping @Sendable (Result<Value, any Error>) -> Void) -> Void
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
             body { continuation.resume(with: $0) }
         }
     }
@@ -33,13 +36,15 @@ import WaybillTesting
         let (lines, log) = AsyncStream.makeStream(of: String.self)
         let broker = try broker(log)
         let transport = try STOMPTransport(url: broker.url(for: service))
-        let client = ChatClient(transport: transport, interceptor: .chat { _ in "token" })
+        let client = ChatClient(
+            transport: transport,
+            interceptor: TokenInterceptor.chat { _ in "token" }
+        )
         try await call(client.connect)
 
         let (heard, ear) = AsyncStream.makeStream(of: Result<ChatMessage, any Error>.self)
         let subscription = client.subscribe { ear.yield($0) }
         for await line in lines where line.contains("→ RECEIPT") { break }
-        let hello = ChatMessage(sender: "ada", content: "hello")
         try await call { client.send(hello, $0) }
         for await result in heard {
             #expect(try result.get() == hello)
@@ -58,18 +63,65 @@ import WaybillTesting
         let broker = try broker(log)
         broker.faults.refusesConnections = .badUserNameOrPassword
         let transport = try STOMPTransport(url: broker.url(for: .stomp))
-        let count = Counter()
+        let session = Session(broker)
         let client = ChatClient(
             transport: transport,
-            interceptor: .chat { _ in
-                let number = await count.next()
-                // The server takes the second token.
-                if number == 2 { broker.faults.refusesConnections = nil }
-                return "token \(number)"
+            interceptor: TokenInterceptor.chat { refused in
+                if refused != nil { await session.renew() }
+                return await session.current()
             }
         )
         try await call(client.connect)
-        #expect(await count.number == 2)
+        #expect(await session.renewals == 1)
+        await transport.shutdown()
+        await broker.stop()
+    }
+
+    @Test(
+        "A token that expired during a lost connection is renewed, and the subscription goes on",
+        arguments: [true, false]
+    )
+    func reconnection(byHand: Bool) async throws {
+        let (lines, log) = AsyncStream.makeStream(of: String.self)
+        let broker = try broker(log)
+        var configuration = STOMPConfiguration()
+        configuration.reconnection.initialDelay = .zero
+        let transport = try STOMPTransport(
+            url: broker.url(for: .stomp),
+            configuration: configuration
+        )
+        let session = Session(broker)
+        let interceptor: any Interceptor =
+            if byHand {
+                ChatTokenInterceptor(tokens: session, delay: .zero)
+            } else {
+                TokenInterceptor.chat { refused in
+                    if refused != nil { await session.renew() }
+                    return await session.current()
+                }
+            }
+        let recorder = Recorder(base: interceptor)
+        let client = ChatClient(transport: transport, interceptor: recorder)
+        try await call(client.connect)
+        let (heard, ear) = AsyncStream.makeStream(of: Result<ChatMessage, any Error>.self)
+        let subscription = client.subscribe { ear.yield($0) }
+        for await line in lines where line.contains("→ RECEIPT") { break }
+
+        // The token expires, and the connection breaks.
+        broker.faults.refusesConnections = .badUserNameOrPassword
+        broker.restart(keepingState: true)
+        for await line in lines where line.contains("→ RECEIPT") { break }
+
+        try await call { client.send(hello, $0) }
+        for await result in heard {
+            #expect(try result.get() == hello)
+            break
+        }
+        #expect(await session.renewals == 1)
+        #expect(
+            await recorder.seen.values == ["Bearer token 1", "Bearer token 1", "Bearer token 2"]
+        )
+        subscription.cancel()
         await transport.shutdown()
         await broker.stop()
     }
@@ -78,20 +130,55 @@ import WaybillTesting
     func mock() async throws {
         let mock = MockTransport(wildcards: .none)
         mock.expect(.connect).expect(.send, topic: "/pub/chat")
-        let client = ChatClient(transport: mock, interceptor: .chat { _ in "token" })
+        let client = ChatClient(
+            transport: mock,
+            interceptor: TokenInterceptor.chat { _ in "token" }
+        )
         try await call(client.connect)
-        try await call { client.send(ChatMessage(sender: "ada", content: "hi"), $0) }
+        try await call { client.send(hello, $0) }
         #expect(mock.requests.first?.headers["Authorization"] == "Bearer token")
-        #expect(mock.requests.last?.body.text == #"{"content":"hi","sender":"ada"}"#)
+        #expect(mock.requests.last?.body.text == #"{"content":"hello","sender":"ada"}"#)
         #expect(mock.requests.last?.headers.isEmpty == true)
     }
 }
 
-private actor Counter {
-    private(set) var number = 0
+/// The app's token, which the server takes again once it is renewed.
+private actor Session: ChatTokens {
+    private let broker: LoopbackBroker
+    private(set) var renewals = 0
 
-    func next() -> Int {
-        number += 1
-        return number
+    init(_ broker: LoopbackBroker) { self.broker = broker }
+
+    func current() -> String { "token \(renewals + 1)" }
+
+    func renew() {
+        renewals += 1
+        broker.faults.refusesConnections = nil
+    }
+}
+
+/// Remembers what another interceptor has put into each CONNECT.
+private struct Recorder: Interceptor {
+    let base: any Interceptor
+    let seen = Seen()
+
+    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+        try await base.adapt(&request, context: context)
+        guard case .connect = request.command else { return }
+        await seen.add(request.headers["Authorization"])
+    }
+
+    func retry(
+        _ request: Request,
+        after error: WaybillError,
+        context: InterceptorContext
+    ) async -> RetryDecision {
+        await base.retry(request, after: error, context: context)
+    }
+
+    actor Seen {
+        private(set) var values: [String?] = []
+
+        func add(_ value: String?) { values.append(value) }
     }
 }

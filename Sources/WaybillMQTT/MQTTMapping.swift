@@ -342,7 +342,9 @@ package enum MQTTMapping {
     private static func end(_ code: MQTTReasonCode, _ properties: MQTTProperties) -> WaybillError {
         var error = WaybillError(
             kind(ofEnd: code),
-            "the server closed the connection",
+            code == .sessionTakenOver
+                ? "another client has connected with the same client identifier"
+                : "the server closed the connection",
             peerReason: reason(code, properties),
             underlying: MQTTReason(code, properties)
         )

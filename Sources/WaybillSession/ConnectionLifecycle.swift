@@ -204,7 +204,10 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             attempt.hurry()
             return try await made(by: attempt, within: timeout).receipt
         case .there, .underWay:
-            throw WaybillError(.rejected, "a connection is being made or is there already")
+            throw WaybillError(
+                .rejected,
+                "there is a connection already, or one is being made: connect only once"
+            )
         case .new(let attempt): return try await attempt.outcome.value().receipt
         }
     }

@@ -62,9 +62,10 @@ package struct ServiceAddress: Hashable, Sendable {
             throw WaybillError(.invalidEntry, "the URL has no scheme\(example)")
         }
         guard let scheme = schemes.first(where: { $0.name == name }) else {
+            let known = schemes.map { "\($0.name)://" }.joined(separator: ", ")
             throw WaybillError(
                 .unsupported,
-                "\(protocolName) over the scheme \(name) is not available"
+                "\(protocolName) is not spoken over \(name)://; the URL can begin with \(known)"
             )
         }
         self.scheme = scheme

@@ -110,7 +110,8 @@ import WaybillSession
         #expect {
             try address("stomp://h")
         } throws: {
-            ($0 as? WaybillError)?.message == "MQTT over the scheme stomp is not available"
+            ($0 as? WaybillError)?.message
+                == "MQTT is not spoken over stomp://; the URL can begin with mqtt://, ws://"
         }
         #expect {
             try address("h")

@@ -49,7 +49,8 @@ struct ResponseDecoding: Sendable {
         }
         throw WaybillError(
             .decodingFailed,
-            "the message is not a \(type)",
+            message.body.isEmpty
+                ? "the message is empty, and no \(type)" : "the message is not a \(type)",
             topic: message.topic,
             underlying: cause
         )
