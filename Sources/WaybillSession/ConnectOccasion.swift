@@ -53,7 +53,10 @@ package struct ConnectOccasion: Sendable {
     private mutating func passedThroughChain(_ request: Request) async throws -> Request {
         guard let chain = request.chain else { return request }
         // The provider has run its interceptors over it a moment ago.
-        if !isUnattended, chain.original != nil { return request }
+        if !isUnattended, attempts == nil, let begun = chain.attemptsUnderWay {
+            attempts = begun
+            return request
+        }
         do {
             let begun =
                 attempts

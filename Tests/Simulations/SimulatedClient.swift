@@ -55,15 +55,18 @@ final class SimulatedClient: @unchecked Sendable {
             service.isMQTT ? [.atLeastOnce, .exactlyOnce] : [.atLeastOnce]
         let title = name
         listensTo = qualities.map { (service.topic("to-\(title)-\($0)"), $0) }
+        // Either the transport asks for its tokens, or an interceptor puts them on each CONNECT.
+        let hasInterceptor = world.chance(0.5)
         transport = try SimulatedTransport(
             service,
             to: broker,
             as: name,
-            with: tokens,
+            with: hasInterceptor ? nil : tokens.source,
             in: world,
             log: ClosureWireLogger { [log] record in log.note(record) }
         )
-        provider = Provider(transport: transport.transport)
+        let plain = Provider<SimulatedEntry>(transport: transport.transport)
+        provider = hasInterceptor ? plain.intercepted(tokens.interceptor) : plain
     }
 
     /// Lives until it is told to stop, and then closes everything.

@@ -86,7 +86,7 @@ struct SimulatedTransport {
         _ service: SimulatedService,
         to broker: SimulatedBroker,
         as name: String,
-        with tokens: SimulatedTokens,
+        with credentials: CredentialSource?,
         in world: SimulatedWorld,
         log: any WireLogger
     ) throws {
@@ -117,7 +117,7 @@ struct SimulatedTransport {
             configuration.receiveMaximum = world.pick(1, 5, 1_024)
             configuration.failover = failover
             configuration.reconnection = reconnection
-            configuration.credentials = tokens.source
+            configuration.credentials = credentials
             configuration.offlineQueue = world.pick(.off, OfflineQueuePolicy())
             let store = world.chance(0.5) ? InMemorySessionStore() : nil
             configuration.store = store
@@ -143,7 +143,7 @@ struct SimulatedTransport {
             configuration.maximumInFlight = world.pick(1, 3, 200)
             configuration.failover = failover
             configuration.reconnection = reconnection
-            configuration.credentials = tokens.source
+            configuration.credentials = credentials
             configuration.wireLogger = log
             let transport = try STOMPTransport(url: url, configuration: configuration)
             patience = configuration.receiptTimeout
@@ -160,7 +160,7 @@ struct SimulatedTransport {
             configuration.maximumConnectionsPerHost = world.pick(3, 6)
             configuration.failover = failover
             configuration.reconnection = reconnection
-            configuration.credentials = tokens.source
+            configuration.credentials = credentials
             configuration.wireLogger = log
             let transport = try SSETransport(url: url, configuration: configuration)
             self.transport = transport

@@ -38,6 +38,16 @@ final class SimulatedTokens: @unchecked Sendable {
         }
     }
 
+    /// The same for the chain of a provider.
+    var interceptor: TokenInterceptor {
+        TokenInterceptor(
+            .password(userName: "ada"),
+            configuration: .init(refreshLimit: .max)
+        ) { [self] refused in
+            try await token(replacing: refused)
+        }
+    }
+
     /// Whether a broker lets a client in.
     static func admits(_ token: String?, in world: SimulatedWorld) -> Bool {
         guard let token, let expiry = Int(token) else { return false }

@@ -26,6 +26,27 @@ import WaybillTesting
         #expect(source.calls == ["token", "token", "refresh token 2"])
     }
 
+    /// Replaces the token behind the back of a request that carries it.
+    private struct Overtaking: Interceptor {
+        let tokens: TokenInterceptor
+
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            guard context.attempt == 1 else { return }
+            _ = try await tokens.token(replacing: "token 1")
+        }
+    }
+
+    @Test("Refused late, and the token that was there already has expired, too: it is replaced")
+    func lateTwice() async throws {
+        let mock = MockTransport().expect(.send, .failure(expired), .failure(expired), .success)
+        let source = NumberedTokens()
+        let tokens = TokenInterceptor(source: source, configuration: untimed())
+        try await Provider<PlainEntry>(transport: mock)
+            .intercepted(tokens, Overtaking(tokens: tokens)).request(.send)
+        #expect(mock.tokens == ["Bearer token 1", "Bearer token 2", "Bearer token 3"])
+        #expect(source.calls == ["token", "refresh token 1", "refresh token 2"])
+    }
+
     @Test("What a proxy does not accept is not the token")
     func proxy() async throws {
         var error = expired

@@ -79,7 +79,7 @@ final class Interception: Sendable {
         var request = original
         try await chain.adapt(&request, context: context)
         guard !context.memory.isDisconnected else { throw Self.disconnected }
-        if !chain.isEmpty { request.chain = RequestChain(self, original) }
+        if !chain.isEmpty { request.chain = RequestChain(self, original, context) }
         return request
     }
 
@@ -101,6 +101,8 @@ final class Interception: Sendable {
         after error: WaybillError,
         _ context: inout InterceptorContext
     ) async throws {
+        // Its attempts were counted, and its failure was told, where it was decided.
+        guard !error.isDecided else { throw error }
         var error = error
         error.attempt = context.attempt
         error.topic = error.topic ?? original.topic
@@ -123,7 +125,7 @@ final class Interception: Sendable {
         after error: WaybillError,
         _ context: InterceptorContext
     ) async throws -> Duration {
-        guard !chain.isEmpty, !error.isDecided else { throw error }
+        guard !chain.isEmpty else { throw error }
         switch await chain.retry(request, after: error, context: context) {
         case .noOpinion, .doNotRetry: throw error
         case .doNotRetryWithError(let other): throw InterceptorChain.fold(other, context)

@@ -21,9 +21,12 @@
 public struct RequestChain: Sendable {
     private final class Origin: Sendable {
         let request: Request
+        /// Which attempt it is, and what the interceptors remember of it.
+        let context: InterceptorContext
 
-        init(_ request: Request) {
+        init(_ request: Request, _ context: InterceptorContext) {
             self.request = request
+            self.context = context
         }
     }
 
@@ -31,11 +34,11 @@ public struct RequestChain: Sendable {
     /// Kept only for what a transport may have to say again: a copy costs what an interceptor costs.
     private let origin: Origin?
 
-    init(_ interception: Interception, _ original: Request) {
+    init(_ interception: Interception, _ original: Request, _ context: InterceptorContext) {
         self.interception = interception
         origin =
             switch original.command {
-            case .connect, .subscribe: Origin(original)
+            case .connect, .subscribe: Origin(original, context)
             default: nil
             }
     }
@@ -51,6 +54,19 @@ public struct RequestChain: Sendable {
     /// The same chain for a request that the transport makes by itself.
     fileprivate var withoutOriginal: RequestChain {
         RequestChain(interception)
+    }
+
+    /// The attempts at the request that carries this chain: its provider has adapted it for the present one, and the
+    /// transport makes those that follow a refusal.
+    package var attemptsUnderWay: RequestAttempts? {
+        origin.map { origin in
+            RequestAttempts(
+                interception: interception,
+                original: origin.request,
+                context: origin.context,
+                isProvidersOwn: true
+            )
+        }
     }
 
     /// Begins to make a request.
@@ -71,6 +87,8 @@ public struct RequestAttempts: Sendable {
     let interception: Interception
     let original: Request
     var context: InterceptorContext
+    /// Whether the provider waits for the request, and hears of its success itself.
+    var isProvidersOwn = false
 
     /// The request of the present attempt, adapted by each interceptor.
     ///
@@ -102,6 +120,7 @@ public struct RequestAttempts: Sendable {
 
     /// Tells the interceptors' budgets that the request has succeeded.
     public func noteSuccess() {
+        guard !isProvidersOwn else { return }
         context.memory.noteSuccess()
     }
 }

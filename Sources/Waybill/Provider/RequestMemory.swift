@@ -98,6 +98,11 @@ struct TokenUse: Sendable {
     var attempt: Int
     /// How many refreshes had failed before it was put on.
     var failures: Int
-    /// Whether the request was already tried again with another token.
+    /// Whether the request was already tried again with a token that was got for it.
     var isRepeated: Bool
+    /// How often it was refused late, and tried again with a token that was there already.
+    var lateRefusalCount = 0
+
+    /// More refusals that come late are not put down to tokens that have expired meanwhile.
+    static let maximumLateRefusals = 1
 }

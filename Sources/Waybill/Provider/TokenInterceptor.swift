@@ -3,7 +3,7 @@
 /// However many requests are refused or wait, there is one call of the source at a time, and all get its
 /// result. A request that is refused is tried once more with the new token; refused again it fails with
 /// `unauthorized`. One that was refused late, when its token had been replaced already, is tried again with
-/// the present token and no refresh. When the source fails, all who wait and all who are refused for that
+/// the present token and no refresh, once. When the source fails, all who wait and all who are refused for that
 /// same token fail with `unauthorized`, and the source's error as `underlying`.
 ///
 /// ```swift
@@ -142,11 +142,13 @@ public final class TokenInterceptor: Interceptor {
         guard concerns(request) else { return }
         do {
             let (credential, failures) = try await keeper.credential(for: context.memory)
+            let earlier = context.memory.tokenUse(by: self)
             let use = TokenUse(
                 version: credential.version,
                 attempt: context.attempt,
                 failures: failures,
-                isRepeated: context.memory.tokenUse(by: self)?.isRepeated ?? false
+                isRepeated: earlier?.isRepeated ?? false,
+                lateRefusalCount: earlier?.lateRefusalCount ?? 0
             )
             context.memory.note(use, by: self)
             placement.apply(credential.token, to: &request)
@@ -170,14 +172,19 @@ public final class TokenInterceptor: Interceptor {
         }
         guard !use.isRepeated else { return stop(after: error, context) }
         do {
-            try await keeper.replace(use, for: context.memory)
+            let isLate = try await keeper.replace(use, for: context.memory)
+            // A token that was there already may have expired, too, and another one was not asked for yet.
+            if isLate, use.lateRefusalCount < TokenUse.maximumLateRefusals {
+                use.lateRefusalCount += 1
+            } else {
+                use.isRepeated = true
+            }
         } catch var failure as WaybillError {
             failure.peerReason = error.peerReason
             return .doNotRetryWithError(failure.about(context))
         } catch {
             return .doNotRetryWithError(error)
         }
-        use.isRepeated = true
         context.memory.note(use, by: self)
         // One more than there were, whoever asked for those.
         return .retry(count: context.attempt, delay: .zero)

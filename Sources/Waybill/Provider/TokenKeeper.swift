@@ -81,8 +81,10 @@ final class TokenKeeper: Sendable {
     /// - Parameters:
     ///   - use: What was refused.
     ///   - memory: The request's.
+    /// - Returns: Whether the refusal came late: another token had taken its place already.
     /// - Throws: `unauthorized`, `notConnected` when somebody disconnects, or `CancellationError`.
-    func replace(_ use: TokenUse, for memory: RequestMemory) async throws {
+    @discardableResult
+    func replace(_ use: TokenUse, for memory: RequestMemory) async throws -> Bool {
         // Who was refused as somebody disconnected asks for no token that nobody would use.
         try memory.checkDisconnected()
         let now = elapsed()
@@ -97,6 +99,8 @@ final class TokenKeeper: Sendable {
             return next(&state, now)
         }
         _ = try await take(step, memory)
+        if case .take = step { return true }
+        return false
     }
 
     /// Discards the token; who waits for one fails.
