@@ -101,9 +101,9 @@ let package = Package(
         source(
             "WaybillTesting",
             [
-                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WebSocketWire",
-                "EventStreamWire", "HTTPWire", "MQTTWire", "STOMPWire", "WireCore",
-                "CWaybillSimulation",
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
+                "WaybillSession", "WaybillLink", "WebSocketWire", "EventStreamWire", "HTTPWire",
+                "MQTTWire", "STOMPWire", "WireCore", "CWaybillSimulation",
             ]
         ),
         .target(

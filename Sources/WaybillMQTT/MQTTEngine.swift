@@ -156,8 +156,7 @@ final class MQTTEngine: Sendable {
             _ = try lifecycle.current(for: request)
             return try subscriptions.settle(id, isAccepted: true, request)
         case .nack(let id, let transaction):
-            try MQTTMapping.checkSettlement(request, transaction)
-            guard version == .v5 else { throw MQTTMapping.unsupported("nack in 3.1.1", request) }
+            try MQTTMapping.checkRefusal(request, transaction, version: version)
             _ = try lifecycle.current(for: request)
             return try subscriptions.settle(id, isAccepted: false, request)
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
@@ -273,12 +272,7 @@ final class MQTTEngine: Sendable {
 
     /// What cannot be sent is refused before a connection is made for it.
     func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
-        let writer = MQTTPacketWriter(version: version, isTracing: false)
-        do {
-            try writer.check(MQTTOutgoingMessage(publish: publish, payload: request.body))
-        } catch {
-            throw MQTTMapping.error(error, request)
-        }
+        try MQTTMapping.check(publish, request, version: version)
     }
 
     /// The session, made first if need be.

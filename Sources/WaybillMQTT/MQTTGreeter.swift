@@ -47,6 +47,12 @@ struct MQTTGreeter: Sendable {
         return greeting
     }
 
+    /// Checks a request for a connection that no interceptor changes any more.
+    /// - Throws: `unsupported` and `invalidEntry` for what cannot be sent.
+    func check(_ request: Request) throws(WaybillError) {
+        try check(packet(request), request)
+    }
+
     private func packet(_ request: Request) throws(WaybillError) -> MQTTConnect {
         guard case .connect(let options) = request.command, request.topic == nil,
             request.body.isEmpty

@@ -133,6 +133,32 @@ package enum MQTTMapping {
         }
     }
 
+    /// Checks a request to refuse a message.
+    /// - Throws: `unsupported`.
+    static func checkRefusal(
+        _ request: Request,
+        _ transaction: String?,
+        version: MQTTVersion
+    ) throws(WaybillError) {
+        try checkSettlement(request, transaction)
+        guard version == .v5 else { throw unsupported("nack in 3.1.1", request) }
+    }
+
+    /// Checks whether a message can be sent at all.
+    /// - Throws: `unsupported`, `invalidEntry`, `limitExceeded`.
+    static func check(
+        _ publish: MQTTPublish,
+        _ request: Request,
+        version: MQTTVersion
+    ) throws(WaybillError) {
+        let writer = MQTTPacketWriter(version: version, isTracing: false)
+        do {
+            try writer.check(MQTTOutgoingMessage(publish: publish, payload: request.body))
+        } catch {
+            throw Self.error(error, request)
+        }
+    }
+
     private static func retainHandling(
         _ handling: SubscribeOptions.RetainHandling
     ) -> MQTTRetainHandling {

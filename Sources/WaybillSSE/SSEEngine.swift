@@ -20,12 +20,14 @@ final class SSEEngine: Sendable {
     /// Who looks on.
     let catchAll: CatchAll
     let planner: HTTPRequestPlanner
+    private let check: SSERequestCheck
     private let state = Locked(State())
     private let pool: HTTPPool
     private let hints = HintListener()
 
     init(base: HTTPTarget, configuration: SSEConfiguration, links: HTTPLinks) {
         planner = HTTPRequestPlanner(base: base, configuration: configuration)
+        check = SSERequestCheck(planner: planner)
         catchAll = CatchAll(
             reportingTo: events,
             account: MemoryAccount(limit: configuration.memoryLimit)
@@ -53,49 +55,24 @@ final class SSEEngine: Sendable {
         guard !state.withLock({ $0.isShutDown }) else { throw WaybillError.shutDown }
         switch request.command {
         case .send(let options): return try await send(request, options)
-        case .connect(let options):
+        case .connect:
             // Streams are opened by subscriptions: there is nothing to open before.
-            try refuse(options, request)
+            try check.check(request)
             return Receipt()
-        case .disconnect(let options):
-            guard options == DisconnectOptions(), request.topic == nil, request.body.isEmpty,
-                request.headers.isEmpty
-            else { throw unsupported("options of a disconnect", request) }
+        case .disconnect:
+            try check.check(request)
             await closeStreams(because: Self.closed)
             states.end()
             return Receipt()
         case .unsubscribe: return try await unsubscribe(request)
-        case .ack, .nack: throw unsupported("acknowledgements", request)
-        case .begin, .commit, .abort: throw unsupported("transactions", request)
-        case .subscribe:
+        case .ack, .nack, .begin, .commit, .abort, .subscribe:
+            try check.check(request)
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
         }
     }
 
-    private func unsupported(_ what: String, _ request: Request) -> WaybillError {
-        .unsupported(by: "server-sent events", what, request)
-    }
-
-    private func refuse(_ options: ConnectOptions, _ request: Request) throws(WaybillError) {
-        let isPlain =
-            options.clientIdentifier == nil && options.userName == nil && options.password == nil
-            && options.will == nil && options.cleanStart == nil && options.keepAlive == nil
-        guard isPlain, request.body.isEmpty, request.headers.isEmpty, request.topic == nil else {
-            throw unsupported("options of a connect", request)
-        }
-    }
-
     private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
-        guard options.qos == .atMostOnce || options.qos == .atLeastOnce else {
-            throw unsupported("quality of service 2", request)
-        }
-        guard !options.retain, options.expiry == nil, options.asksForReceipt == nil else {
-            throw unsupported("retain, expiry or receipts", request)
-        }
-        guard options.responseTopic == nil, options.correlationData == nil else {
-            throw unsupported("response topics or correlation data", request)
-        }
-        let plan = try planner.plan(request, method: options.method ?? "POST")
+        let plan = try check.plan(request, options)
         let (topic, byteCount) = (request.topic ?? "", request.body.count)
         let begun = events.timestamp
         do {
@@ -150,13 +127,7 @@ final class SSEEngine: Sendable {
         guard case .subscribe(let options) = request.command else {
             throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
         }
-        guard options.qos == .atMostOnce || options.qos == .atLeastOnce,
-            !options.noLocal, !options.retainAsPublished, options.retainHandling == .send,
-            options.acknowledgement == .whenTaken, options.ackMode == nil,
-            options.asksForReceipt == nil
-        else { throw unsupported("such options of a subscription", request) }
-        // Refused now, not at the first attempt.
-        _ = try planner.streamPlan(request, options)
+        try check.check(request)
         return try state.withLock { state throws(WaybillError) in
             guard !state.isShutDown else { throw .shutDown }
             state.lastStream += 1

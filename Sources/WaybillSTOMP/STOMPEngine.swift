@@ -211,8 +211,7 @@ final class STOMPEngine: Sendable {
         }
         try STOMPMapping.checkBody(request)
         let subscription = try STOMPMapping.subscription(request, options)
-        var headers = subscription.headers
-        headers.append(STOMPHeaderName.destination, subscription.destination)
+        let headers = STOMPMapping.headers(of: subscription)
         try STOMPMapping.check(headers, request)
         return try await lifecycle.subscribe(
             request,

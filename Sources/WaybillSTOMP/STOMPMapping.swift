@@ -191,6 +191,13 @@ package enum STOMPMapping {
         )
     }
 
+    /// The headers of a SUBSCRIBE that an entry decides.
+    static func headers(of subscription: Subscription) -> STOMPHeaders {
+        var headers = subscription.headers
+        headers.append(STOMPHeaderName.destination, subscription.destination)
+        return headers
+    }
+
     private static func ackMode(_ mode: AckMode) -> STOMPAckMode {
         switch mode {
         case .auto: .auto

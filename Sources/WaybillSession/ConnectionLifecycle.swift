@@ -174,13 +174,9 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     func notConnected(_ request: Request) -> WaybillError {
         guard case .shutDown = phase.withLock({ $0 }) else {
-            return WaybillError(.notConnected, "there is no connection").about(request)
+            return WaybillError.noConnection.about(request)
         }
         return .shutDown
-    }
-
-    private static var left: WaybillError {
-        WaybillError(.notConnected, "the app has disconnected, and has not connected again")
     }
 
     // MARK: Connecting
@@ -204,10 +200,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             attempt.hurry()
             return try await made(by: attempt, within: timeout).receipt
         case .there, .underWay:
-            throw WaybillError(
-                .rejected,
-                "there is a connection already, or one is being made: connect only once"
-            )
+            throw WaybillError.alreadyConnected
         case .new(let attempt): return try await attempt.outcome.value().receipt
         }
     }
@@ -237,7 +230,9 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             case .shutDown: throw .shutDown
             case .connected(let session): return .there(session)
             case .idle:
-                if let request, memory.withLock({ $0.isLeft }) { throw Self.left.about(request) }
+                if let request, memory.withLock({ $0.isLeft }) {
+                    throw WaybillError.disconnectedByApp.about(request)
+                }
                 let attempt = ConnectionAttempt<Session>()
                 phase = .connecting(attempt)
                 memory.withLock { memory in

@@ -76,11 +76,7 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
         for request: Request
     ) throws(WaybillError) -> Delivery<Settler> {
         guard let delivery = take(id) else {
-            throw WaybillError(
-                .invalidEntry,
-                "no message of that name waits to be acknowledged",
-                command: request.command.name
-            )
+            throw WaybillError.messageNotWaiting.about(request)
         }
         return delivery
     }

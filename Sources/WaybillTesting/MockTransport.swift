@@ -1,4 +1,5 @@
 public import Waybill
+import WaybillSession
 import WireCore
 
 /// A transport for unit tests: answers as it was told, and remembers what it was asked.
@@ -7,11 +8,24 @@ import WireCore
 /// Requests arrive as the last interceptor left them.
 ///
 /// ```swift
-/// let mock = MockTransport()
+/// let mock = MockTransport(like: .mqtt5)
 /// mock.expect(.connect)
 /// mock.expect(.send, topic: "chat/lobby", .failure(WaybillError(.timedOut, "slow")), .success)
 /// let provider = Provider<ChatEntry>(transport: mock)
 /// ```
+///
+/// A mock that is made with ``init(like:clock:)`` behaves as the transport of that protocol:
+///
+/// - It refuses what that transport refuses, with the same error, before its rules are asked: a retained message over
+///   STOMP, headers in MQTT 3.1.1, an empty topic, a wildcard in a send.
+/// - It connects on demand, and after an explicit `disconnect` only when it is told to. Each CONNECT goes through the
+///   interceptors of the provider, also the ones on demand and after a lost connection; ``connects`` lists them.
+/// - It refuses a second `connect`.
+/// - An answer that does not come in time is `timedOut`, by the mock's clock.
+/// - A message of a subscription with manual acknowledgement has an id, and only a message that waits can be
+///   acknowledged.
+///
+/// A mock without a protocol does none of this, except for the time that an entry itself allows, and for the ids.
 public final class MockTransport: Transport {
     /// A command, without its options.
     public enum Command: String, Hashable, Sendable {
@@ -27,8 +41,12 @@ public final class MockTransport: Transport {
         case failure(WaybillError)
         /// It has its outcome after a time, measured by the mock's clock.
         case after(Duration, Outcome)
-        /// It is never answered: until it is cancelled, or the connection drops.
+        /// It is never answered: until it is cancelled, its time is up, or the connection drops.
         case silence
+        /// It has the outcome that a closure decides, as a server does that checks a token.
+        ///
+        /// The closure gets the request as the interceptors left it. It is called with no lock held.
+        case answer(@Sendable (Request) -> Outcome)
 
         /// It is confirmed.
         public static let success = Outcome.receipt(Receipt())
@@ -48,7 +66,7 @@ public final class MockTransport: Transport {
         case none
     }
 
-    private struct Rule: Sendable {
+    struct Rule: Sendable {
         let command: Command
         let topic: String?
         var outcomes: [Outcome]
@@ -65,24 +83,42 @@ public final class MockTransport: Transport {
         }
     }
 
-    private struct State: Sendable {
+    struct Stream: Sendable {
+        var filter: String
+        var feed: MessageFeed
+        /// The request as it came, with its interceptors.
+        var request: Request
+        var options: SubscribeOptions
+    }
+
+    struct State: Sendable {
         var rules: [Rule] = []
         var requests: [Request] = []
         var unexpected: [Request] = []
-        var streams: [UInt64: (filter: String, feed: MessageFeed)] = [:]
+        var connects: [Request] = []
         var silent: [UInt64: CheckedContinuation<Void, any Error>] = [:]
         var lastIdentifier: UInt64 = 0
+        var streams: [UInt64: Stream] = [:]
+        var deliveries = MockDeliveries()
         var isShutDown = false
+        var link = MockLink.idle
+        /// True between an explicit `disconnect` and the next `connect`.
+        var isLeft = false
+        /// What the CONNECT after a lost connection is made of.
+        var greeting: Request?
+        /// The attempt to have a lost connection back.
+        var restoration: MockAttempt?
     }
 
-    private let state = Locked(State())
-    private let outage = MockOutage()
-    private let reporter = MockReporter()
+    let state = Locked(State())
+    let outage = MockOutage()
+    let reporter = MockReporter()
+    let behavior: MockBehavior?
     private let catchAll: CatchAll
-    private let clock: any Clock<Duration>
-    private let wildcards: Wildcards
+    let clock: any Clock<Duration>
+    let wildcards: Wildcards
 
-    /// Makes a mock that expects nothing.
+    /// Makes a mock without a protocol, which expects nothing.
     ///
     /// - Parameters:
     ///   - clock: What delays are measured by.
@@ -90,6 +126,20 @@ public final class MockTransport: Transport {
     public init(clock: any Clock<Duration> = ContinuousClock(), wildcards: Wildcards = .mqtt) {
         self.clock = clock
         self.wildcards = wildcards
+        behavior = nil
+        catchAll = CatchAll(reportingTo: reporter.events)
+    }
+
+    /// Makes a mock that behaves as the transport of a protocol, and expects nothing.
+    ///
+    /// - Parameters:
+    ///   - wireProtocol: The protocol.
+    ///   - clock: What delays and timeouts are measured by. The timeouts are the defaults of that transport: 10 s for a
+    ///     `connect`, 30 s for an acknowledgement of MQTT, 15 s for a receipt of STOMP, 30 s for a response of HTTP.
+    public init(like wireProtocol: WireProtocol, clock: any Clock<Duration> = ContinuousClock()) {
+        self.clock = clock
+        wildcards = wireProtocol.wildcards
+        behavior = MockBehavior(wireProtocol)
         catchAll = CatchAll(reportingTo: reporter.events)
     }
 
@@ -124,17 +174,24 @@ public final class MockTransport: Transport {
     /// - Returns: How many subscriptions it reached.
     @discardableResult
     public func push(_ message: Message) -> Int {
-        let feeds = state.withLock { state in
-            state.streams.valuesInKeyOrder
-                .filter { TopicMatching.matches($0.filter, message.topic, wildcards) }
-                .map(\.feed)
+        let deliveries = state.withLock { state in
+            state.streams.sorted { $0.key < $1.key }
+                .filter { TopicMatching.matches($0.value.filter, message.topic, wildcards) }
+                .map { number, stream in
+                    var copy = message
+                    if stream.isManual(behavior) {
+                        let isCumulative = stream.options.ackMode == .client
+                        state.deliveries.hold(&copy, of: number, isCumulative: isCumulative)
+                    }
+                    return (stream.feed, copy)
+                }
         }
         catchAll.deliver([message])
-        for feed in feeds {
+        for (feed, message) in deliveries {
             report(.received(topic: message.topic, byteCount: message.body.count))
             feed.deliver([message])
         }
-        return feeds.count
+        return deliveries.count
     }
 
     /// Delivers a body; see ``push(_:)``.
@@ -152,6 +209,7 @@ public final class MockTransport: Transport {
             defer {
                 state.streams = [:]
                 state.silent = [:]
+                state.noteConnectionEnd(error)
             }
             return (state.streams.valuesInKeyOrder, state.silent.valuesInKeyOrder)
         }
@@ -176,6 +234,8 @@ public final class MockTransport: Transport {
         outage.begin()
         let silent = state.withLock { state in
             defer { state.silent = [:] }
+            // STOMP has no session that outlives a connection.
+            if behavior?.wireProtocol == .stomp { state.deliveries.removeAll() }
             return state.silent.valuesInKeyOrder
         }
         reporter.reportWaiting(until: .now + delay, error)
@@ -183,8 +243,16 @@ public final class MockTransport: Transport {
     }
 
     /// Has the connection back: what waits goes on.
+    ///
+    /// A mock with a protocol sends a CONNECT for it, or asks for each event stream again, which its rules and the
+    /// interceptors may delay or refuse. After an error that another attempt may mend, the connection stays away until
+    /// this is called again; after any other error it is lost for good.
     public func restoreConnection() {
         guard outage.isOn else { return }
+        guard behavior == nil else {
+            _ = reconnect()
+            return
+        }
         reporter.reportRestored()
         outage.end { try note($0) }
     }
@@ -202,6 +270,15 @@ public final class MockTransport: Transport {
     /// The requests that nothing was said about.
     public var unexpectedRequests: [Request] { state.withLock { $0.unexpected } }
 
+    /// Every CONNECT, in order, as it left the interceptors: those of entries, those on demand and those after a lost
+    /// connection. For event streams, which have no CONNECT, each request for a stream.
+    ///
+    /// A mock without a protocol has only those of entries.
+    public var connects: [Request] { state.withLock { $0.connects } }
+
+    /// How many messages wait for an acknowledgement by hand.
+    public var unacknowledgedCount: Int { state.withLock { $0.deliveries.count } }
+
     /// How many subscriptions are alive.
     public var subscriptionCount: Int { state.withLock { $0.streams.count } }
 
@@ -216,13 +293,17 @@ public final class MockTransport: Transport {
 
     /// Does what the rules say.
     public func perform(_ request: Request) async throws -> Receipt {
+        try check(request)
+        if behavior?.wireProtocol.hasConnection == true, case .connect = request.command {
+            return try await connect(request)
+        }
         let outcome = try await admit(request)
         let begun = reporter.events.timestamp
         reporter.reportBegin(of: request)
         do {
             let receipt = try await carryOut(outcome, request)
             reporter.reportSuccess(of: request, receipt, since: begun)
-            if case .unsubscribe = request.command { endStreams(of: request.topic) }
+            conclude(request)
             return receipt
         } catch {
             reporter.reportFailure(of: request, error as? WaybillError, since: begun)
@@ -230,9 +311,31 @@ public final class MockTransport: Transport {
         }
     }
 
+    /// What a request that has succeeded leaves behind.
+    private func conclude(_ request: Request) {
+        state.withLock { $0.deliveries.note(request) }
+        switch request.command {
+        case .unsubscribe: endStreams(of: request.topic)
+        case .disconnect where behavior != nil:
+            let (streams, silent) = state.withLock { state in
+                defer {
+                    state.streams = [:]
+                    state.silent = [:]
+                    state.noteConnectionEnd(Self.disconnected)
+                }
+                return (state.streams.valuesInKeyOrder, state.silent.valuesInKeyOrder)
+            }
+            for continuation in silent { continuation.resume(throwing: Self.disconnected) }
+            end(streams, throwing: nil)
+        default: break
+        }
+    }
+
     /// Does what the rules say, and gives a stream that ``push(_:)`` feeds.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
+        try check(request)
         let outcome = try await admit(request)
+        if behavior?.wireProtocol.hasConnection == false { noteConnect(request) }
         let begun = reporter.events.timestamp
         do {
             let receipt = try await carryOut(outcome, request)
@@ -242,8 +345,9 @@ public final class MockTransport: Transport {
             throw error
         }
         let identifier = makeIdentifier()
-        var policy = BufferPolicy(.dropOldest)
-        if case .subscribe(let options) = request.command { policy = options.buffering ?? policy }
+        var options = SubscribeOptions()
+        if case .subscribe(let stated) = request.command { options = stated }
+        let policy = options.buffering ?? BufferPolicy(.dropOldest)
         let (topic, overflow) = (request.topic, policy.overflow)
         let (messages, feed) = Messages.makeStream(
             policy: policy,
@@ -257,7 +361,17 @@ public final class MockTransport: Transport {
                 self?.report(.dropped(count, byteCount: byteCount, topic: topic, reason: reason))
             }
         )
-        state.withLock { $0.streams[identifier] = (request.topic ?? "", feed) }
+        state.withLock { state in
+            // The interceptors are kept only for streams that are asked for again.
+            var kept = request
+            if behavior?.wireProtocol != .events { kept.chain = nil }
+            state.streams[identifier] = Stream(
+                filter: request.topic ?? "",
+                feed: feed,
+                request: kept,
+                options: options
+            )
+        }
         return messages.keeping(self)
     }
 
@@ -277,6 +391,7 @@ public final class MockTransport: Transport {
             defer {
                 state.streams = [:]
                 state.silent = [:]
+                state.noteConnectionEnd(Self.shutDown)
             }
             return (state.streams.valuesInKeyOrder, state.silent.valuesInKeyOrder)
         }
@@ -289,89 +404,33 @@ public final class MockTransport: Transport {
 
     // MARK: Carrying out
 
-    private static let shutDown = WaybillError(.shutDown, "the transport was shut down")
+    static let shutDown = WaybillError.shutDown
+
+    /// Refuses what a transport of the protocol refuses before any input or output.
+    private func check(_ request: Request) throws(WaybillError) {
+        guard !state.withLock({ $0.isShutDown }) else { throw Self.shutDown }
+        try behavior?.check(request)
+    }
 
     /// Lets a request pass when there is a connection, and finds what becomes of it.
     private func admit(_ request: Request) async throws -> Outcome {
         switch request.command {
         case .connect: restoreConnection()
-        case .disconnect: outage.end(throwing: Self.disconnected)
+        case .disconnect:
+            outage.end(throwing: Self.disconnected)
+            if behavior?.wireProtocol.hasConnection == true { state.withLock { $0.isLeft = true } }
         default:
-            let outcome = try await outage.pass(request, within: .seconds(10), by: clock)
-            if let outcome { return outcome }
+            try checkConnection(for: request)
+            if behavior?.wireProtocol.hasConnection != false {
+                let outcome = try await outage.pass(request, within: .seconds(10), by: clock)
+                if let outcome { return outcome }
+            }
+            try await connectOnDemand(for: request)
         }
         return try note(request)
     }
 
-    private static let disconnected = WaybillError(.notConnected, "the connection is over")
-
-    /// Remembers a request and finds what becomes of it.
-    private func note(_ request: Request) throws(WaybillError) -> Outcome {
-        if wildcards == .mqtt, case .send = request.command,
-            TopicMatching.hasWildcard(request.topic ?? "")
-        {
-            throw WaybillError(
-                .invalidEntry,
-                "a send goes to one topic, without wildcards",
-                topic: request.topic,
-                command: request.command.name
-            )
-        }
-        let outcome: Outcome? = try state.withLock { state throws(WaybillError) in
-            if state.isShutDown { throw Self.shutDown }
-            // Without the interceptors, which may keep this transport alive.
-            var recorded = request
-            recorded.chain = nil
-            state.requests.append(recorded)
-            let index = state.rules.lastIndex { $0.covers(request) }
-            if let index { return state.rules[index].next() }
-            state.unexpected.append(recorded)
-            return nil
-        }
-        if let outcome { return outcome }
-        throw WaybillError(
-            .rejected,
-            "the mock was not told to expect this request",
-            topic: request.topic,
-            command: request.command.name
-        )
-    }
-
-    private func carryOut(_ outcome: Outcome, _ request: Request) async throws -> Receipt {
-        switch outcome {
-        case .receipt(var receipt):
-            receipt.topic = receipt.topic ?? request.topic
-            return receipt
-        case .failure(let error): throw error
-        case .after(let delay, let outcome):
-            do {
-                try await clock.sleep(for: delay)
-            } catch {
-                throw CancellationError()
-            }
-            return try await carryOut(outcome, request)
-        case .silence:
-            try await waitForEver()
-            throw CancellationError()
-        }
-    }
-
-    private func waitForEver() async throws {
-        let identifier = makeIdentifier()
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let isOver = state.withLock { state in
-                    if Task.isCancelled || state.isShutDown { return true }
-                    state.silent[identifier] = continuation
-                    return false
-                }
-                if isOver { continuation.resume(throwing: CancellationError()) }
-            }
-        } onCancel: {
-            let waiting = state.withLock { $0.silent.removeValue(forKey: identifier) }
-            waiting?.resume(throwing: CancellationError())
-        }
-    }
+    static let disconnected = WaybillError(.notConnected, "the connection is over")
 
     private func endStreams(of topic: String?) {
         let ended = state.withLock { state in
@@ -384,17 +443,14 @@ public final class MockTransport: Transport {
         end(ended, throwing: nil)
     }
 
-    private func end(
-        _ streams: [(filter: String, feed: MessageFeed)],
-        throwing error: WaybillError?
-    ) {
-        for (filter, feed) in streams {
-            report(.subscriptionEnded(topic: filter, cause: error))
-            feed.finish(throwing: error)
+    func end(_ streams: [Stream], throwing error: WaybillError?) {
+        for stream in streams {
+            report(.subscriptionEnded(topic: stream.filter, cause: error))
+            stream.feed.finish(throwing: error)
         }
     }
 
-    private func makeIdentifier() -> UInt64 {
+    func makeIdentifier() -> UInt64 {
         state.withLock { state in
             state.lastIdentifier += 1
             return state.lastIdentifier

@@ -50,8 +50,9 @@ import Testing
         ],
         "WaybillSTOMP": ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"],
         "WaybillTesting": [
-            "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WebSocketWire", "HTTPWire",
-            "EventStreamWire", "MQTTWire", "STOMPWire", "WireCore", "CWaybillSimulation",
+            "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
+            "WaybillSession", "WaybillLink", "WebSocketWire", "HTTPWire", "EventStreamWire",
+            "MQTTWire", "STOMPWire", "WireCore", "CWaybillSimulation",
         ],
         "CWaybillSimulation": [],
     ]

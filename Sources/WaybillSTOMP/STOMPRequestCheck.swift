@@ -1,0 +1,53 @@
+import STOMPWire
+package import Waybill
+import WaybillSession
+package import WireCore
+
+/// What a STOMP transport refuses before any input or output, for what stands for one in tests.
+///
+/// It goes through the same mapping as the transport, so that both refuse the same requests in the same words.
+package struct STOMPRequestCheck: Sendable {
+    private let configuration: STOMPConfiguration
+
+    /// - Parameter configuration: That of the transport.
+    package init(_ configuration: STOMPConfiguration) {
+        self.configuration = configuration
+    }
+
+    /// Checks a request as the interceptors have left it.
+    /// - Throws: `unsupported`, `invalidEntry`.
+    package func check(_ request: Request) throws(WaybillError) {
+        try STOMPMapping.checkBody(request)
+        switch request.command {
+        case .connect: _ = try STOMPMapping.connect(request, configuration)
+        case .send(let options):
+            try STOMPMapping.check(STOMPMapping.send(request, options, configuration), request)
+        case .subscribe(let options):
+            let subscription = try STOMPMapping.subscription(request, options)
+            try STOMPMapping.check(STOMPMapping.headers(of: subscription), request)
+        case .unsubscribe: _ = try STOMPMapping.unsubscription(request)
+        case .begin(let transaction):
+            try STOMPMapping.check(STOMPMapping.beginning(transaction, request), request)
+        case .ack, .nack, .commit, .abort: break
+        case .disconnect(let options): try STOMPMapping.check(options, request)
+        }
+    }
+
+    /// Checks a request that names a transaction against those that are open.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - open: The names of the open transactions.
+    /// - Throws: `invalidEntry`.
+    package func check(_ request: Request, against open: Set<WireName>) throws(WaybillError) {
+        switch request.command {
+        case .begin(let name) where open.contains(WireName(name)):
+            throw STOMPMapping.error(.transactionOpen, request)
+        case .commit(let name), .abort(let name), .ack(_, let name?), .nack(_, let name?):
+            if !open.contains(WireName(name)) {
+                throw STOMPMapping.error(.transactionUnknown, request)
+            }
+        default: break
+        }
+    }
+}

@@ -1,0 +1,223 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillSSE
+import WaybillSTOMP
+import WaybillTesting
+import WireTestSupport
+
+@Suite("Mock with a protocol", .timeLimit(.minutes(5))) struct MockProtocolTests {
+    /// A request that the transport of a protocol refuses before any input or output.
+    struct BadRequest: CustomTestStringConvertible, Sendable {
+        let wireProtocol: MockTransport.WireProtocol
+        let name: String
+        let request: Request
+
+        init(
+            _ wireProtocol: MockTransport.WireProtocol,
+            _ name: String,
+            _ command: EntryCommand,
+            topic: String? = nil,
+            body: Payload = Payload(),
+            headers: Headers = [:]
+        ) {
+            self.wireProtocol = wireProtocol
+            self.name = name
+            request = Request(topic: topic, command: command, body: body, headers: headers)
+        }
+
+        var testDescription: String { "\(wireProtocol): \(name)" }
+    }
+
+    private static func send(_ change: (inout SendOptions) -> Void = { _ in }) -> EntryCommand {
+        var options = SendOptions(qos: .atLeastOnce)
+        change(&options)
+        return .send(options)
+    }
+
+    private static func subscribe(
+        _ change: (inout SubscribeOptions) -> Void = { _ in }
+    ) -> EntryCommand {
+        var options = SubscribeOptions()
+        change(&options)
+        return .subscribe(options)
+    }
+
+    private static let id = Message.ID.named("m")
+
+    private static let requests: [BadRequest] =
+        [MockTransport.WireProtocol.mqtt5, .mqtt3_1_1].flatMap { version in
+            [
+                BadRequest(version, "empty topic", send(), topic: ""),
+                BadRequest(version, "wildcard in a send", send(), topic: "a/+"),
+                BadRequest(version, "zero in a topic", send(), topic: "a\0b"),
+                BadRequest(version, "receipt", send { $0.asksForReceipt = true }, topic: "a"),
+                BadRequest(version, "method", send { $0.method = "PUT" }, topic: "a"),
+                BadRequest(version, "empty filter", .subscribe, topic: ""),
+                BadRequest(version, "filter with # inside", .subscribe, topic: "a/#/b"),
+                BadRequest(
+                    version,
+                    "headers of a subscription",
+                    .subscribe,
+                    topic: "a",
+                    headers: ["k": "v"]
+                ),
+                BadRequest(version, "ack mode", .subscribe(ackMode: .client), topic: "a"),
+                BadRequest(version, "event types", subscribe { $0.eventTypes = ["a"] }, topic: "a"),
+                BadRequest(version, "empty filter to leave", .unsubscribe, topic: ""),
+                BadRequest(version, "transaction", .begin(transaction: "t")),
+                BadRequest(version, "commit", .commit(transaction: "t")),
+                BadRequest(version, "ack in a transaction", .ack(id, transaction: "t")),
+                BadRequest(version, "topic of an ack", .ack(id), topic: "a"),
+                BadRequest(version, "body of a disconnect", .disconnect, body: "x"),
+                BadRequest(version, "topic of a connect", .connect, topic: "a"),
+                BadRequest(version, "body of a connect", .connect, body: "x"),
+            ]
+        } + [
+            BadRequest(.mqtt3_1_1, "headers", send(), topic: "a", headers: ["k": "v"]),
+            BadRequest(.mqtt3_1_1, "expiry", send { $0.expiry = .seconds(1) }, topic: "a"),
+            BadRequest(.mqtt3_1_1, "response topic", send { $0.responseTopic = "r" }, topic: "a"),
+            BadRequest(.mqtt3_1_1, "no local", subscribe { $0.noLocal = true }, topic: "a"),
+            BadRequest(.mqtt3_1_1, "nack", .nack(id)),
+            BadRequest(.mqtt3_1_1, "headers of a connect", .connect, headers: ["k": "v"]),
+            BadRequest(.mqtt3_1_1, "reason", .disconnect(DisconnectOptions(reason: "bye"))),
+            BadRequest(
+                .mqtt5,
+                "shared without local",
+                subscribe { $0.noLocal = true },
+                topic: "$share/g/a"
+            ),
+            BadRequest(.stomp, "retained", send { $0.retain = true }, topic: "/topic/a"),
+            BadRequest(.stomp, "QoS 2", send { $0.qos = .exactlyOnce }, topic: "/topic/a"),
+            BadRequest(.stomp, "expiry", send { $0.expiry = .seconds(1) }, topic: "/topic/a"),
+            BadRequest(.stomp, "method", send { $0.method = "PUT" }, topic: "/topic/a"),
+            BadRequest(.stomp, "empty destination", send(), topic: ""),
+            BadRequest(
+                .stomp,
+                "reserved header",
+                send(),
+                topic: "/topic/a",
+                headers: ["receipt": "1"]
+            ),
+            BadRequest(.stomp, "colon in a name", send(), topic: "/topic/a", headers: ["": "v"]),
+            BadRequest(.stomp, "body of a subscription", .subscribe, topic: "/topic/a", body: "x"),
+            BadRequest(.stomp, "no local", subscribe { $0.noLocal = true }, topic: "/topic/a"),
+            BadRequest(
+                .stomp,
+                "manual in auto",
+                .subscribe(ackMode: .auto, acknowledgement: .manual),
+                topic: "/topic/a"
+            ),
+            BadRequest(.stomp, "will", .connect(ConnectOptions(will: Will(topic: "w", body: "x")))),
+            BadRequest(.stomp, "identifier", .connect(ConnectOptions(clientIdentifier: "c"))),
+            BadRequest(.stomp, "transaction without a name", .begin(transaction: "")),
+            BadRequest(.stomp, "reason", .disconnect(DisconnectOptions(reason: "bye"))),
+            BadRequest(.events, "retained", send { $0.retain = true }, topic: "a"),
+            BadRequest(.events, "QoS 2", send { $0.qos = .exactlyOnce }, topic: "a"),
+            BadRequest(.events, "space in a path", send(), topic: "a b"),
+            BadRequest(.events, "method", send { $0.method = "P T" }, topic: "a"),
+            BadRequest(.events, "header", send(), topic: "a", headers: ["k": "a\nb"]),
+            BadRequest(.events, "manual", subscribe { $0.acknowledgement = .manual }, topic: "a"),
+            BadRequest(.events, "ack", .ack(id)),
+            BadRequest(.events, "nack", .nack(id)),
+            BadRequest(.events, "transaction", .begin(transaction: "t")),
+            BadRequest(.events, "password", .connect(userName: "u", password: "p")),
+            BadRequest(.events, "reason", .disconnect(DisconnectOptions(reason: "bye"))),
+        ]
+
+    private static func transport(
+        _ wireProtocol: MockTransport.WireProtocol,
+        _ broker: LoopbackBroker
+    ) throws -> any Transport {
+        switch wireProtocol {
+        case .mqtt5: return try MQTTTransport(url: broker.url)
+        case .mqtt3_1_1:
+            var configuration = MQTTConfiguration()
+            configuration.version = .v3_1_1
+            return try MQTTTransport(url: broker.url, configuration: configuration)
+        case .stomp: return try STOMPTransport(url: broker.url(for: .stomp))
+        case .events: return try SSETransport(url: broker.url(for: .eventStream))
+        }
+    }
+
+    private static func error(_ request: Request, over transport: any Transport) async -> String {
+        do {
+            if case .subscribe = request.command {
+                _ = try await transport.subscribe(request)
+            } else {
+                _ = try await transport.perform(request)
+            }
+            return "none"
+        } catch let error as WaybillError {
+            return "\(error.code.name): \(error.message)"
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    private static func connect(_ transport: any Transport) async throws {
+        _ = try await transport.perform(Request(topic: nil, command: .connect))
+    }
+
+    @Test("A mock refuses what its transport refuses, with the same words", arguments: requests)
+    func refusals(_ bad: BadRequest) async throws {
+        let broker = LoopbackBroker()
+        try broker.start()
+        for isConnected in [false, true] {
+            let real = try Self.transport(bad.wireProtocol, broker)
+            let mock = MockTransport(like: bad.wireProtocol).expect(.connect)
+            for kind in [MockTransport.Command.send, .subscribe, .unsubscribe, .begin] {
+                mock.expect(kind)
+            }
+            if isConnected {
+                try await Self.connect(real)
+                try await Self.connect(mock)
+            }
+            let expected = await Self.error(bad.request, over: real)
+            #expect(expected != "none")
+            #expect(await Self.error(bad.request, over: mock) == expected)
+            // Nothing was sent for it, so no rule was asked.
+            #expect(
+                mock.requests.count
+                    == (isConnected && bad.wireProtocol != .events ? 1 : mock.requests.count)
+            )
+            #expect(mock.unexpectedRequests.isEmpty)
+            await real.shutdown()
+        }
+        await broker.stop()
+    }
+
+    @Test(
+        "The life of a connection is the transport's own: a second connect, a disconnect, ids that are unknown",
+        arguments: MockTransport.WireProtocol.allCases
+    )
+    func life(_ wireProtocol: MockTransport.WireProtocol) async throws {
+        let broker = LoopbackBroker()
+        try broker.start()
+        let real = try Self.transport(wireProtocol, broker)
+        let mock = MockTransport(like: wireProtocol).expect(.connect).expect(.disconnect)
+            .expect(.send).expect(.ack).expect(.begin).expect(.commit).expect(.unsubscribe)
+        let topic = wireProtocol == .stomp ? "/topic/a" : "a"
+        let ack = Request(topic: nil, command: .ack(Self.id))
+        var steps = [
+            ack, Request(topic: nil, command: .connect), Request(topic: nil, command: .connect),
+            ack, Request(topic: topic, command: .send), Request(topic: nil, command: .disconnect),
+            Request(topic: topic, command: .send), ack,
+            Request(topic: nil, command: .connect), Request(topic: topic, command: .send),
+        ]
+        if wireProtocol == .stomp {
+            let begin = Request(topic: nil, command: .begin(transaction: "t"))
+            let commit = Request(topic: nil, command: .commit(transaction: "t"))
+            steps += [commit, begin, begin, commit, commit]
+        }
+        for (index, step) in steps.enumerated() {
+            let expected = await Self.error(step, over: real)
+            #expect(await Self.error(step, over: mock) == expected, "step \(index)")
+        }
+        await real.shutdown()
+        #expect(await Self.error(steps[4], over: real).hasPrefix("shutDown"))
+        await mock.shutdown()
+        #expect(await Self.error(steps[4], over: mock).hasPrefix("shutDown"))
+        await broker.stop()
+    }
+}
