@@ -270,10 +270,10 @@ public final class MockTransport: Transport {
     /// The requests that nothing was said about.
     public var unexpectedRequests: [Request] { state.withLock { $0.unexpected } }
 
-    /// Every CONNECT, in order, as it left the interceptors: those of entries, those on demand and those after a lost
-    /// connection. For event streams, which have no CONNECT, each request for a stream.
+    /// Every CONNECT of a mock with a protocol, in order, as it left the interceptors.
     ///
-    /// A mock without a protocol has only those of entries.
+    /// Those of entries, those on demand and those after a lost connection. Event streams have no CONNECT: there, each
+    /// request for a stream. A mock without a protocol notes none.
     public var connects: [Request] { state.withLock { $0.connects } }
 
     /// How many messages wait for an acknowledgement by hand.

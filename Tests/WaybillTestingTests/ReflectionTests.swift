@@ -204,7 +204,7 @@ struct ReflectionTests {
         "SimulationFailure", "StandardErrorWireLogger", "Step", "SubscribeOptions", "TLSFailure",
         "TokenFailure",
         "TransportEventSource", "TransportEvents", "Version", "WebSocketClient", "Wildcards",
-        "SocketFailure", "WebSocketClosure", "WireLogBodies",
+        "SocketFailure", "WebSocketClosure", "WireLogBodies", "WireProtocol",
     ]
 
     @Test("Every public type is in the table, or known to hold no secret")
