@@ -15,6 +15,8 @@ package struct EventStreamConnection: ProtocolCore {
         /// The server streams events from now on.
         case opened(HTTPResponseHead)
         case event(EventStreamEvent)
+        /// The text of a comment, where comments are wanted.
+        case comment(String)
         /// The connection is over; nothing follows.
         case closed(EventStreamClosure)
     }
@@ -30,6 +32,7 @@ package struct EventStreamConnection: ProtocolCore {
     private var http: HTTPClientConnection
     private var parser: EventStreamParser
     private let acceptsCompression: Bool
+    private let reportsComments: Bool
     private var decoder: HTTPContentDecoder?
     /// The stream without the framing of its body.
     private var buffer = ReceiveBuffer(capacity: 4_096)
@@ -52,16 +55,23 @@ package struct EventStreamConnection: ProtocolCore {
     ///   - headLimits: How large the head of the answer may be.
     ///   - acceptsCompression: Whether the request asks for more than `identity`.
     ///   - idleTimeout: How long the stream may be silent; nil for any time.
+    ///   - reportsComments: Whether comments are events of this connection, too.
     package init(
         lastEventID: String,
         limits: EventStreamLimits,
         headLimits: HTTPHeadLimits = HTTPHeadLimits(),
         acceptsCompression: Bool = true,
-        idleTimeout: Duration?
+        idleTimeout: Duration?,
+        reportsComments: Bool = false
     ) {
         self.acceptsCompression = acceptsCompression
+        self.reportsComments = reportsComments
         http = HTTPClientConnection(limits: headLimits, idleTimeout: idleTimeout)
-        parser = EventStreamParser(lastEventID: lastEventID, limits: limits)
+        parser = EventStreamParser(
+            lastEventID: lastEventID,
+            limits: limits,
+            keepsComments: reportsComments
+        )
     }
 
     /// Asks for the stream.
@@ -263,7 +273,13 @@ package struct EventStreamConnection: ProtocolCore {
     /// Takes events from the buffer until there is none, or the turn is over.
     private mutating func parse(_ turn: inout Turn) {
         do throws(EventStreamViolation) {
-            while let event = try parser.next(&buffer) {
+            while true {
+                let event = try parser.next(&buffer)
+                if reportsComments {
+                    // All that were read stand before the event that was read with them.
+                    events += parser.takeComments().map { .comment($0) }
+                }
+                guard let event else { break }
                 events.append(.event(event))
                 turn.note(events)
                 if turn.isOver { return }

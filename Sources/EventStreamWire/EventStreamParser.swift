@@ -6,6 +6,9 @@ package import WireCore
 /// buffer, and the data of an event in one line leaves as a slice of it.
 package struct EventStreamParser: Sendable {
     private let limits: EventStreamLimits
+    /// Whether comments are kept for ``takeComments()``.
+    private let keepsComments: Bool
+    private var comments: [String] = []
     private var failure: EventStreamViolation?
 
     /// Whether a byte order mark may still come: at the very start only.
@@ -30,10 +33,25 @@ package struct EventStreamParser: Sendable {
     /// - Parameters:
     ///   - lastEventID: Where an earlier stream stopped.
     ///   - limits: How much may be gathered.
-    package init(lastEventID: String = "", limits: EventStreamLimits = EventStreamLimits()) {
+    ///   - keepsComments: Whether comments are kept, which the specification has ignored.
+    package init(
+        lastEventID: String = "",
+        limits: EventStreamLimits = EventStreamLimits(),
+        keepsComments: Bool = false
+    ) {
         self.lastEventID = lastEventID
+        self.keepsComments = keepsComments
         idBuffer = lastEventID
         self.limits = limits
+    }
+
+    /// Takes the comments that were read before the last event, or since.
+    ///
+    /// Each is the text behind the colon, without one space at its front.
+    package mutating func takeComments() -> [String] {
+        guard !comments.isEmpty else { return [] }
+        defer { comments = [] }
+        return comments
     }
 
     /// Takes the next event.
@@ -148,8 +166,14 @@ package struct EventStreamParser: Sendable {
         case .event: type = String(decoding: value, as: UTF8.self)
         case .id: if !value.contains(0) { idBuffer = String(decoding: value, as: UTF8.self) }
         case .retry: readRetry(value)
-        case .other: break
+        case .other: if keepsComments { keepComment(line) }
         }
+    }
+
+    private mutating func keepComment(_ line: UnsafeRawBufferPointer) {
+        guard line.first == UInt8(ascii: ":") else { return }
+        let hasSpace = line.count > 1 && line[1] == UInt8(ascii: " ")
+        comments.append(String(decoding: line.dropFirst(hasSpace ? 2 : 1), as: UTF8.self))
     }
 
     /// ASCII digits alone, at least one; more than fit count as the most.

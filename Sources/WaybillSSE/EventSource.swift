@@ -29,7 +29,10 @@ public final class EventSource: Sendable {
         var readyState = ReadyState.closed
         var lastEventID: String = ""
         var onOpen: (@Sendable () -> Void)?
+        var onResponse: (@Sendable (EventStreamResponse) -> Void)?
         var onMessage: EventHandler?
+        var onEvent: EventHandler?
+        var onComment: (@Sendable (String) -> Void)?
         var onComplete: (@Sendable (Completion) -> Void)?
         var listeners: [(token: ListenerToken, type: String, handler: EventHandler)] = []
         var lastToken: UInt64 = 0
@@ -37,6 +40,8 @@ public final class EventSource: Sendable {
         var current: UInt64?
         var lastNumber: UInt64 = 0
         var messages: Messages<Message>?
+        /// Asks for the stream of `messages`.
+        var engine: SSEEngine?
         /// Calls the handlers, and closes the connection after them.
         var task: Task<Void, Never>?
     }
@@ -44,6 +49,9 @@ public final class EventSource: Sendable {
     /// Where the stream is.
     public let url: URL
     private let base: HTTPTarget
+    /// What is asked for at each attempt, but for the last event ID.
+    private let request: Request
+    private let method: String?
     private let configuration: SSEConfiguration
     private let links: HTTPLinks
     private let state = Locked(State())
@@ -52,40 +60,70 @@ public final class EventSource: Sendable {
     ///
     /// - Parameters:
     ///   - url: `http://host:port/path`.
+    ///   - method: The HTTP method; nil for `GET`, or `POST` with a body.
     ///   - headers: Further fields of each request, such as an `Authorization`; they win over the
     ///     configuration's.
+    ///   - body: The body of each request, as for a query that does not fit a URL.
+    ///   - contentType: What kind of body it is; nil says nothing of it.
     ///   - configuration: How it behaves.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL, and for headers that
     ///   cannot be sent.
     public convenience init(
         url: URL,
+        method: String? = nil,
         headers: Headers = [:],
+        body: Payload = Payload(),
+        contentType: String? = nil,
         configuration: SSEConfiguration = SSEConfiguration()
     ) throws(WaybillError) {
-        try self.init(url: url, headers: headers, configuration, environment: .system)
+        try self.init(
+            url: url,
+            method: method,
+            headers: headers,
+            body: body,
+            contentType: contentType,
+            configuration,
+            environment: .system
+        )
     }
 
     /// Makes a source; nothing is connected before ``connect(lastEventID:)``.
     ///
     /// - Parameters:
-    ///   - url: As text; see ``init(url:headers:configuration:)-(URL,_,_)``.
+    ///   - url: As text; see ``init(url:method:headers:body:contentType:configuration:)-(URL,_,_,_,_,_)``.
+    ///   - method: The HTTP method; nil for `GET`, or `POST` with a body.
     ///   - headers: Further fields of each request.
+    ///   - body: The body of each request.
+    ///   - contentType: What kind of body it is; nil says nothing of it.
     ///   - configuration: How it behaves.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL, and for headers that
     ///   cannot be sent.
     public convenience init(
         url: String,
+        method: String? = nil,
         headers: Headers = [:],
+        body: Payload = Payload(),
+        contentType: String? = nil,
         configuration: SSEConfiguration = SSEConfiguration()
     ) throws(WaybillError) {
-        let url = try ServiceAddress.url(url)
-        try self.init(url: url, headers: headers, configuration, environment: .system)
+        try self.init(
+            url: ServiceAddress.url(url),
+            method: method,
+            headers: headers,
+            body: body,
+            contentType: contentType,
+            configuration,
+            environment: .system
+        )
     }
 
     /// Makes a source over links, a clock and randomness of one's own.
     package init(
         url: URL,
+        method: String? = nil,
         headers: Headers = [:],
+        body: Payload = Payload(),
+        contentType: String? = nil,
         _ configuration: SSEConfiguration,
         environment: LinkEnvironment
     ) throws(WaybillError) {
@@ -103,6 +141,13 @@ public final class EventSource: Sendable {
         try HTTPRequestPlan.check(merged)
         configuration.headers = merged
         self.configuration = configuration
+        self.method = method
+        request = Request(topic: nil, command: .subscribe, body: body, contentType: contentType)
+        var options = SubscribeOptions()
+        options.method = method
+        // Refused now, not at the first attempt.
+        _ = try HTTPRequestPlanner(base: base, configuration: configuration)
+            .streamPlan(request, options)
     }
 
     deinit {
@@ -114,6 +159,28 @@ public final class EventSource: Sendable {
     /// Sets what is called when the stream opens, each time; it replaces the one before.
     public func onOpen(_ handler: (@Sendable () -> Void)?) {
         state.withLock { $0.onOpen = handler }
+    }
+
+    /// Sets what is called with the head of the response when the stream opens, each time; it replaces the one before.
+    ///
+    /// Called before ``onOpen(_:)``. The head of a response that is no event stream is in ``Completion/error``, as the
+    /// `HTTPRefusal` that is its `underlying`.
+    public func onResponse(_ handler: (@Sendable (EventStreamResponse) -> Void)?) {
+        state.withLock { $0.onResponse = handler }
+    }
+
+    /// Sets what is called for each event of any type; it replaces the one before.
+    ///
+    /// Called before ``onMessage(_:)`` and the listeners of the type.
+    public func onEvent(_ handler: (@Sendable (Event) -> Void)?) {
+        state.withLock { $0.onEvent = handler }
+    }
+
+    /// Sets what is called for each comment (HTML Standard, 9.2.6), with its text; it replaces the one before.
+    ///
+    /// Servers send comments to keep a connection alive.
+    public func onComment(_ handler: (@Sendable (String) -> Void)?) {
+        state.withLock { $0.onComment = handler }
     }
 
     /// Sets what is called for each event of the type `message`; it replaces the one before.
@@ -179,12 +246,15 @@ public final class EventSource: Sendable {
         let engine = SSEEngine(base: base, configuration: configuration, links: links)
         var options = SubscribeOptions()
         options.lastEventID = lastEventID
-        // There is nothing to refuse in such a subscription: headers were checked in `init`.
-        guard let messages = try? engine.listen(Request(topic: nil, command: .subscribe(options)))
-        else { return disconnect() }
+        options.method = method
+        var request = request
+        request.command = .subscribe(options)
+        // There is nothing to refuse in such a subscription: it was checked in `init`.
+        guard let messages = try? engine.listen(request) else { return disconnect() }
         let isCurrent = state.withLock { state in
             guard state.current == number else { return false }
             state.messages = messages
+            state.engine = engine
             return true
         }
         if !isCurrent { messages.cancel() }
@@ -200,10 +270,18 @@ public final class EventSource: Sendable {
         }
     }
 
+    /// Closes the connection and asks for the stream again at once, from the last event on; nothing while it is closed.
+    ///
+    /// ``onComplete(_:)`` and ``onOpen(_:)`` are called as for a stream that the server has ended.
+    public func restart() {
+        _ = state.withLock { $0.engine }?.restart(topic: nil)
+    }
+
     /// Closes the connection, or gives up asking for one; nothing follows.
     public func disconnect() {
         let messages = state.withLock { state in
             state.current = nil
+            state.engine = nil
             state.readyState = .closed
             return state.messages.take()
         }
@@ -222,11 +300,13 @@ public final class EventSource: Sendable {
 
     private func handle(_ message: Message, _ number: UInt64) {
         switch (message.delivery as? SSENotice)?.kind {
-        case .opened?:
+        case .opened(let response)?:
             handler(number) { state in
                 state.readyState = .open
-                return state.onOpen
-            }?()
+                return state.onResponse
+            }?(response)
+            handler(number) { $0.onOpen }?()
+        case .comment?: handler(number) { $0.onComment }?(message.text ?? "")
         case .ended(let status, let willReconnect, let error, let lastEventID)?:
             let completion = Completion(
                 status: status,
@@ -239,6 +319,7 @@ public final class EventSource: Sendable {
                 if !willReconnect {
                     state.current = nil
                     state.messages = nil
+                    state.engine = nil
                 }
                 return state.onComplete
             }?(completion)
@@ -254,8 +335,9 @@ public final class EventSource: Sendable {
         )
         handler(number) { state in
             state.lastEventID = event.lastEventID
-            return event.type == "message" ? state.onMessage : nil
+            return state.onEvent
         }?(event)
+        if event.type == "message" { handler(number) { $0.onMessage }?(event) }
         let tokens = state.withLock { state in
             state.listeners.filter { $0.type.hasSameBytes(as: event.type) }.map(\.token)
         }

@@ -19,6 +19,8 @@ final class SSEEngine: Sendable {
     let events = TransportEventSource()
     /// Who looks on.
     let catchAll: CatchAll
+    /// Who looks on at what is no event.
+    let observers = SSEObservers()
     let planner: HTTPRequestPlanner
     private let check: SSERequestCheck
     private let state = Locked(State())
@@ -161,6 +163,15 @@ final class SSEEngine: Sendable {
         return Receipt(topic: request.topic)
     }
 
+    /// Asks for the streams of a topic again.
+    func restart(topic: String?) -> Int {
+        let found = state.withLock { state in
+            state.streams.valuesInKeyOrder.filter { $0.topic.hasSameBytes(as: topic ?? "") }
+        }
+        for stream in found { stream.restart() }
+        return found.count
+    }
+
     private func closeStreams(because reason: WaybillError) async {
         let streams = state.withLock { $0.streams.valuesInKeyOrder }
         for stream in streams { await stream.close(throwing: nil, because: reason) }
@@ -178,6 +189,7 @@ final class SSEEngine: Sendable {
         await closeStreams(because: .shutDown)
         await pool.shutdown()
         catchAll.end()
+        observers.finish()
         states.end()
         #if os(Linux)
             SharedEventLoop.reap()
@@ -188,6 +200,7 @@ final class SSEEngine: Sendable {
     /// somebody reads go on.
     func abandon() {
         hints.stop()
+        observers.finish()
         pool.closeIdle()
     }
 }

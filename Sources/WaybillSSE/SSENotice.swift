@@ -6,19 +6,23 @@ import Waybill
 final class SSENotice: MessageDelivery {
     enum Kind: Sendable {
         /// The server streams events from now on.
-        case opened
+        case opened(EventStreamResponse)
+        /// A comment; its text is the body of the message.
+        case comment
         /// An attempt has ended; the status is that of the answer, if one came.
         case ended(status: Int?, willReconnect: Bool, error: WaybillError?, lastEventID: String)
     }
 
     let kind: Kind
+    private let body: Payload
 
-    init(_ kind: Kind) {
+    init(_ kind: Kind, body: Payload = Payload()) {
         self.kind = kind
+        self.body = body
     }
 
     var message: Message {
-        var message = Message(topic: "")
+        var message = Message(topic: "", body: body)
         message.delivery = self
         return message
     }

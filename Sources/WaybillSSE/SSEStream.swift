@@ -20,6 +20,8 @@ final class SSEStream: Sendable {
         var closeError: WaybillError?
         /// What whoever waits for the opening hears, should it be closed before.
         var closeReason: WaybillError?
+        /// Whether the connection was closed to be made again at once.
+        var isClosedForRestart = false
         /// Whether the connection was closed for a pause, which may be over before that is noticed.
         var isClosedForPause = false
         var isReading = true
@@ -56,6 +58,7 @@ final class SSEStream: Sendable {
     private let states: SSEStates
     private let events: TransportEventSource
     private let catchAll: CatchAll
+    private let observers: SSEObservers
     /// What waits in memory, whichever connection it came over.
     private let account: MemoryAccount
     let journal: SSEJournal
@@ -93,6 +96,7 @@ final class SSEStream: Sendable {
         states = engine.states
         events = engine.events
         catchAll = engine.catchAll
+        observers = engine.observers
         account = MemoryAccount(limit: engine.configuration.memoryLimit)
         journal = SSEJournal(topic: topic, events: engine.events)
         state = Locked(State(lastEventID: options.lastEventID ?? stated ?? ""))
@@ -196,6 +200,13 @@ final class SSEStream: Sendable {
             cause = outcome.error
             let (isClosed, lastEventID) = state.withLock { ($0.isClosed, $0.lastEventID) }
             if isClosed { break }
+            if takeRestart() {
+                if outcome.wasOpen {
+                    failures = 0
+                    announceEnd(outcome, lastEventID, willReconnect: true, source)
+                }
+                continue
+            }
             let isClosedForPause = state.withLock { state in
                 defer { state.isClosedForPause = false }
                 return state.isClosedForPause
@@ -303,6 +314,23 @@ final class SSEStream: Sendable {
         }
     }
 
+    /// Asks for the stream again at once, from the last event on.
+    func restart() {
+        let driver = state.withLock { state in
+            if state.driver != nil { state.isClosedForRestart = true }
+            return state.driver
+        }
+        driver?.withCore(.immediate) { core, _ in core.close() }
+        patience.hurry()
+    }
+
+    private func takeRestart() -> Bool {
+        state.withLock { state in
+            defer { state.isClosedForRestart = false }
+            return state.isClosedForRestart
+        }
+    }
+
     func outcome(of closure: EventStreamClosure) -> Outcome {
         let (wasOpen, hadEvents) = state.withLock { state in
             defer { state.isOpen = false }
@@ -329,7 +357,8 @@ final class SSEStream: Sendable {
             ),
             acceptsCompression: configuration.acceptsCompression
                 || plan.headers.first("accept-encoding") != nil,
-            idleTimeout: configuration.idleTimeout
+            idleTimeout: configuration.idleTimeout,
+            reportsComments: announces || !observers.isEmpty
         )
         let driver = Driver(
             core: core,
@@ -394,20 +423,6 @@ final class SSEStream: Sendable {
         return .success(.connection(.endOfStream))
     }
 
-    private func fields(_ lastEventID: String) -> [(String, String)] {
-        // What Fetch adds for the cache mode "no-store" (Fetch Standard, 4.5), which an EventSource has.
-        var fields = [
-            ("Accept", "text/event-stream"), ("Cache-Control", "no-cache"), ("Pragma", "no-cache"),
-        ]
-        let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
-        fields.append(("Accept-Encoding", codings ?? "identity"))
-        // What a field cannot hold (a stray control character) is not sent at all.
-        if !lastEventID.isEmpty, lastEventID.utf8.allSatisfy(HTTPSyntax.isValueByte) {
-            fields.append(("Last-Event-ID", lastEventID))
-        }
-        return fields
-    }
-
     // MARK: Events
 
     private func handle(
@@ -428,7 +443,13 @@ final class SSEStream: Sendable {
                 journal.noteOpened()
                 states.report(.connected, of: self)
                 opened.resolve(.success(()))
-                if announces { batch.append(SSENotice(.opened).message) }
+                let response = EventStreamResponse(head)
+                observers.report(.opened(topic: topic, response))
+                if announces { batch.append(SSENotice(.opened(response)).message) }
+            case .comment(let text):
+                observers.report(.comment(topic: topic, text))
+                // Its text counts as memory, so that a flood of comments holds the server back.
+                if announces { batch.append(SSENotice(.comment, body: Payload(text)).message) }
             case .event(let event):
                 if !hasEvents { state.withLock { $0.hasEvents = true } }
                 hasEvents = true

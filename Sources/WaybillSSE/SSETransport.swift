@@ -91,6 +91,30 @@ public final class SSETransport: Transport {
         try await engine.subscribe(request).keeping(self)
     }
 
+    /// The heads of responses, and comments, of all streams from now on.
+    ///
+    /// The comments are those of connections that begin after this call. Each call is an observer of its own, which
+    /// ends with the transport. It does not keep the transport alive.
+    ///
+    /// - Parameter count: How many of them may wait, at least 1; the oldest ones make room.
+    /// - Returns: What servers say beside their events, in order for each stream.
+    public func streamEvents(bufferingNewest count: Int = 1_024) -> AsyncStream<StreamEvent> {
+        engine.observers.observe(keeping: count)
+    }
+
+    /// Closes the connections of the streams of a topic, and asks for each stream again at once, from its last event
+    /// on.
+    ///
+    /// For an app that knows that the server will answer differently, as after a change of a token. Those who listen
+    /// notice nothing. A stream that waits for its next attempt makes it now.
+    ///
+    /// - Parameter topic: The topic of the subscription.
+    /// - Returns: How many streams the topic has.
+    @discardableResult
+    public func restart(topic: String?) -> Int {
+        engine.restart(topic: topic)
+    }
+
     /// Every message that comes from now on, whoever has subscribed to it; see ``Waybill/Transport/allMessages(_:)``.
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
         try engine.catchAll.listen(policy).keeping(self)

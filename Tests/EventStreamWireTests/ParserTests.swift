@@ -32,6 +32,24 @@ import WireTestSupport
         return outcome
     }
 
+    @Test("Comments are kept where they are wanted, however they are cut")
+    func comments() throws {
+        let bytes = Array(": one\ndata: 1\n:two\n\n:\n::3\nother\n".utf8)
+        for pieces in Self.deliveries(bytes) {
+            for keepsComments in [false, true] {
+                var parser = EventStreamParser(keepsComments: keepsComments)
+                var buffer = ReceiveBuffer(capacity: 16)
+                var comments: [String] = []
+                for piece in pieces {
+                    buffer.append(piece)
+                    while try parser.next(&buffer) != nil {}
+                    comments += parser.takeComments()
+                }
+                #expect(comments == (keepsComments ? ["one", "two", "", ":3"] : []))
+            }
+        }
+    }
+
     /// Every way to deliver some bytes: whole, byte by byte, cut in two anywhere.
     static func deliveries(_ bytes: [UInt8]) -> [[[UInt8]]] {
         [[bytes], bytes.map { [$0] }]

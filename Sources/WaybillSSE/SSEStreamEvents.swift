@@ -1,0 +1,85 @@
+public import Waybill
+import WireCore
+
+extension SSETransport {
+    /// What a server says on an event stream beside its events.
+    public enum StreamEvent: Sendable {
+        /// The server has begun to stream, at first or after a lost connection.
+        case opened(topic: String, EventStreamResponse)
+        /// A comment (HTML Standard, 9.2.6), as servers send to keep a connection alive.
+        case comment(topic: String, String)
+    }
+}
+
+extension SSETransport.StreamEvent: CustomStringConvertible, CustomDebugStringConvertible,
+    CustomReflectable
+{
+    /// The kind and the topic, never what the server says.
+    public var description: String {
+        switch self {
+        case .opened(let topic, let response): "opened \(topic.shown): \(response)"
+        case .comment(let topic, let text): "comment of \(text.utf8.count) bytes on \(topic.shown)"
+        }
+    }
+
+    /// As ``description``.
+    public var debugDescription: String { description }
+
+    /// Nothing: a comment may be secret.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension String {
+    /// A topic without its query, which may be secret.
+    fileprivate var shown: String { String(prefix { $0 != "?" }).escaped }
+}
+
+/// Those who look on at what servers say beside their events.
+final class SSEObservers: Sendable {
+    private struct State: Sendable {
+        var continuations: [UInt64: AsyncStream<SSETransport.StreamEvent>.Continuation] = [:]
+        var last: UInt64 = 0
+        var isOver = false
+    }
+
+    private let state = Locked(State())
+
+    /// Whether somebody looks on.
+    var isEmpty: Bool { state.withLock { $0.continuations.isEmpty } }
+
+    func observe(keeping count: Int) -> AsyncStream<SSETransport.StreamEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: SSETransport.StreamEvent.self,
+            bufferingPolicy: .bufferingNewest(max(count, 1))
+        )
+        let number = state.withLock { state -> UInt64? in
+            guard !state.isOver else { return nil }
+            state.last += 1
+            state.continuations[state.last] = continuation
+            return state.last
+        }
+        guard let number else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { $0.continuations[number] = nil }
+        }
+        return stream
+    }
+
+    func report(_ event: @autoclosure () -> SSETransport.StreamEvent) {
+        let continuations = state.withLock { $0.continuations.valuesInKeyOrder }
+        guard !continuations.isEmpty else { return }
+        let event = event()
+        for continuation in continuations { continuation.yield(event) }
+    }
+
+    func finish() {
+        let continuations = state.withLock { state in
+            state.isOver = true
+            return state.continuations.valuesInKeyOrder
+        }
+        for continuation in continuations { continuation.finish() }
+    }
+}

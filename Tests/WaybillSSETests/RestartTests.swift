@@ -1,0 +1,141 @@
+import Foundation
+import HTTPWire
+import Testing
+import Waybill
+import WaybillLink
+import WaybillSSE
+import WaybillTesting
+import WireCore
+import WireTestSupport
+
+/// What a server says beside its events, and streams that the app has asked for again.
+@Suite("Heads, comments and restarts of streams", .timeLimit(.minutes(5))) struct RestartTests {
+    private func source(
+        _ server: HTTPServer,
+        method: String? = nil,
+        body: Payload = Payload(),
+        contentType: String? = nil
+    ) throws -> EventSource {
+        let timers = server.clock.linkTimers
+        return try EventSource(
+            url: #require(URL(string: "http://example.com/stream")),
+            method: method,
+            body: body,
+            contentType: contentType,
+            SSEConfiguration(),
+            environment: LinkEnvironment(
+                dialer: server,
+                makeTimers: { () throws(LinkError) in timers },
+                random: { 0 }
+            )
+        )
+    }
+
+    @Test("The heads of responses and the comments of a stream can be seen, in order")
+    func streamEvents() async throws {
+        let server = HTTPServer([
+            .open(Say.stream(": one\ndata: 1\n\n:two\n", "X-Node: a\r\n"))
+        ])
+        let transport = try server.transport()
+        var seen = transport.streamEvents().makeAsyncIterator()
+        let provider = Provider<StreamEntry>(transport: transport)
+        let messages = try await provider.messages(.listen("room"))
+        guard case .opened("room", let response)? = await seen.next() else {
+            Issue.record("no head")
+            return
+        }
+        #expect(response.status == 200)
+        #expect(response.headers["X-Node"] == "a")
+        for expected in ["one", "two"] {
+            guard case .comment("room", let text)? = await seen.next() else {
+                Issue.record("no comment")
+                return
+            }
+            #expect(text == expected)
+        }
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "1")
+        await transport.shutdown()
+        #expect(await seen.next() == nil)
+    }
+
+    @Test("One stream is asked for again from its last event on; those who listen notice nothing")
+    func restart() async throws {
+        let server = HTTPServer([
+            .open(Say.stream("id: 7\ndata: 1\n\n")), .open(Say.stream("data: other\n\n")),
+            .open(Say.stream("data: 2\n\n")),
+        ])
+        let transport = try server.transport()
+        let provider = Provider<StreamEntry>(transport: transport)
+        let messages = try await provider.messages(.listen("room"))
+        let others = try await provider.messages(.listen("other"))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "1")
+        #expect(transport.restart(topic: "nothing") == 0)
+        #expect(transport.restart(topic: "room") == 1)
+        #expect(try await iterator.next()?.text == "2")
+        #expect(server.requests.count == 3)
+        #expect(server.requests.last?.head.target == "/api/room")
+        #expect(server.requests.last?.head.headers.first("last-event-id") == "7")
+        #expect(server.ends == 1)
+        var other = others.makeAsyncIterator()
+        #expect(try await other.next()?.text == "other")
+        await transport.shutdown()
+    }
+
+    @Test("An event source asks with any method and body, and can be restarted")
+    func methodAndBody() async throws {
+        let server = HTTPServer([
+            .open(Say.stream("id: a\ndata: 1\n\n")), .open(Say.stream("data: 2\n\n")),
+        ])
+        let source = try source(
+            server,
+            method: "QUERY",
+            body: #"{"since":1}"#,
+            contentType: "application/json"
+        )
+        let seen = Locked<[String]>([])
+        source.onMessage { event in seen.withLock { $0.append(event.data) } }
+        source.connect()
+        try await waitUntil { seen.withLock { $0 } == ["1"] }
+        source.restart()
+        try await waitUntil { seen.withLock { $0 } == ["1", "2"] }
+        for request in server.requests {
+            #expect(request.head.method == "QUERY")
+            #expect(String(decoding: request.body, as: UTF8.self) == #"{"since":1}"#)
+            #expect(request.head.headers.first("content-type") == "application/json")
+        }
+        #expect(server.requests.last?.head.headers.first("last-event-id") == "a")
+        await source.shutdown()
+        source.restart()
+        #expect(server.requests.count == 2)
+        #expect(throws: WaybillError.self) { try self.source(server, method: "NO GOOD") }
+    }
+
+    @Test("A source tells of heads, comments and events of any type, in order")
+    func everything() async throws {
+        let server = HTTPServer([
+            .open(Say.stream(":hello\nevent: a\ndata: 1\n\ndata: 2\n\n: \n", "X-Node: b\r\n"))
+        ])
+        let source = try source(server)
+        let seen = Locked<[String]>([])
+        @Sendable func note(_ line: String) { seen.withLock { $0.append(line) } }
+        source.onResponse {
+            note("\($0.status) \($0.headers["x-node"] ?? $0.headers["X-Node"] ?? "")")
+        }
+        source.onOpen { note("open") }
+        source.onComment { note("comment \($0)") }
+        source.onEvent { note("event \($0.type) \($0.data)") }
+        source.onMessage { note("message \($0.data)") }
+        source.addEventListener("a") { note("listener \($0.data)") }
+        source.connect()
+        try await waitUntil { seen.withLock { $0.count } == 8 }
+        #expect(
+            seen.withLock { $0 } == [
+                "200 b", "open", "comment hello", "event a 1", "listener 1", "event message 2",
+                "message 2", "comment ",
+            ]
+        )
+        await source.shutdown()
+    }
+}
