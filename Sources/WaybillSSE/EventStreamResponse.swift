@@ -1,5 +1,6 @@
 import HTTPWire
 public import Waybill
+import WaybillSession
 
 /// The head of the response with which a server begins an event stream.
 public struct EventStreamResponse: Sendable {

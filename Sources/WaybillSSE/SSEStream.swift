@@ -14,7 +14,7 @@ import WireCore
 /// | 408, 425, 429, 5xx, no connection | before the first success: the error; after it: wait, ask again |
 /// | any other status, a wrong content type, a limit | the error |
 final class SSEStream: Sendable {
-    private struct State: Sendable {
+    struct State: Sendable {
         var task: Task<Void, Never>?
         var isClosed = false
         var closeError: WaybillError?
@@ -54,7 +54,7 @@ final class SSEStream: Sendable {
     let links: HTTPLinks
     /// Where its credentials come from, if anybody gives some; its own, since other streams may be refused others.
     let desk: CredentialDesk?
-    private let patience: SSEPatience
+    let patience: SSEPatience
     private let states: SSEStates
     private let events: TransportEventSource
     private let catchAll: CatchAll
@@ -62,7 +62,7 @@ final class SSEStream: Sendable {
     /// What waits in memory, whichever connection it came over.
     private let account: MemoryAccount
     let journal: SSEJournal
-    private let state: Locked<State>
+    let state: Locked<State>
     let opened = Promise<Void>()
     private let ended = Promise<Void>()
 
@@ -311,23 +311,6 @@ final class SSEStream: Sendable {
             driver?.withCore(.immediate) { core, _ in core.close() }
         case .resume: patience.resume()
         case .retryNow: patience.hurry()
-        }
-    }
-
-    /// Asks for the stream again at once, from the last event on.
-    func restart() {
-        let driver = state.withLock { state in
-            if state.driver != nil { state.isClosedForRestart = true }
-            return state.driver
-        }
-        driver?.withCore(.immediate) { core, _ in core.close() }
-        patience.hurry()
-    }
-
-    private func takeRestart() -> Bool {
-        state.withLock { state in
-            defer { state.isClosedForRestart = false }
-            return state.isClosedForRestart
         }
     }
 

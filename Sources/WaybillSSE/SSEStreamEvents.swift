@@ -1,4 +1,4 @@
-public import Waybill
+import Waybill
 import WireCore
 
 extension SSETransport {
@@ -17,8 +17,9 @@ extension SSETransport.StreamEvent: CustomStringConvertible, CustomDebugStringCo
     /// The kind and the topic, never what the server says.
     public var description: String {
         switch self {
-        case .opened(let topic, let response): "opened \(topic.shown): \(response)"
-        case .comment(let topic, let text): "comment of \(text.utf8.count) bytes on \(topic.shown)"
+        case .opened(let topic, let response): "opened \(topic.withoutQuery.escaped): \(response)"
+        case .comment(let topic, let text):
+            "comment of \(text.utf8.count) bytes on \(topic.withoutQuery.escaped)"
         }
     }
 
@@ -27,11 +28,6 @@ extension SSETransport.StreamEvent: CustomStringConvertible, CustomDebugStringCo
 
     /// Nothing: a comment may be secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension String {
-    /// A topic without its query, which may be secret.
-    fileprivate var shown: String { String(prefix { $0 != "?" }).escaped }
 }
 
 /// Those who look on at what servers say beside their events.

@@ -291,6 +291,9 @@ public final class MockTransport: Transport {
     /// ``report(_:)`` adds.
     public var events: TransportEvents { reporter.events.events }
 
+    /// True of a mock of event streams, which have a connection each.
+    public var isConnectionless: Bool { behavior?.wireProtocol.hasConnection == false }
+
     /// Does what the rules say.
     public func perform(_ request: Request) async throws -> Receipt {
         try check(request)

@@ -189,6 +189,9 @@ package struct MQTTServerConnection: ProtocolCore {
         try writer.write(publish, payload: payload)
     }
 
+    /// How messages of QoS 1 and 2 are acknowledged; nil for not yet.
+    package var publishAnswer: MQTTReasonCode? = .success
+
     /// Answers a SUBSCRIBE.
     package mutating func answer(_ suback: MQTTSuback) {
         guard case .connected = state else { return }
@@ -276,7 +279,14 @@ package struct MQTTServerConnection: ProtocolCore {
             return
         }
         events.append(.publish(publish))
-        if let receipt { receiver.acknowledge(receipt, .success, to: &writer) }
+        guard let receipt else { return }
+        guard let code = publishAnswer else {
+            // It leaves with the next one: acknowledgements keep their order (MQTT 5, 4.6).
+            receiver.settle(receipt, .success)
+            return
+        }
+        // 3.1.1 has no words for a refusal.
+        receiver.acknowledge(receipt, version == .v5 ? code : .success, to: &writer)
     }
 
     private mutating func write(_ packet: MQTTPacket) {

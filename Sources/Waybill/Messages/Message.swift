@@ -21,6 +21,16 @@ public struct Message: Sendable {
             self.storage = storage
         }
 
+        /// A name that a transport of one's own gives, compared by its bytes.
+        public init(_ name: String) {
+            storage = .text(WireName(name))
+        }
+
+        /// A number that a transport of one's own gives.
+        public init(_ number: UInt64) {
+            storage = .number(number)
+        }
+
         /// The name as text.
         public var description: String {
             switch storage {

@@ -43,7 +43,12 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
     }
 
     /// Keeps a transport alive as long as there are messages to come.
-    package func keeping(_ transport: any Transport) -> Messages {
+    ///
+    /// For transports of one's own: an app may let go of its provider while it reads the messages.
+    ///
+    /// - Parameter transport: The transport, which ends when its last reference goes.
+    /// - Returns: The same messages.
+    public func keeping(_ transport: any Transport) -> Messages {
         handle.keep(transport)
         return self
     }
@@ -155,34 +160,65 @@ extension Messages where Element == Message {
     ///   - policy: What happens to messages that come faster than they are taken.
     ///   - onTermination: Called once when nobody listens any longer.
     ///   - onDrop: Called when the policy has dropped so many messages with so many bytes of body.
+    ///   - onTaken: Called once for each message when a consumer takes it, and after all have where there are several:
+    ///     the moment to acknowledge it to the peer. The policy then drops no message and does not count them, since
+    ///     the peer sends only as many as may wait for an acknowledgement. Not called for messages that no consumer
+    ///     takes before the end. With no lock held, on the consumer's thread.
     /// - Returns: The sequence to give out, and the feed to keep.
     public static func makeStream(
         policy: BufferPolicy = BufferPolicy(.dropOldest),
         onTermination: @escaping @Sendable () -> Void = {},
-        onDrop: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
+        onDrop: @escaping @Sendable (Int, Int) -> Void = { _, _ in },
+        onTaken: (@Sendable (Message) -> Void)? = nil
     ) -> (messages: Messages<Message>, feed: MessageFeed) {
         let callbacks = MessageSource.Callbacks(
             onTermination: onTermination,
             onDrop: onDrop
         )
         let source = MessageSource(policy: policy, callbacks: callbacks)
-        return (source.messages, MessageFeed(source: source))
+        return (source.messages, MessageFeed(source: source, onTaken: onTaken))
     }
 }
 
 /// Feeds a sequence of messages.
 public struct MessageFeed: Sendable {
     let source: MessageSource
+    let onTaken: (@Sendable (Message) -> Void)?
 
     /// Hands messages to every consumer.
     public func deliver(_ messages: [Message]) {
-        source.deliver(messages)
+        guard let onTaken else { return source.deliver(messages) }
+        source.deliver(
+            messages.map { message in
+                var told = message
+                told.delivery = ToldDelivery(message, onTaken)
+                return told
+            }
+        )
     }
 
     /// Ends the sequence after what waits; with an error, the consumer sees it once.
     public func finish(throwing error: WaybillError? = nil) {
         source.finish(throwing: error)
     }
+}
+
+/// Tells a transport that a message was taken.
+private final class ToldDelivery: MessageDelivery {
+    private let message: Message
+    private let onTaken: @Sendable (Message) -> Void
+
+    init(_ message: Message, _ onTaken: @escaping @Sendable (Message) -> Void) {
+        self.message = message
+        self.onTaken = onTaken
+    }
+
+    func messageWasTaken() -> MessageValidity {
+        onTaken(message)
+        return .valid
+    }
+
+    func messageWasDropped() {}
 }
 
 /// One iterator's place in a subscription: what it took and has not used goes back when it is gone.

@@ -17,12 +17,13 @@ extension LoopbackBroker {
         _ service: Service,
         as identifier: UInt64
     ) {
-        let core = MQTTServerConnection(
+        var core = MQTTServerConnection(
             maximumPacketSize: configuration.maximumPacketSize,
             isTracing: configuration.log != nil,
             connectTimeout: Self.patience,
             at: timers.now
         )
+        core.publishAnswer = faults.publishAnswer
         let client = MQTTLoopbackClient(
             identifier: identifier,
             service: service,
@@ -58,7 +59,10 @@ extension LoopbackBroker {
                     qos: publish.qos.rawValue
                 )
             )
-            route(publish, payload: publish.payload, from: client)
+            let isRefused = faults.refusesMessages != nil && publish.qos != .atMostOnce
+            if !isRefused || client.withCore(.paced, { core, _ in core.version }) != .v5 {
+                route(publish, payload: publish.payload, from: client)
+            }
         case .subscribe(let subscribe): self.subscribe(subscribe, client)
         case .unsubscribe(let unsubscribe): self.unsubscribe(unsubscribe, client)
         case .trace, .closed: break
@@ -180,7 +184,9 @@ extension LoopbackBroker {
         for subscription in granted {
             observe(.subscribed(client: client.identifier, topic: subscription.filter))
         }
+        let withholdsAnswer = faults.withholdsSubscriptionAnswers
         client.withCore { core, _ in
+            guard !withholdsAnswer else { return }
             core.answer(MQTTSuback(packetIdentifier: packet.packetIdentifier, reasonCodes: codes))
         }
         for message in retained {
@@ -196,7 +202,9 @@ extension LoopbackBroker {
         for filter in packet.filters {
             observe(.unsubscribed(client: client.identifier, topic: filter))
         }
+        let withholdsAnswer = faults.withholdsSubscriptionAnswers
         client.withCore { core, _ in
+            guard !withholdsAnswer else { return }
             core.answer(
                 MQTTUnsuback(
                     packetIdentifier: packet.packetIdentifier,

@@ -277,7 +277,13 @@ public final class LoopbackBroker: Sendable {
     /// What goes wrong, for connections and requests from now on.
     public var faults: LoopbackFaults {
         get { state.withLock { $0.faults } }
-        set { state.withLock { $0.faults = newValue } }
+        set {
+            state.withLock { $0.faults = newValue }
+            let answer = newValue.publishAnswer
+            for case .mqtt(let client) in membersInOrder {
+                client.withCore(.paced) { core, _ in core.publishAnswer = answer }
+            }
+        }
     }
 
     /// Whether the next request of a kind is answered with ERROR; it counts as answered.

@@ -60,6 +60,24 @@ public struct LoopbackFaults: Sendable {
         case transaction
     }
 
+    /// Why a message is refused (MQTT 5, 3.4.2.1).
+    public enum MessageRefusal: Sendable {
+        /// Not authorized.
+        case notAuthorized
+        /// Quota exceeded.
+        case quotaExceeded
+        /// Payload format invalid.
+        case payloadFormatInvalid
+
+        var reasonCode: MQTTReasonCode {
+            switch self {
+            case .notAuthorized: .notAuthorized
+            case .quotaExceeded: .quotaExceeded
+            case .payloadFormatInvalid: .payloadFormatInvalid
+            }
+        }
+    }
+
     /// An HTTP response on demand, instead of what was asked for.
     public struct Answer: Sendable {
         /// The status, such as 302 or 503.
@@ -102,6 +120,14 @@ public struct LoopbackFaults: Sendable {
     public var dropsStreamsAfter: Int?
     /// Does what is asked and answers no request with a receipt (STOMP), or at all (HTTP POST).
     public var withholdsReceipts = false
+    /// Takes messages of QoS 1 and 2 and acknowledges none with PUBACK or PUBREC (MQTT).
+    ///
+    /// What is withheld follows with the next acknowledgement after the fault is gone.
+    public var withholdsAcknowledgements = false
+    /// Does what SUBSCRIBE and UNSUBSCRIBE ask for and answers neither (MQTT).
+    public var withholdsSubscriptionAnswers = false
+    /// Refuses messages of QoS 1 and 2 with this reason, and passes on none (MQTT 5).
+    public var refusesMessages: MessageRefusal?
     /// Lets what clients send wait so long before it is read; for connections made from now on.
     public var delay = Duration.zero
     /// Writes at most so many bytes at once; for connections made from now on.
@@ -111,6 +137,11 @@ public struct LoopbackFaults: Sendable {
 
     /// Nothing goes wrong.
     public init() {}
+
+    /// How messages of QoS 1 and 2 are acknowledged; nil for not yet.
+    var publishAnswer: MQTTReasonCode? {
+        withholdsAcknowledgements ? nil : refusesMessages?.reasonCode ?? .success
+    }
 
     var affectsBytes: Bool { delay > .zero || splitsWrites != nil }
 

@@ -1,5 +1,3 @@
-import MQTTWire
-import STOMPWire
 public import Waybill
 import WaybillLink
 import WireCore
@@ -87,18 +85,8 @@ public final class SimulatedBroker: Sendable {
         to topic: String,
         qos: QoS = .atMostOnce
     ) {
-        let message = LoopbackMessage(
-            destination: topic,
-            headers: STOMPHeaders(),
-            body: body.bytes
-        )
-        var publish = LoopbackBroker.publish(message)
-        publish?.qos =
-            MQTTQoS(rawValue: UInt8(qos.rawValue)) ?? .atMostOnce
-        let payload = ByteSlice(copying: body.bytes)
         scheduler.calmly {
-            // A queue that is full takes no more: one that has no subscriber.
-            try? loopback.route(message, publish, payload: payload, from: 0, at: scheduler.loopNow)
+            loopback.publish(body, to: topic, qos: qos, at: scheduler.loopNow)
         }
     }
 

@@ -1,0 +1,100 @@
+import Testing
+import Waybill
+import WireCore
+import WireTestSupport
+
+/// What a transport outside the package can do with public API alone.
+@Suite("A transport of one's own", .timeLimit(.minutes(5))) struct OwnTransportTests {
+    /// Acknowledges messages when they are taken, or when the app says so.
+    private final class OwnTransport: Transport {
+        private let source = ConnectionStateSource()
+        private struct State: Sendable {
+            var feed: MessageFeed?
+            var acknowledged: [Message.ID] = []
+        }
+
+        private let state = Locked(State())
+
+        var states: ConnectionStates { source.states }
+
+        var acknowledged: [Message.ID] { state.withLock { $0.acknowledged } }
+
+        func perform(_ request: Request) async throws -> Receipt {
+            if case .ack(let id, _) = request.command { acknowledge(id) }
+            return Receipt()
+        }
+
+        private func acknowledge(_ id: Message.ID?) {
+            guard let id else { return }
+            state.withLock { $0.acknowledged.append(id) }
+        }
+
+        func subscribe(_ request: Request) async throws -> Messages<Message> {
+            guard case .subscribe(let options) = request.command else {
+                throw WaybillError(.invalidEntry, "no subscription")
+            }
+            let isManual = options.acknowledgement == .manual
+            let (messages, feed) = Messages<Message>.makeStream(
+                onTaken: { [weak self] message in
+                    if !isManual { self?.acknowledge(message.id) }
+                }
+            )
+            state.withLock { $0.feed = feed }
+            return messages.keeping(self)
+        }
+
+        func push(_ messages: [Message]) {
+            state.withLock { $0.feed }?.deliver(messages)
+        }
+
+        func shutdown() async {}
+    }
+
+    private func subscription(_ mode: AcknowledgementMode) -> Request {
+        Request(
+            topic: "a",
+            command: .subscribe(SubscribeOptions(qos: .atLeastOnce, acknowledgement: mode))
+        )
+    }
+
+    @Test("Messages are acknowledged when they are taken, not before")
+    func whenTaken() async throws {
+        let transport = OwnTransport()
+        let messages = try await transport.subscribe(subscription(.whenTaken))
+        transport.push([
+            Message(topic: "a", id: Message.ID("one")), Message(topic: "a", id: Message.ID(2)),
+        ])
+        #expect(transport.acknowledged.isEmpty)
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.id == Message.ID("one"))
+        #expect(transport.acknowledged == [Message.ID("one")])
+        #expect(try await iterator.next()?.id?.description == "2")
+        #expect(transport.acknowledged == [Message.ID("one"), Message.ID(2)])
+    }
+
+    @Test("With several consumers a message is told of once, after all have taken it")
+    func shared() async throws {
+        let transport = OwnTransport()
+        let messages = try await transport.subscribe(subscription(.whenTaken))
+        var first = messages.makeAsyncIterator()
+        var second = messages.makeAsyncIterator()
+        transport.push([Message(topic: "a", id: Message.ID(1))])
+        _ = try await first.next()
+        #expect(transport.acknowledged.isEmpty)
+        _ = try await second.next()
+        #expect(transport.acknowledged == [Message.ID(1)])
+    }
+
+    @Test("By hand, the transport gets the id that it has given")
+    func manual() async throws {
+        let transport = OwnTransport()
+        let messages = try await transport.subscribe(subscription(.manual))
+        transport.push([Message(topic: "a", id: Message.ID("m-1"))])
+        var iterator = messages.makeAsyncIterator()
+        let id = try #require(try await iterator.next()?.id)
+        #expect(transport.acknowledged.isEmpty)
+        _ = try await transport.perform(Request(topic: nil, command: .ack(id)))
+        #expect(transport.acknowledged == [Message.ID("m-1")])
+        #expect(Message.ID("1") != Message.ID(1))
+    }
+}
