@@ -14,8 +14,8 @@ final class MQTTEngine: Sendable {
     let catchAll: CatchAll
     private let shared: Shared<MQTTConfiguration>
     private let greeter: MQTTGreeter
-    private let version: MQTTVersion
-    private let keeper: MQTTSessionKeeper
+    let version: MQTTVersion
+    let keeper: MQTTSessionKeeper
     private let outbox: MQTTOutbox?
     private let subscriptions: MQTTSubscriptions
     let replies: MQTTReplies
@@ -111,6 +111,9 @@ final class MQTTEngine: Sendable {
     }
 
     var configuration: MQTTConfiguration { shared.value }
+
+    /// Whether messages are stored until they are acknowledged.
+    var keepsMessages: Bool { outbox != nil }
 
     var states: ConnectionStates { lifecycle.states.states }
 

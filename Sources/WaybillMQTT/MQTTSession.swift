@@ -209,7 +209,7 @@ final class MQTTSession: ConnectionSession {
     }
 
     /// Reports a message with the core's lock held, so that no answer is reported before.
-    private func reportSent(_ publish: MQTTPublish, _ request: Request) {
+    func reportSent(_ publish: MQTTPublish, _ request: Request) {
         subscriptions.events.report(
             .sent(
                 topic: request.topic,

@@ -15,7 +15,7 @@ import WireCore
 /// One transport keeps one connection, which all its providers share. It connects when it is asked to,
 /// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
 /// waits for that.
-public final class MQTTTransport: Transport {
+public final class MQTTTransport: Transport, ImmediateTransport {
     /// What can be spoken, with the ports of IANA.
     private static let schemes: [ServiceAddress.Scheme] = [
         .tcp("mqtt", port: 1_883), .tcp("mqtts", port: 8_883, isSecure: true),
@@ -107,6 +107,14 @@ public final class MQTTTransport: Transport {
     /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)
+    }
+
+    /// Takes a send over, if there is a connection.
+    package func submit(
+        _ request: Request,
+        _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
+    ) -> Submission {
+        engine.submit(request, completion)
     }
 
     /// Subscribes; see ``Waybill/Transport/subscribe(_:)``.

@@ -21,6 +21,13 @@ public struct STOMPServerError: Error, Sendable {
     }
 }
 
+extension STOMPServerError: PeerRefusal {
+    /// The body of the frame, with its headers and its content type.
+    public var refusal: Message {
+        Message(topic: "", body: body, headers: headers, contentType: headers["content-type"])
+    }
+}
+
 extension STOMPServerError: CustomStringConvertible {
     /// What failed, in short; never the body, which may repeat what was sent.
     public var description: String { message?.escaped ?? "ERROR without a message" }

@@ -28,7 +28,7 @@ extension STOMPSession {
     }
 
     /// Reports a message with the core's lock held, so that no answer is reported before.
-    private func reportSent(_ request: Request) {
+    func reportSent(_ request: Request) {
         subscriptions.events.report(.sent(topic: request.topic, byteCount: request.body.count))
     }
 

@@ -14,7 +14,7 @@ package import WaybillSession
 /// One transport keeps one connection, which all its providers share. It connects when it is asked to,
 /// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
 /// waits for that.
-public final class STOMPTransport: Transport {
+public final class STOMPTransport: Transport, ImmediateTransport {
     private static let schemes: [ServiceAddress.Scheme] = [
         .tcp("stomp", port: 61_613), .tcp("stomps", port: 61_614, isSecure: true),
         .http("ws", port: 80), .http("wss", port: 443, isSecure: true),
@@ -105,6 +105,14 @@ public final class STOMPTransport: Transport {
     /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)
+    }
+
+    /// Takes a send over, if there is a connection.
+    package func submit(
+        _ request: Request,
+        _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
+    ) -> Submission {
+        engine.submit(request, completion)
     }
 
     /// Subscribes; see ``Waybill/Transport/subscribe(_:)``.

@@ -10,12 +10,28 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     enum State: Sendable {
         case new
         case waiting(Suspension.Continuation)
+        case observed(@Sendable (Result<Answer, any Error>) -> Void)
         case done(Result<Answer, any Error>)
     }
 
     @usableFromInline let state: Locked<State>
 
     @inlinable package init() { state = Locked(.new) }
+
+    /// One that nobody waits for.
+    ///
+    /// - Parameter observer: Called once with the outcome, with no lock held.
+    package init(_ observer: @escaping @Sendable (Result<Answer, any Error>) -> Void) {
+        state = Locked(.observed(observer))
+    }
+
+    /// Ends it as cancelled, unless it has its outcome already.
+    /// - Returns: Whether it had none.
+    package func withdraw() -> Bool {
+        guard !isDone else { return false }
+        _ = settle(.failure(CancellationError()))
+        return true
+    }
 
     /// Sends and waits.
     ///
@@ -82,11 +98,24 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     /// - Returns: Who is to be resumed.
     @inlinable
     package func settle(_ result: Result<Answer, any Error>) -> Suspension.Continuation? {
-        state.withLock { state -> Suspension.Continuation? in
-            if case .done = state { return nil }
-            defer { state = .done(result) }
-            guard case .waiting(let continuation) = state else { return nil }
-            return continuation
+        let (caller, observer) = state.withLock {
+            state -> (
+                Suspension.Continuation?, (@Sendable (Result<Answer, any Error>) -> Void)?
+            ) in
+            switch state {
+            case .done: return (nil, nil)
+            case .new:
+                state = .done(result)
+                return (nil, nil)
+            case .waiting(let continuation):
+                state = .done(result)
+                return (continuation, nil)
+            case .observed(let observer):
+                state = .done(result)
+                return (nil, observer)
+            }
         }
+        observer?(result)
+        return caller
     }
 }

@@ -103,3 +103,10 @@ extension WaybillError {
         return error
     }
 }
+
+extension Result where Failure == any Error {
+    /// The same, with what the error does not tell of the request.
+    package func about(_ request: Request) -> Result {
+        mapError { ($0 as? WaybillError)?.about(request) ?? $0 }
+    }
+}

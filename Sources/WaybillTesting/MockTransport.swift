@@ -26,7 +26,7 @@ import WireCore
 ///   acknowledged.
 ///
 /// A mock without a protocol does none of this, except for the time that an entry itself allows, and for the ids.
-public final class MockTransport: Transport {
+public final class MockTransport: Transport, ImmediateTransport {
     /// A command, without its options.
     public enum Command: String, Hashable, Sendable {
         /// One of each of ``Waybill/EntryCommand``'s cases.

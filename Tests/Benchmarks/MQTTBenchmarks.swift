@@ -63,6 +63,8 @@ enum MQTTBenchmarks {
         let window = number(3, default: 100)
         switch job {
         case "publish": try await publish(port, qos, count, size: size, window: window)
+        case "bulk": try await bulk(port, qos, count, size: size, window: window)
+        case "enqueue": try await enqueue(port, qos, count, size: size, window: window)
         case "receive": try await receive(port, qos, count, size: size, window: window)
         case "echo": try await echo(port, qos, count, size: size)
         case "turn":
@@ -123,6 +125,51 @@ enum MQTTBenchmarks {
             }
         }
         // Acknowledged: so the server has everything that was sent before it.
+        try await provider.request(.send(Data(), .atLeastOnce, to: "t"))
+        before.report("waybill", count)
+        await transport.shutdown()
+    }
+
+    /// The same messages as ``publish(_:_:_:size:window:)``, as one sequence.
+    private static func bulk(
+        _ port: Int,
+        _ qos: QoS,
+        _ count: Int,
+        size: Int,
+        window: Int
+    ) async throws {
+        let transport = try transport(port, window: window)
+        let provider = Provider<Entry>(transport: transport)
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        let before = Usage()
+        let results = await provider.request(
+            contentsOf: (0..<count).lazy.map { _ in .send(payload, qos, to: "t") },
+            window: window
+        )
+        try await provider.request(.send(Data(), .atLeastOnce, to: "t"))
+        before.report("waybill", count)
+        if !results.isComplete { print("not complete: \(String(describing: results.firstError))") }
+        await transport.shutdown()
+    }
+
+    /// The same messages, enqueued in runs of a thousand whose last one is waited for.
+    private static func enqueue(
+        _ port: Int,
+        _ qos: QoS,
+        _ count: Int,
+        size: Int,
+        window: Int
+    ) async throws {
+        let transport = try transport(port, window: window)
+        let provider = Provider<Entry>(transport: transport)
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        let before = Usage()
+        for number in 1...count {
+            let handle = provider.enqueue(.send(payload, qos, to: "t"))
+            if number % 1_000 == 0 { _ = try await handle.receipt }
+        }
         try await provider.request(.send(Data(), .atLeastOnce, to: "t"))
         before.report("waybill", count)
         await transport.shutdown()

@@ -127,7 +127,10 @@ struct ReflectionTests {
         let transport = try MQTTTransport(url: "mqtt://\(url)", configuration: mqtt)
         var record = WireRecord(kind: .frame, direction: .inbound, text: "PUBLISH t")
         record.body = body
+        let provider = Provider<Entry>(transport: transport)
         return [
+            ("TypedEntry", TypedEntry<Entry, Message>(Entry())),
+            ("EnqueuedRequest", provider.enqueue(Entry())),
             ("Payload", body), ("Headers", headers("list")), ("Will", will),
             ("Header", Headers.Header(name: "token", value: "\(secret)-value")),
             ("ConnectOptions", connect), ("EntryCommand", EntryCommand.connect(connect)),
@@ -189,7 +192,8 @@ struct ReflectionTests {
 
     /// The public types that hold nothing of an app's or a peer's, or whose content has a test of its own.
     private static let harmless: Set<String> = [
-        "AckMode", "AcknowledgementMode", "AppLifecycleHints", "BufferPolicy", "ClosureWireLogger",
+        "AckMode", "AcknowledgementMode", "AppLifecycleHints", "BufferPolicy", "BulkResults",
+        "ClosureWireLogger",
         "Code", "Command", "Completion", "Compression", "ConnectionHint",
         "ConnectionHints", "ConnectionStateSource", "ConnectionStates", "Details", "Direction",
         "DisconnectOptions", "DropReason", "Event", "EventStreamResponse", "FailoverOptions", "ID",

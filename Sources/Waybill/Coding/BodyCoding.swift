@@ -6,24 +6,52 @@ import WireCore
     public import Foundation
 #endif
 
-/// Turns a value into a body: JSON, Protobuf, or whatever the service speaks.
+/// Turns values into bodies: JSON, Protobuf, or another format that the service speaks.
+///
+/// An encoder says by itself which types it encodes. One encoder serves a whole family of types, such as every type
+/// that conforms to a protocol of a Protobuf library.
 public protocol BodyEncoder: Sendable {
     /// What the encoder makes, as in a content type header; nil to say nothing about it.
     var contentType: String? { get }
 
     /// Encodes a value.
-    /// - Throws: Anything; the caller sees it as the cause of `encodingFailed`.
-    func encode<Value: Encodable & Sendable>(_ value: Value) throws -> Payload
+    ///
+    /// - Returns: The body; nil when the encoder does not encode values of this type, so that the next one is asked.
+    /// - Throws: Any error; the caller sees it as the cause of `encodingFailed`.
+    func encode<Value: Sendable>(_ value: Value) throws -> Payload?
 }
 
-/// Turns the body of a message into a value.
+/// Turns the bodies of messages into values.
+///
+/// A decoder says by itself which types it decodes. One decoder serves a whole family of types:
+///
+/// ```swift
+/// struct ProtobufDecoder: BodyDecoder {
+///     func accepts(contentType: String?) -> Bool { contentType == "application/x-protobuf" }
+///
+///     func decodes(_ type: Any.Type) -> Bool { type is any SerializedMessage.Type }
+///
+///     func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value? {
+///         guard let type = type as? any SerializedMessage.Type else { return nil }
+///         return try type.init(serializedBytes: message.body.bytes) as? Value
+///     }
+/// }
+/// ```
 public protocol BodyDecoder: Sendable {
     /// Whether the decoder is meant for such a content type, which may be absent.
     func accepts(contentType: String?) -> Bool
 
+    /// Whether the decoder decodes values of this type.
+    ///
+    /// Asked when a request or a subscription is made, so that a type which no decoder knows fails before anything is
+    /// sent.
+    func decodes(_ type: Any.Type) -> Bool
+
     /// Decodes a value.
-    /// - Throws: Anything; the next decoder is tried then.
-    func decode<Value: Decodable>(_ type: Value.Type, from message: Message) throws -> Value
+    ///
+    /// - Returns: The value; nil when the decoder does not decode this type, so that the next one is asked.
+    /// - Throws: Any error; the next decoder is tried then.
+    func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value?
 }
 
 /// JSON by `JSONEncoder`; keys are sorted by default, so that the same value gives the same bytes.
@@ -50,8 +78,19 @@ public struct JSONBodyEncoder: BodyEncoder {
         self.makeEncoder = makeEncoder
     }
 
-    /// Encodes a value.
+    /// Encodes a value that is `Encodable`; nil for any other.
+    public func encode<Value: Sendable>(_ value: Value) throws -> Payload? {
+        guard let encodable = value as? any Encodable else { return nil }
+        return Payload(try makeEncoder().encode(encodable))
+    }
+
+    /// Encodes a value that the compiler knows to be `Encodable`.
     public func encode<Value: Encodable & Sendable>(_ value: Value) throws -> Payload {
+        try encodeCodable(value)
+    }
+
+    /// Without looking up whether the value is `Encodable`.
+    func encodeCodable(_ value: some Encodable) throws -> Payload {
         Payload(try makeEncoder().encode(value))
     }
 }
@@ -82,9 +121,28 @@ public struct JSONBodyDecoder: BodyDecoder {
         return name == "application/json" || name.hasByteSuffix("+json")
     }
 
-    /// Decodes a value.
-    public func decode<Value: Decodable>(_ type: Value.Type, from message: Message) throws -> Value
-    {
+    /// Whether the type is `Decodable`.
+    public func decodes(_ type: Any.Type) -> Bool { type is any Decodable.Type }
+
+    /// Decodes a value whose type is `Decodable`; nil for any other type.
+    public func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value? {
+        guard let decodable = type as? any Decodable.Type else { return nil }
+        return try decodeCodable(decodable, from: message) as? Value
+    }
+
+    /// Decodes a value whose type the compiler knows to be `Decodable`.
+    public func decode<Value: Decodable>(
+        _ type: Value.Type,
+        from message: Message
+    ) throws -> Value {
+        try decodeCodable(type, from: message)
+    }
+
+    /// Without looking up whether the type is `Decodable`.
+    func decodeCodable<Value: Decodable>(
+        _ type: Value.Type,
+        from message: Message
+    ) throws -> Value {
         try (shared ?? makeDecoder()).decode(type, from: message.body.data)
     }
 }

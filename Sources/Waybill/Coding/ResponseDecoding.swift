@@ -6,9 +6,41 @@
 
 /// Turns messages into what the caller asked for.
 struct ResponseDecoding: Sendable {
-    let decoders: [any BodyDecoder]
+    private let decoders: [any BodyDecoder]
+    /// The first decoder, where it is the one for JSON: it needs no look-up of what the compiler knows already.
+    private let json: JSONBodyDecoder?
 
-    /// Decodes a message.
+    init(decoders: [any BodyDecoder]) {
+        self.decoders = decoders
+        json = decoders.first as? JSONBodyDecoder
+    }
+
+    /// Refuses a type that nothing here can make, so that nothing is sent in vain.
+    ///
+    /// - Parameters:
+    ///   - type: The type that the caller asks for.
+    ///   - request: What the error is about.
+    /// - Throws: `invalidEntry`.
+    func check(_ type: Any.Type, _ request: Request) throws(WaybillError) {
+        if Self.isTakenAsItIs(type) { return }
+        guard !decoders.contains(where: { $0.decodes(type) }) else { return }
+        throw WaybillError(
+            .invalidEntry,
+            """
+            no decoder of this provider makes a \(type): make it Decodable, or add a decoder for it to \
+            ProviderConfiguration.decoders
+            """,
+            topic: request.topic,
+            command: request.command.name
+        )
+    }
+
+    /// As ``check(_:_:)``, for a type that is known to be `Decodable`.
+    func checkCodable(_ type: any Decodable.Type, _ request: Request) throws(WaybillError) {
+        if json == nil { try check(type, request) }
+    }
+
+    /// Decodes a message to a type that is known to be `Decodable`.
     ///
     /// Text, data and bytes are themselves, never sent through a decoder. Of the decoders, those that
     /// accept the content type come first, then the others, each in order.
@@ -19,30 +51,49 @@ struct ResponseDecoding: Sendable {
     ) throws(WaybillError) -> Value {
         if Self.isDirect(type) { return try direct(type, from: message) }
         // The way of nearly all messages: the first decoder accepts and decodes it, and no list is made.
-        let contentType = message.contentType
-        guard let first = decoders.first, first.accepts(contentType: contentType) else {
-            return try decode(type, from: message, after: nil)
+        guard let json, json.accepts(contentType: message.contentType) else {
+            return try decode(type, from: message, trying: decoders[...], after: nil)
         }
         do {
-            return try first.decode(type, from: message)
+            return try json.decodeCodable(type, from: message)
         } catch {
-            return try decode(type, from: message, after: error)
+            return try decode(type, from: message, trying: decoders.dropFirst(), after: error)
         }
     }
 
-    /// Asks the decoders, but for the first where that has failed already.
-    private func decode<Value: Decodable>(
+    /// Decodes a message to any type, as ``decode(_:from:)``; a message is itself, too.
+    ///
+    /// - Throws: `decodingFailed`, with the error of the decoder that was tried first.
+    func decodeAny<Value>(
+        _ type: Value.Type,
+        from message: Message
+    ) throws(WaybillError) -> Value {
+        if Self.isDirect(type) { return try direct(type, from: message) }
+        if type == Message.self, let itself = message as? Value { return itself }
+        return try decode(type, from: message, trying: decoders[...], after: nil)
+    }
+
+    /// Asks decoders.
+    ///
+    /// - Parameters:
+    ///   - type: What the message is to be.
+    ///   - message: The message.
+    ///   - candidates: The decoders.
+    ///   - failure: Why another decoder has failed before.
+    /// - Returns: The value.
+    /// - Throws: `decodingFailed`.
+    private func decode<Value>(
         _ type: Value.Type,
         from message: Message,
+        trying candidates: ArraySlice<any BodyDecoder>,
         after failure: (any Error)?
     ) throws(WaybillError) -> Value {
-        let left = failure == nil ? decoders[...] : decoders.dropFirst()
         var cause = failure
-        let accepting = left.filter { $0.accepts(contentType: message.contentType) }
-        let others = left.filter { !$0.accepts(contentType: message.contentType) }
+        let accepting = candidates.filter { $0.accepts(contentType: message.contentType) }
+        let others = candidates.filter { !$0.accepts(contentType: message.contentType) }
         for decoder in accepting + others {
             do {
-                return try decoder.decode(type, from: message)
+                if let value = try decoder.decode(type, from: message) { return value }
             } catch {
                 cause = cause ?? error
             }
@@ -54,6 +105,11 @@ struct ResponseDecoding: Sendable {
             topic: message.topic,
             underlying: cause
         )
+    }
+
+    /// Whether no decoder is asked: text, data, bytes, and the message itself.
+    static func isTakenAsItIs(_ type: Any.Type) -> Bool {
+        isDirect(type) || type == Message.self
     }
 
     // Apart from the cast below: an optional of the caller's type is looked up at each call.

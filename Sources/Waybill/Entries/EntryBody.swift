@@ -12,6 +12,7 @@ public struct EntryBody: Sendable {
     private enum Storage: Sendable {
         case ready(Payload, contentType: String?)
         case encoded(@Sendable () throws -> Payload, contentType: String?)
+        case value(type: Any.Type, @Sendable (any BodyEncoder) throws -> Payload?)
         case form([Headers.Header])
         case none
     }
@@ -38,7 +39,7 @@ public struct EntryBody: Sendable {
 
     /// A value as JSON, encoded with `JSONEncoder`'s defaults and sorted keys.
     public static func json(_ value: some Encodable & Sendable) -> EntryBody {
-        encoded(value, by: JSONBodyEncoder())
+        json(value, JSONBodyEncoder())
     }
 
     /// A value as JSON by an encoder of one's own.
@@ -46,16 +47,60 @@ public struct EntryBody: Sendable {
         _ value: some Encodable & Sendable,
         encoder: @escaping @Sendable @autoclosure () -> JSONEncoder
     ) -> EntryBody {
-        encoded(value, by: JSONBodyEncoder(encoder))
+        json(value, JSONBodyEncoder(encoder))
+    }
+
+    private static func json(
+        _ value: some Encodable & Sendable,
+        _ encoder: JSONBodyEncoder
+    ) -> EntryBody {
+        EntryBody(
+            storage: .encoded(
+                { try encoder.encodeCodable(value) },
+                contentType: encoder.contentType
+            )
+        )
     }
 
     /// A value by any encoder.
+    ///
+    /// One that the encoder does not encode is `encodingFailed`.
     public static func encoded(
-        _ value: some Encodable & Sendable,
+        _ value: some Sendable,
         by encoder: some BodyEncoder
     ) -> EntryBody {
         EntryBody(
-            storage: .encoded({ try encoder.encode(value) }, contentType: encoder.contentType)
+            storage: .encoded(
+                {
+                    guard let payload = try encoder.encode(value) else {
+                        throw NoEncoderError(type: type(of: value))
+                    }
+                    return payload
+                },
+                contentType: encoder.contentType
+            )
+        )
+    }
+
+    /// A value, by the first of the provider's encoders that encodes it: see ``ProviderConfiguration/encoders``.
+    ///
+    /// The entry then says what is sent, and the provider in which format. One that no encoder encodes is
+    /// `encodingFailed`.
+    public static func value(_ value: some Sendable) -> EntryBody {
+        EntryBody(storage: .value(type: type(of: value)) { try $0.encode(value) })
+    }
+
+    /// A value, by the first of the provider's encoders that encodes it: see ``value(_:)``.
+    ///
+    /// For a type that is `Encodable`, for which nothing has to be looked up.
+    public static func value(_ value: some Encodable & Sendable) -> EntryBody {
+        EntryBody(
+            storage: .value(type: type(of: value)) { encoder in
+                guard let json = encoder as? JSONBodyEncoder else {
+                    return try encoder.encode(value)
+                }
+                return try json.encodeCodable(value)
+            }
         )
     }
 
@@ -65,14 +110,41 @@ public struct EntryBody: Sendable {
     }
 
     /// Encodes.
-    func encode() throws -> (Payload, contentType: String?) {
+    ///
+    /// - Parameter encoders: Those of the provider, for a body that leaves the format to it.
+    /// - Returns: The bytes, and what they are.
+    /// - Throws: What the encoder throws.
+    func encode(
+        _ encoders: @autoclosure () -> [any BodyEncoder]
+    ) throws -> (Payload, contentType: String?) {
         switch storage {
         case .none: (Payload(), nil)
         case .ready(let payload, let contentType): (payload, contentType)
         case .encoded(let encode, let contentType): (try encode(), contentType)
         case .form(let fields):
             (Payload(FormEncoding.encode(fields)), "application/x-www-form-urlencoded")
+        case .value(let type, let encode): try Self.encode(type, encode, by: encoders())
         }
+    }
+
+    private static func encode(
+        _ type: Any.Type,
+        _ encode: (any BodyEncoder) throws -> Payload?,
+        by encoders: [any BodyEncoder]
+    ) throws -> (Payload, contentType: String?) {
+        for encoder in encoders {
+            if let payload = try encode(encoder) { return (payload, encoder.contentType) }
+        }
+        throw NoEncoderError(type: type)
+    }
+}
+
+/// That no encoder encodes a type; the cause of `encodingFailed`.
+struct NoEncoderError: Error, CustomStringConvertible {
+    let type: Any.Type
+
+    var description: String {
+        "no encoder encodes a \(type): make it Encodable, or add an encoder for it to ProviderConfiguration.encoders"
     }
 }
 

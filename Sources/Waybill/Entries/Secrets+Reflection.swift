@@ -174,3 +174,24 @@ extension InterceptorContext: CustomStringConvertible {
         command + (topic.map { " \($0.withoutQuery.escaped)" } ?? "") + ", attempt \(attempt)"
     }
 }
+
+extension TypedEntry: CustomStringConvertible, CustomReflectable {
+    /// The command's name and the type; never what the entry holds.
+    public var description: String { "\(entry.command.name) as \(Value.self)" }
+
+    /// Nothing: an entry may hold secrets.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension EnqueuedRequest: CustomReflectable {
+    /// Nothing: a receipt is shown by itself.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension BulkResults: CustomStringConvertible, CustomReflectable {
+    /// How many results there are.
+    public var description: String { "\(count) results" }
+
+    /// Nothing: receipts and errors are shown by themselves.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

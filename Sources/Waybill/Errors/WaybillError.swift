@@ -76,6 +76,10 @@ public struct WaybillError: Error, Sendable {
         /// A retry helps where the handshake was cut off, or something else answered in the server's place, as the sign-in
         /// page of a network does (``TLSFailure/Reason/isRetryable``).
         public static let tls = Code(name: "tls")
+        /// The task was cancelled after the request had been handed over: it may have arrived.
+        ///
+        /// In the results of a bulk send alone; other calls throw `CancellationError`.
+        public static let cancelled = Code(name: "cancelled")
         /// The transport was shut down.
         ///
         /// Make a new one.
@@ -108,6 +112,8 @@ public struct WaybillError: Error, Sendable {
     package var mayPass = false
     /// Whether interceptors have decided already that there is no other attempt.
     package var isDecided = false
+    /// What the service said: see ``serviceError``.
+    var decodedRefusal: (any Error)?
 
     /// Describes an error.
     public init(

@@ -208,6 +208,19 @@ extension TransportEvent {
         return event
     }
 
+    /// An entry that was enqueued has failed.
+    static func enqueuedFailed(
+        command: String,
+        topic: String?,
+        error: WaybillError
+    ) -> TransportEvent {
+        var event = TransportEvent(.enqueuedFailed)
+        event.command = command
+        event.topic = topic
+        event.error = error
+        return event
+    }
+
     /// So many events are gone.
     static func missed(_ count: Int) -> TransportEvent {
         var event = TransportEvent(.missed)

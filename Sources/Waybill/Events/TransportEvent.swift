@@ -18,6 +18,7 @@
 /// | `received` | `topic`, `qos`, `byteCount` of the body |
 /// | `dropped` | `topic`, `count` of messages, `byteCount` of their bodies, `dropReason` |
 /// | `skipped` | `topic`, `error` |
+/// | `enqueuedFailed` | `command`, `topic`, `error` |
 /// | `retrying` | `command`, `topic`, `attempt` that comes, `delay` before it, `error` |
 /// | `tokenRequested`, `tokenRefreshing` | none |
 /// | `tokenReceived` | `duration` |
@@ -69,6 +70,8 @@ public struct TransportEvent: Sendable {
         /// A message that could not be decoded, or that an interceptor refused, was skipped by a loop over
         /// ``Messages/skippingFailures``.
         public static let skipped = Kind(name: "skipped")
+        /// An entry that was enqueued has failed, and its handle was let go of before anybody asked for that.
+        public static let enqueuedFailed = Kind(name: "enqueuedFailed")
 
         /// A request that failed is tried again.
         public static let retrying = Kind(name: "retrying")

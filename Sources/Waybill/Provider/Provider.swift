@@ -4,7 +4,7 @@
 /// transport and its connection. Everything runs on the caller's actor; a call from the main actor does
 /// not hop. Of those that have nothing to wait for, each 256th lets others run.
 public struct Provider<Entry: EntryType>: Sendable {
-    private var runner: RequestRunner
+    private(set) var runner: RequestRunner
 
     /// Makes a provider.
     ///
@@ -49,7 +49,7 @@ public struct Provider<Entry: EntryType>: Sendable {
     ///   `CancellationError`.
     @discardableResult
     public func request(_ entry: Entry) async throws -> Receipt {
-        let request = try Request.making(entry)
+        let request = try Request.making(entry, encoders: runner.configuration.encoders)
         try refuseSubscription(request)
         return try await perform(request)
     }
@@ -74,56 +74,26 @@ public struct Provider<Entry: EntryType>: Sendable {
     /// Does what an entry says and decodes the peer's reply.
     ///
     /// - Parameters:
-    ///   - entry: Any entry but a subscription.
+    ///   - entry: An entry with the command `send`.
     ///   - type: What the reply is; `String`, `Data` and `[UInt8]` take the body as it is.
     /// - Returns: The reply.
-    /// - Throws: As ``request(_:)``; `unsupported` where the transport has no replies, `decodingFailed`.
+    /// - Throws: As ``request(_:)``; before anything is sent, `unsupported` for a command that has no reply and
+    ///   `invalidEntry` for a type that no decoder makes; `decodingFailed`.
     public func request<Reply: Decodable & Sendable>(
         _ entry: Entry,
         as type: Reply.Type = Reply.self
     ) async throws -> Reply {
-        let (reply, request) = try await reply(to: entry)
+        let request = try replyRequest(entry)
+        try decoding.checkCodable(type, request)
+        let reply = try await reply(to: request)
         do {
             return try decoding.decode(type, from: reply)
         } catch {
-            // What was asked says more than the topic that the answer came by.
-            var error = error
-            (error.topic, error.command) = (request.topic, request.command.name)
-            throw error
+            throw runner.configuration.serviceFailure(in: reply, to: request, error)
         }
     }
 
-    /// Does what an entry says and returns the peer's reply as it is.
-    ///
-    /// - Parameters:
-    ///   - entry: Any entry but a subscription.
-    ///   - type: `Message`.
-    /// - Returns: The reply.
-    /// - Throws: As ``request(_:)``; `unsupported` where the transport has no replies.
-    public func request(_ entry: Entry, as type: Message.Type) async throws -> Message {
-        try await reply(to: entry).message
-    }
-
-    private func reply(to entry: Entry) async throws -> (message: Message, to: Request) {
-        let request = try Request.making(entry, expectsReply: true)
-        try refuseSubscription(request)
-        let receipt = try await runner.perform(request)
-        guard let reply = receipt.reply else {
-            throw WaybillError(
-                .decodingFailed,
-                "the peer sent no reply",
-                topic: request.topic,
-                command: request.command.name
-            )
-        }
-        let message = try await runner.interception.chain.receive(
-            reply,
-            context: runner.interception.context(of: request)
-        )
-        return (message, request)
-    }
-
-    private func refuseSubscription(_ request: Request) throws(WaybillError) {
+    func refuseSubscription(_ request: Request) throws(WaybillError) {
         guard case .subscribe = request.command else { return }
         throw WaybillError(
             .invalidEntry,
@@ -162,8 +132,10 @@ public struct Provider<Entry: EntryType>: Sendable {
         _ entry: Entry,
         as type: Value.Type = Value.self
     ) async throws -> Messages<Value> {
-        let (messages, context) = try await subscription(entry)
         let decoding = decoding
+        let (messages, context) = try await subscription(entry) {
+            request throws(WaybillError) in try decoding.checkCodable(type, request)
+        }
         return Messages<Value>(
             handle: messages.handle,
             intercept: runner.isPlain ? nil : interception(context)
@@ -193,10 +165,11 @@ public struct Provider<Entry: EntryType>: Sendable {
         )
     }
 
-    private func subscription(
-        _ entry: Entry
+    func subscription(
+        _ entry: Entry,
+        check: (Request) throws(WaybillError) -> Void = { _ throws(WaybillError) in }
     ) async throws -> (Messages<Message>, InterceptorContext) {
-        let request = try Request.making(entry)
+        let request = try Request.making(entry, encoders: runner.configuration.encoders)
         guard case .subscribe = request.command else {
             throw WaybillError(
                 .invalidEntry,
@@ -205,6 +178,7 @@ public struct Provider<Entry: EntryType>: Sendable {
                 command: request.command.name
             )
         }
+        try check(request)
         let messages = try await runner.subscribe(request)
         messages.handle.come(
             from: MessageOrigin(topic: request.topic, events: runner.interception.eventSource)
@@ -212,7 +186,7 @@ public struct Provider<Entry: EntryType>: Sendable {
         return (messages, runner.interception.context(of: request))
     }
 
-    private func interception(
+    func interception(
         _ context: InterceptorContext
     ) -> @Sendable (Message) async throws -> Message {
         { [interception = runner.interception, observations = runner.observations] message in
@@ -225,7 +199,5 @@ public struct Provider<Entry: EntryType>: Sendable {
 
     var decoders: [any BodyDecoder] { runner.configuration.decoders }
 
-    private var decoding: ResponseDecoding {
-        ResponseDecoding(decoders: decoders)
-    }
+    var decoding: ResponseDecoding { runner.decoding }
 }

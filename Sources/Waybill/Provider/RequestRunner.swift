@@ -7,6 +7,14 @@ final class RequestRunner: Sendable {
     let interception: Interception
     /// Shows events to the interceptors that want to see them, as long as the provider or one of its subscriptions lives.
     let observations: [EventRegistry.Registration]
+    /// What makes values of replies and messages.
+    let decoding: ResponseDecoding
+    /// Whether nothing stands between the caller and the transport.
+    let isPlain: Bool
+    /// The transport, if it takes requests over without making their callers wait.
+    let immediate: (any ImmediateTransport)?
+    /// The entries that were enqueued.
+    let queue: RequestQueue
 
     convenience init(transport: any Transport, configuration: ProviderConfiguration) {
         let eventSource = transport.events.source ?? TransportEventSource()
@@ -31,6 +39,10 @@ final class RequestRunner: Sendable {
         self.configuration = configuration
         self.interception = interception
         self.observations = observations
+        decoding = ResponseDecoding(decoders: configuration.decoders)
+        isPlain = interception.isPlain && configuration.errorType == nil
+        immediate = transport as? any ImmediateTransport
+        queue = RequestQueue(configuration)
     }
 
     /// The same with more interceptors, behind the present ones.
@@ -62,9 +74,6 @@ final class RequestRunner: Sendable {
         )
     }
 
-    /// Whether nothing stands between the caller and the transport.
-    var isPlain: Bool { interception.isPlain }
-
     /// Ends the waits of other requests, where this one disconnects.
     func noteDisconnect(_ request: Request) {
         guard case .disconnect = request.command else { return }
@@ -73,8 +82,13 @@ final class RequestRunner: Sendable {
 
     /// Runs the chain and has the transport perform the request, again for as long as an interceptor says so.
     func perform(_ original: Request) async throws -> Receipt {
+        try await perform(original, begin(original))
+    }
+
+    /// Goes on with a request at the attempt that the context tells of.
+    func perform(_ original: Request, _ first: InterceptorContext) async throws -> Receipt {
         let interception = interception
-        var context = begin(original)
+        var context = first
         while true {
             do {
                 let begun = interception.chain.seesReceipts ? interception.elapsed() : .zero
@@ -85,30 +99,65 @@ final class RequestRunner: Sendable {
                     "\(request)",
                     body: request.body
                 )
-                let receipt = try await transport.perform(request)
-                if interception.chain.seesReceipts {
-                    interception.chain.confirm(
-                        receipt,
-                        of: request,
-                        after: interception.elapsed() - begun,
-                        context: context
-                    )
-                }
-                if interception.logger != nil {
-                    let reason = receipt.reason.map { ": \($0)" } ?? ""
-                    interception.log(
-                        .receipt,
-                        .inbound,
-                        "confirmed \(request.command.name)\(reason)",
-                        body: receipt.reply?.body ?? Payload()
-                    )
-                }
-                context.memory.noteSuccess()
-                return receipt
+                return try await performOnce(request, context, begun)
             } catch let error as WaybillError {
+                let error = configuration.withServiceError(error)
                 try await interception.waitForRetry(original, after: error, &context)
             }
         }
+    }
+
+    /// Has the transport perform a request that the interceptors have adapted.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - context: Which attempt it is.
+    ///   - begun: When the interceptors began with it, by their clock.
+    /// - Returns: What the peer has confirmed.
+    /// - Throws: What the transport throws.
+    @inline(__always)
+    func performOnce(
+        _ request: Request,
+        _ context: InterceptorContext,
+        _ begun: Duration
+    ) async throws -> Receipt {
+        let receipt = try await transport.perform(request)
+        noteReceipt(receipt, of: request, context, begun)
+        return receipt
+    }
+
+    /// Tells the interceptors, the log and the budgets of retries that a request is confirmed.
+    ///
+    /// - Parameters:
+    ///   - receipt: What the peer has confirmed.
+    ///   - request: The request, as the interceptors left it.
+    ///   - context: Which attempt it was.
+    ///   - begun: When the interceptors began with it, by their clock.
+    @inline(__always)
+    func noteReceipt(
+        _ receipt: Receipt,
+        of request: Request,
+        _ context: InterceptorContext,
+        _ begun: Duration
+    ) {
+        if interception.chain.seesReceipts {
+            interception.chain.confirm(
+                receipt,
+                of: request,
+                after: interception.elapsed() - begun,
+                context: context
+            )
+        }
+        if interception.logger != nil {
+            let reason = receipt.reason.map { ": \($0)" } ?? ""
+            interception.log(
+                .receipt,
+                .inbound,
+                "confirmed \(request.command.name)\(reason)",
+                body: receipt.reply?.body ?? Payload()
+            )
+        }
+        context.memory.noteSuccess()
     }
 
     /// Runs the chain and has the transport subscribe, again for as long as an interceptor says so.
@@ -123,6 +172,7 @@ final class RequestRunner: Sendable {
                 context.memory.noteSuccess()
                 return messages
             } catch let error as WaybillError {
+                let error = configuration.withServiceError(error)
                 try await interception.waitForRetry(original, after: error, &context)
             }
         }

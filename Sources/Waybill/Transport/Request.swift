@@ -46,7 +46,8 @@ public struct Request: Sendable {
     /// - Throws: `invalidEntry` without a topic where one is needed; `encodingFailed`.
     static func making(
         _ entry: some EntryType,
-        expectsReply: Bool = false
+        expectsReply: Bool = false,
+        encoders: @autoclosure () -> [any BodyEncoder]
     ) throws(WaybillError) -> Request {
         // Assembled at the end, and not in an initializer: one that may still be abandoned is copied instead of moved.
         let command = entry.command
@@ -60,7 +61,7 @@ public struct Request: Sendable {
         }
         let encoded: (Payload, contentType: String?)
         do {
-            encoded = try entry.body.encode()
+            encoded = try entry.body.encode(encoders())
         } catch {
             throw WaybillError(
                 .encodingFailed,

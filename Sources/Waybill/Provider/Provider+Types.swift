@@ -1,0 +1,153 @@
+// Replies and messages of any type: what comes as it is, and what coders make that are not bound to `Codable`.
+extension Provider {
+    /// Does what an entry says and gives what came of it as a type that is not `Decodable`.
+    ///
+    /// ```swift
+    /// let _: Void = try await provider.request(.say(message))          // confirmed, and nothing more
+    /// let receipt: Receipt = try await provider.request(.say(message)) // what the peer said
+    /// let reply = try await provider.request(.quote(q), as: Message.self)
+    /// let fare = try await provider.request(.quote(q), as: FareProto.self) // by a decoder of its own
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - entry: Any entry but a subscription for `Void` and `Receipt`; one with the command `send` for any other type.
+    ///   - type: `Void` or `Receipt`, which ask for no reply; `Message`, the reply as it is; or a type that one of
+    ///     the provider's decoders makes.
+    /// - Returns: The value.
+    /// - Throws: As ``request(_:)``; before anything is sent, `unsupported` for a command that has no reply and
+    ///   `invalidEntry` for a type that no decoder makes; `decodingFailed`.
+    @_disfavoredOverload
+    public func request<Reply: Sendable>(
+        _ entry: Entry,
+        as type: Reply.Type = Reply.self
+    ) async throws -> Reply {
+        if let make = Self.receiptMaker(type) {
+            return try make(try await self.request(entry) as Receipt)
+        }
+        let request = try replyRequest(entry)
+        try decoding.check(type, request)
+        let reply = try await reply(to: request)
+        do {
+            return try decoding.decodeAny(type, from: reply)
+        } catch {
+            throw runner.configuration.serviceFailure(in: reply, to: request, error)
+        }
+    }
+
+    /// Does what an entry says and gives what comes of it as the completion form does: the reply to a command that has
+    /// one, and the receipt of any other, in the place of a reply.
+    ///
+    /// As a message, a receipt has the topic of the request, the headers that the peer sent and no body, so that text,
+    /// data and bytes are empty.
+    ///
+    /// - Parameters:
+    ///   - entry: Any entry but a subscription.
+    ///   - type: What is asked for.
+    /// - Returns: The value.
+    /// - Throws: As ``request(_:as:)-(_,Reply.Type)``; `unsupported`, before anything is sent, for a type that neither a
+    ///   receipt nor an empty body can be.
+    func response<Value: Sendable>(to entry: Entry, as type: Value.Type) async throws -> Value {
+        let command = entry.command
+        guard !command.hasReply, Self.receiptMaker(type) == nil else {
+            return try await request(entry, as: type)
+        }
+        guard ResponseDecoding.isTakenAsItIs(type) else { throw Self.noReply(entry.topic, command) }
+        let receipt: Receipt = try await request(entry)
+        let message = Message(
+            topic: receipt.topic ?? entry.topic ?? "",
+            body: Payload(),
+            headers: receipt.headers
+        )
+        return try decoding.decodeAny(type, from: message)
+    }
+
+    /// Subscribes to what an entry says and makes each message a value of a type that is not `Decodable`.
+    ///
+    /// - Parameters:
+    ///   - entry: An entry with the command `subscribe`.
+    ///   - type: What each message is: a type that one of the provider's decoders makes.
+    /// - Returns: The values, once the peer has confirmed the subscription. One that cannot be decoded
+    ///   is thrown in its turn and ends nothing: see ``Messages``.
+    /// - Throws: As ``messages(_:)``; `invalidEntry`, before anything is sent, for a type that no decoder makes.
+    @_disfavoredOverload
+    public func messages<Value: Sendable>(
+        _ entry: Entry,
+        as type: Value.Type = Value.self
+    ) async throws -> Messages<Value> {
+        let decoding = decoding
+        let (messages, context) = try await subscription(entry) {
+            request throws(WaybillError) in try decoding.check(type, request)
+        }
+        return Messages<Value>(
+            handle: messages.handle,
+            intercept: runner.isPlain ? nil : interception(context)
+        ) { message throws(WaybillError) in
+            try decoding.decodeAny(type, from: message)
+        }
+    }
+
+    // MARK: Replies
+
+    /// The request of an entry whose reply is wanted.
+    /// - Throws: `unsupported` for a command that has no reply.
+    func replyRequest(_ entry: Entry) throws(WaybillError) -> Request {
+        let request = try Request.making(
+            entry,
+            expectsReply: true,
+            encoders: runner.configuration.encoders
+        )
+        try refuseSubscription(request)
+        guard request.command.hasReply else {
+            throw Self.noReply(request.topic, request.command)
+        }
+        return request
+    }
+
+    /// The peer's reply, as the interceptors leave it.
+    func reply(to request: Request) async throws -> Message {
+        let receipt = try await runner.perform(request)
+        guard let reply = receipt.reply else {
+            throw WaybillError(
+                .decodingFailed,
+                "the peer sent no reply",
+                topic: request.topic,
+                command: request.command.name
+            )
+        }
+        return try await runner.interception.chain.receive(
+            reply,
+            context: runner.interception.context(of: request)
+        )
+    }
+
+    private static func noReply(_ topic: String?, _ command: EntryCommand) -> WaybillError {
+        WaybillError(
+            .unsupported,
+            "the command \(command.name) has no reply: ask for a Receipt, or for nothing (Void)",
+            topic: topic,
+            command: command.name
+        )
+    }
+
+    /// What makes a value out of a receipt, for the types that ask for no reply; nil for any other type.
+    private static func receiptMaker<Value>(
+        _ type: Value.Type
+    ) -> ((Receipt) throws(WaybillError) -> Value)? {
+        guard type == Void.self || type == Receipt.self || type == Receipt?.self else { return nil }
+        return { receipt throws(WaybillError) in
+            if type == Void.self, let nothing = () as? Value { return nothing }
+            guard let value = receipt as? Value else {
+                throw WaybillError(.decodingFailed, "a receipt is not a \(type)")
+            }
+            return value
+        }
+    }
+}
+
+extension EntryCommand {
+    /// Whether a peer may answer with more than a confirmation.
+    var hasReply: Bool {
+        guard case .send = self else { return false }
+        return true
+    }
+}

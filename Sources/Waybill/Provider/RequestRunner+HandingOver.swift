@@ -1,0 +1,121 @@
+import WireCore
+
+/// Who wants to know what becomes of a request that was handed over.
+protocol RequestOutcome: Sendable {
+    /// Takes the outcome; the first one counts.
+    func end(_ result: Result<Receipt, any Error>)
+
+    /// Keeps what withdraws the request, until it has an outcome; called at once where nobody wants it any longer.
+    func track(_ withdraw: @escaping @Sendable () -> Void)
+}
+
+// Requests one after another, in order, without waiting for what becomes of each.
+extension RequestRunner {
+    /// Hands a request to the transport at once, where no interceptor has to see it before and there is a connection.
+    ///
+    /// - Returns: False when nothing was done.
+    func handOverNow(_ request: Request, to outcome: some RequestOutcome) async -> Bool {
+        guard isPlain, let immediate else { return false }
+        switch immediate.submit(request, { outcome.end($0) }) {
+        case .notNow: return false
+        case .taken(let withdraw):
+            if let withdraw { outcome.track(withdraw) }
+        case .full(let wait):
+            do {
+                try await wait()
+                outcome.end(.success(Receipt(of: request.topic)))
+            } catch {
+                outcome.end(.failure(error))
+            }
+        }
+        return true
+    }
+
+    /// Runs the chain and hands the request to the transport.
+    ///
+    /// Returns when the next request may follow. A request that fails after it was handed over is tried again out of its turn, where an interceptor says so.
+    ///
+    /// - Parameters:
+    ///   - original: The entry's request.
+    ///   - outcome: Who hears of the outcome; may be later.
+    func handOver(_ original: Request, to outcome: some RequestOutcome) async {
+        if case .disconnect = original.command { return await performInTurn(original, to: outcome) }
+        guard let immediate else { return await performInTurn(original, to: outcome) }
+        var context = interception.context(of: original)
+        while true {
+            do {
+                let begun = interception.chain.seesReceipts ? interception.elapsed() : .zero
+                let request = try await interception.adapted(original, context)
+                switch submit(request, of: original, context, begun, by: immediate, to: outcome) {
+                case .notNow:
+                    outcome.end(.success(try await performOnce(request, context, begun)))
+                case .taken(let withdraw):
+                    if let withdraw { outcome.track(withdraw) }
+                case .full(let wait):
+                    try await wait()
+                    let receipt = Receipt(of: request.topic)
+                    noteReceipt(receipt, of: request, context, begun)
+                    outcome.end(.success(receipt))
+                }
+                return
+            } catch let error as WaybillError {
+                do {
+                    let error = configuration.withServiceError(error)
+                    try await interception.waitForRetry(original, after: error, &context)
+                } catch {
+                    return outcome.end(.failure(error))
+                }
+            } catch {
+                return outcome.end(.failure(error))
+            }
+        }
+    }
+
+    private func performInTurn(_ original: Request, to outcome: some RequestOutcome) async {
+        do {
+            outcome.end(.success(try await perform(original)))
+        } catch {
+            outcome.end(.failure(error))
+        }
+    }
+
+    private func submit(
+        _ request: Request,
+        of original: Request,
+        _ context: InterceptorContext,
+        _ begun: Duration,
+        by immediate: any ImmediateTransport,
+        to outcome: some RequestOutcome
+    ) -> Submission {
+        interception.log(.request, .outbound, "\(request)", body: request.body)
+        return immediate.submit(request) { result in
+            switch result {
+            case .success(let receipt):
+                self.noteReceipt(receipt, of: request, context, begun)
+                outcome.end(result)
+            case .failure(let error as WaybillError):
+                let again = Task { @concurrent in
+                    await self.tryAgain(original, after: error, context, to: outcome)
+                }
+                outcome.track { again.cancel() }
+            case .failure: outcome.end(result)
+            }
+        }
+    }
+
+    private func tryAgain(
+        _ original: Request,
+        after error: WaybillError,
+        _ context: InterceptorContext,
+        to outcome: some RequestOutcome
+    ) async {
+        var context = context
+        do {
+            let error = configuration.withServiceError(error)
+            try await interception.waitForRetry(original, after: error, &context)
+            outcome.end(.success(try await perform(original, context)))
+        } catch {
+            outcome.end(.failure(error))
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import STOMPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+// Sends that nobody waits for one by one.
+extension STOMPEngine {
+    /// Takes a send over, if there is a connection; see ``Waybill/ImmediateTransport``.
+    func submit(
+        _ request: Request,
+        _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
+    ) -> Submission {
+        guard case .send(let options) = request.command, !request.expectsReply,
+            let session = lifecycle.connected
+        else { return .notNow }
+        var end = completion
+        do throws(WaybillError) {
+            try STOMPMapping.checkBody(request)
+            let headers = try STOMPMapping.send(request, options, configuration)
+            let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
+            end = reporting(request, isAcknowledged: asks, completion)
+            guard asks else {
+                let pause = try session.submitUnconfirmed(headers, request, options)
+                // Whoever submits lets others have their turn by itself.
+                if pause == .drain {
+                    return .full { [driver = session.driver] in try await driver.wait(for: pause) }
+                }
+                end(.success(Receipt(of: request.topic)))
+                return .taken(withdraw: nil)
+            }
+            let call = STOMPPendingCall { [end] answer in
+                let receipt = answer.map { headers in
+                    Receipt(topic: request.topic, headers: STOMPMapping.headers(headers.list))
+                }
+                end(receipt.about(request))
+            }
+            try session.submit(headers, request, options, true, call)
+            return .taken { if call.withdraw() { session.cancel(call) } }
+        } catch {
+            // It came upon a connection that was just ending, and was not sent.
+            if error.code == .notConnected { return .notNow }
+            end(.failure(error.about(request)))
+            return .taken(withdraw: nil)
+        }
+    }
+
+    /// Has what becomes of a send reported, if somebody observes.
+    private func reporting(
+        _ request: Request,
+        isAcknowledged: Bool,
+        _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
+    ) -> @Sendable (Result<Receipt, any Error>) -> Void {
+        guard let begun = events.timestamp else { return completion }
+        return { [events] result in
+            let (topic, byteCount) = (request.topic, request.body.count)
+            switch result {
+            case .success:
+                guard isAcknowledged else { break }
+                events.report(.acknowledged(topic: topic, byteCount: byteCount, since: begun))
+            case .failure(let error):
+                let reason = WaybillError(reporting: error)
+                events.report(
+                    .sendFailed(topic: topic, byteCount: byteCount, since: begun, error: reason)
+                )
+            }
+            completion(result)
+        }
+    }
+}
+
+extension STOMPSession {
+    /// Sends a message that nothing confirms.
+    ///
+    /// - Returns: What to wait for before the next message.
+    /// - Throws: `WaybillError` when nothing was sent.
+    func submitUnconfirmed(
+        _ headers: STOMPHeaders,
+        _ request: Request,
+        _ options: SendOptions
+    ) throws(WaybillError) -> SendPause {
+        do throws(STOMPSendError) {
+            return try driver.send { (core, now) throws(STOMPSendError) in
+                try core.send(
+                    headers,
+                    body: request.body,
+                    call: nil,
+                    timeout: options.timeout,
+                    at: now
+                )
+                reportSent(request)
+            }.pause
+        } catch {
+            throw STOMPMapping.error(error, request)
+        }
+    }
+}

@@ -1,0 +1,264 @@
+import Testing
+import Waybill
+import WaybillTesting
+import WireTestSupport
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A message as a generator makes it: not `Codable`.
+private struct FareProto: SerializedMessage, Equatable {
+    struct Malformed: Error {}
+    var cents: UInt8
+
+    init(cents: UInt8) { self.cents = cents }
+
+    init(serializedBytes: [UInt8]) throws {
+        guard serializedBytes.count == 2, serializedBytes[0] == 8 else { throw Malformed() }
+        cents = serializedBytes[1]
+    }
+
+    func serializedBytes() -> [UInt8] { [8, cents] }
+}
+
+/// Another one of the same family.
+private struct NameProto: SerializedMessage, Equatable {
+    var name: String
+
+    init(name: String) { self.name = name }
+
+    init(serializedBytes: [UInt8]) { name = String(decoding: serializedBytes, as: UTF8.self) }
+
+    func serializedBytes() -> [UInt8] { Array(name.utf8) }
+}
+
+/// Of no family at all.
+private struct Stranger: Sendable {}
+
+@Suite("Types of replies and bodies") struct TypeTests {
+    let mock = MockTransport().expect(.connect).expect(.send, .reply(#"{"cents":7}"#))
+        .expect(.subscribe)
+
+    var shop: Provider<ShopEntry> { Provider(transport: mock) }
+
+    @Test("Nothing and a receipt ask for no reply; a message is itself")
+    func receipts() async throws {
+        try await shop.request(.say("a"))
+        let _: Void = try await shop.request(.say("b"))
+        let receipt: Receipt = try await shop.request(.say("c"))
+        let perhaps: Receipt? = try await shop.request(.say("d"))
+        try await shop.request(.open, as: Void.self)
+        // Where no type is named, a receipt is meant.
+        #expect(((try? await shop.request(.say("e"))) == nil) == false)
+        #expect(receipt.topic == "shop/say" && perhaps?.topic == "shop/say")
+        #expect(mock.requests.allSatisfy { !$0.expectsReply })
+        let message = try await shop.request(.quoteCall(Quote(from: "x")), as: Message.self)
+        #expect(message.text == #"{"cents":7}"#)
+        #expect(mock.requests.last?.expectsReply == true)
+        try await types(shop)
+    }
+
+    @Test(
+        "A reply that there cannot be, and a type that nothing makes, fail before anything is sent"
+    )
+    func early() async throws {
+        _ = await expectError(.unsupported) { try await shop.request(.open, as: Fare.self) }
+        _ = await expectError(.unsupported) { try await shop.request(.open, as: String.self) }
+        let error = await expectError(.invalidEntry) {
+            try await shop.request(.say("a"), as: Stranger.self)
+        }
+        #expect(error?.message.contains("Stranger") == true && error?.topic == "shop/say")
+        _ = await expectError(.invalidEntry) {
+            try await shop.messages(.priceFeed, as: Stranger.self)
+        }
+        let protobuf = Provider<ShopEntry>(
+            transport: mock,
+            configuration: ProviderConfiguration(decoders: [ProtobufCoder()])
+        )
+        _ = await expectError(.invalidEntry) {
+            try await protobuf.request(.say("a"), as: Fare.self)
+        }
+        let unencoded = await expectError(.encodingFailed) {
+            try await Provider<TestEntry>(transport: mock).request(.send(.value(Stranger())))
+        }
+        #expect(unencoded.flatMap(\.underlying).map { "\($0)" }?.contains("Stranger") == true)
+        #expect(mock.requests.isEmpty)
+    }
+
+    @Test("One coder serves a family of types that are not Codable, beside JSON")
+    func family() async throws {
+        let mock = MockTransport()
+            .expect(.subscribe)
+            .expect(
+                .send,
+                .reply(Payload([8, 9]), contentType: "application/x-protobuf"),
+                .reply("Ada", contentType: "application/x-protobuf"),
+                .reply(#"{"cents":7}"#, contentType: "application/json"),
+                .reply(Payload([1]), contentType: "application/x-protobuf")
+            )
+        let shop = protobufShop(mock)
+        let entry = ShopEntry.say("a")
+        #expect(try await shop.request(entry) == FareProto(cents: 9))
+        #expect(try await shop.request(entry) == NameProto(name: "Ada"))
+        #expect(try await shop.request(entry) == Fare(cents: 7))
+        let error = await expectError(.decodingFailed) {
+            try await shop.request(entry, as: FareProto.self)
+        }
+        #expect(error?.underlying is FareProto.Malformed)
+        let fares = try await shop.messages(.priceFeed, as: FareProto.self)
+        mock.push(Payload([8, 1]), to: "shop/prices", contentType: "application/x-protobuf")
+        var iterator = fares.makeAsyncIterator()
+        #expect(try await iterator.next() == FareProto(cents: 1))
+    }
+
+    private func sent(
+        _ body: EntryBody,
+        _ encoders: any BodyEncoder...
+    ) async throws -> Request {
+        let provider = Provider<TestEntry>(
+            transport: mock,
+            configuration: ProviderConfiguration(encoders: encoders)
+        )
+        try await provider.request(.send(body))
+        return try #require(mock.requests.last)
+    }
+
+    @Test("A body that leaves the format to the provider goes to the first encoder that knows it")
+    func encoders() async throws {
+        let proto = EntryBody.value(FareProto(cents: 3))
+        let binary = try await sent(proto, ProtobufCoder(), JSONBodyEncoder())
+        #expect(binary.body.bytes == [8, 3] && binary.contentType == "application/x-protobuf")
+        #expect(try await sent(proto, JSONBodyEncoder(), ProtobufCoder()).body.bytes == [8, 3])
+        let json = try await sent(.value(Fare(cents: 3)), ProtobufCoder(), JSONBodyEncoder())
+        #expect(json.body.text == #"{"cents":3}"# && json.contentType == "application/json")
+        let snake = JSONBodyEncoder {
+            let encoder = JSONEncoder()
+            encoder.keyEncodingStrategy = .convertToSnakeCase
+            return encoder
+        }
+        struct Name: Encodable, Sendable { var firstName = "Ada" }
+        #expect(try await sent(.value(Name()), snake).body.text == #"{"first_name":"Ada"}"#)
+        #expect(try await sent(.json(Name()), snake).body.text == #"{"firstName":"Ada"}"#)
+        #expect(
+            try await sent(.encoded(FareProto(cents: 4), by: ProtobufCoder())).body.bytes == [8, 4]
+        )
+        _ = await expectError(.encodingFailed) {
+            try await sent(.encoded(Fare(cents: 4), by: ProtobufCoder()))
+        }
+    }
+
+    @Test("An entry with a type tied to it gives that type")
+    func typed() async throws {
+        let fare = try await shop.request(.quote(Quote(from: "Turin")))
+        #expect(fare == Fare(cents: 7))
+        #expect(mock.requests.last?.body.text == #"{"from":"Turin"}"#)
+        let prices = try await shop.messages(.prices)
+        mock.push(#"{"cents":1}"#, to: "shop/prices")
+        var iterator = prices.makeAsyncIterator()
+        #expect(try await iterator.next()?.cents == 1)
+        try await shop.request(.tell("hello"))
+        #expect(mock.requests.last?.expectsReply == false)
+        mock.push(#"{"cents":0}"#, to: "shop/prices")
+        let listening = Task { try await typedEntries(shop) }
+        try await waitUntil { mock.subscriptionCount == 2 }
+        mock.push(#"{"cents":0}"#, to: "shop/prices")
+        try await listening.value
+    }
+}
+
+@Suite("Errors of the service's own type") struct ServiceErrorTests {
+    private func refusal(_ body: Payload, _ contentType: String?) -> WaybillError {
+        let headers: Headers = contentType.map { ["Content-Type": $0] } ?? [:]
+        let answer = HTTPRefusal(status: 409, reason: "Conflict", headers: headers, body: body)
+        return WaybillError(.rejected, "the server refused", underlying: answer)
+    }
+
+    private struct ProtoError: SerializedMessage, Error {
+        var number: UInt8
+        init(serializedBytes: [UInt8]) throws {
+            guard let first = serializedBytes.first else { throw FareProto.Malformed() }
+            number = first
+        }
+        func serializedBytes() -> [UInt8] { [number] }
+    }
+
+    @Test("The body of a refusal is decoded to the type of the configuration")
+    func configured() async throws {
+        let error = refusal(#"{"reason":"sold out"}"#, "application/problem+json")
+        #expect(try await errors(MockTransport().expect(.send, .failure(error))) == "sold out")
+        let subscribing = Provider<ShopEntry>(
+            transport: MockTransport().expect(.subscribe, .failure(error)),
+            configuration: ProviderConfiguration(errorType: ShopError.self)
+        )
+        let found = await expectError(.rejected) { try await subscribing.messages(.priceFeed) }
+        #expect(found?.serviceError as? ShopError == ShopError(reason: "sold out"))
+        let other = refusal("sold out", nil)
+        #expect(try await errors(MockTransport().expect(.send, .failure(other))) == nil)
+    }
+
+    @Test("Interceptors see it, too, before they decide on a retry")
+    func intercepted() async throws {
+        struct Retrying: Interceptor {
+            func retry(
+                _ request: Request,
+                after error: WaybillError,
+                context: InterceptorContext
+            ) async -> RetryDecision {
+                guard error.serviceError as? ShopError == ShopError(reason: "later") else {
+                    return .noOpinion
+                }
+                return .retry(count: 1, delay: .zero)
+            }
+        }
+        let error = refusal(#"{"reason":"later"}"#, "application/json")
+        let mock = MockTransport().expect(.send, .failure(error), .success)
+        let shop = Provider<ShopEntry>(
+            transport: mock,
+            configuration: ProviderConfiguration(errorType: ShopError.self)
+        ).intercepted(Retrying())
+        try await shop.request(.say("a"))
+        #expect(mock.requests.count == 2)
+    }
+
+    @Test("A type at the call, by any decoder; nil where there is nothing of the type")
+    func atTheCall() {
+        let json = refusal(#"{"reason":"sold out"}"#, "application/json")
+        #expect(json.serviceError == nil)
+        #expect(json.serviceError(as: ShopError.self)?.reason == "sold out")
+        #expect(json.serviceError(as: String.self) == #"{"reason":"sold out"}"#)
+        #expect(json.serviceError(as: Fare.self) == nil)
+        let binary = refusal(Payload([4]), "application/x-protobuf")
+        #expect(
+            binary.serviceError(as: ProtoError.self, decoders: [ProtobufCoder()])?.number == 4
+        )
+        #expect(refusal(Payload(), nil).serviceError(as: String.self) == nil)
+        #expect(WaybillError(.timedOut, "late").serviceError(as: String.self) == nil)
+    }
+
+    @Test("A reply that is an error in the place of what was asked for is a refusal")
+    func replies() async throws {
+        let mock = MockTransport().expect(.send, .reply(#"{"reason":"sold out"}"#), .reply("?"))
+        let shop = Provider<ShopEntry>(
+            transport: mock,
+            configuration: ProviderConfiguration(errorType: ShopError.self)
+        )
+        let quote = TypedEntry<ShopEntry, Fare>.quote(Quote(from: "Turin"))
+        let error = await expectError(.rejected) { try await shop.request(quote) }
+        #expect(error?.serviceError as? ShopError == ShopError(reason: "sold out"))
+        _ = await expectError(.decodingFailed) { try await shop.request(quote) }
+    }
+}
+
+@Suite("Sending many, as in the guide") struct SendingExampleTests {
+    @Test("The examples do what the page says")
+    func examples() async throws {
+        let mock = MockTransport().expect(.send)
+        let board = Provider<BoardEntry>(transport: mock)
+        #expect(try await enqueueing([1, 2, 3], to: board).topic == "board")
+        #expect(mock.requests.map { $0.body.text } == ["1", "2", "3", "done"])
+        #expect(try await sendingSequence([4, 5], to: board) == 2)
+    }
+}
