@@ -1,6 +1,5 @@
 import ChatService
 import Testing
-import Waybill
 import WaybillTesting
 
 /// A service layer under unit test, as an app would write it: no server, no network, no waiting.

@@ -1,6 +1,5 @@
 import ChatService
 import Testing
-import Waybill
 import WaybillTesting
 
 /// What a service layer survives, shown without a server: the clock is moved by hand, so that half a minute of

@@ -1,6 +1,5 @@
 import ChatService
 import Testing
-import Waybill
 import WaybillTesting
 
 /// How a service layer behaves when the connection comes and goes, shown without a server and without waiting: the mock

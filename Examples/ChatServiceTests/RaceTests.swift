@@ -1,6 +1,5 @@
 import ChatService
 import Testing
-import Waybill
 import WaybillMQTT
 import WaybillTesting
 

@@ -1,4 +1,3 @@
-import Waybill
 public import WaybillSSE
 
 /// News as an app with handlers hears them.

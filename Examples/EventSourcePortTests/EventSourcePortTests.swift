@@ -1,6 +1,5 @@
 import EventSourcePort
 import Testing
-import Waybill
 import WaybillSSE
 import WaybillTesting
 

@@ -1,5 +1,4 @@
 import ChatService
-import Waybill
 import WaybillMQTT
 import WaybillSSE
 import WaybillSTOMP
@@ -88,44 +87,36 @@ struct Quickstart {
         var provider: Provider<ChatEntry>
         switch options.wire {
         case .mqtt:
-            var configuration = MQTTConfiguration()
-            configuration.version = options.version
-            configuration.tls.authorities = options.authorities
-            configuration.wireLogger = logger
-            let mqtt = try MQTTTransport(url: url, configuration: configuration)
+            let mqtt = try MQTTTransport(url: url) {
+                $0.version = options.version
+                $0.tls.authorities = options.authorities
+                $0.wireLogger = logger
+            }
             provider = Provider(transport: mqtt)
             transport = mqtt
         case .stomp:
-            var configuration = STOMPConfiguration()
-            configuration.tls.authorities = options.authorities
-            configuration.wireLogger = logger
-            configuration.host = options.host
-            configuration.login = options.login
-            configuration.passcode = options.passcode
-            let stomp = try STOMPTransport(url: url, configuration: configuration)
-            provider = Provider(transport: stomp).intercepted(Destinations())
+            let stomp = try STOMPTransport(url: url) {
+                $0.tls.authorities = options.authorities
+                $0.wireLogger = logger
+                $0.host = options.host
+                $0.login = options.login
+                $0.passcode = options.passcode
+            }
+            // The same topics as STOMP brokers know them: `chat/lobby` becomes `/topic/chat.lobby`.
+            provider = Provider(transport: stomp).topicStyle(.rabbitMQ)
             transport = stomp
         case .eventStream:
-            var configuration = SSEConfiguration()
-            configuration.tls.authorities = options.authorities
-            configuration.wireLogger = logger
-            configuration.userName = options.login
-            configuration.password = options.passcode
-            let events = try SSETransport(url: url, configuration: configuration)
+            let events = try SSETransport(url: url) {
+                $0.tls.authorities = options.authorities
+                $0.wireLogger = logger
+                $0.userName = options.login
+                $0.password = options.passcode
+            }
             provider = Provider(transport: events)
             transport = events
         }
         if let tokens = options.tokens(of: name) { provider = provider.intercepted(tokens) }
         return (ChatService(provider: provider), transport)
-    }
-}
-
-/// Names topics as STOMP brokers know them: `chat/lobby` becomes `/topic/chat.lobby`.
-private struct Destinations: Interceptor {
-    func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-        request.topic = request.topic.map { topic in
-            "/topic/" + topic.split(separator: "/").joined(separator: ".")
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 import StomperPort
 import Testing
-import Waybill
 import WaybillSTOMP
 import WaybillTesting
 

@@ -1,4 +1,3 @@
-import Waybill
 import WaybillWebSocket
 
 #if canImport(Glibc)

@@ -260,15 +260,15 @@ final class MQTTEngine: Sendable {
         guard case .subscribe(let options) = request.command else {
             throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
         }
-        let subscription = try MQTTMapping.subscription(request, options, version: version)
+        let all = try MQTTMapping.subscriptions(request, options, version: version)
         return try await lifecycle.subscribe(
             request,
             options,
-            later: { [subscriptions] in subscriptions.subscribeLater(subscription, options) },
+            later: { [subscriptions] in subscriptions.subscribeLater(all, options) },
             greeting: { () throws(WaybillError) in try onDemand(for: request) },
             session: { try await session(for: request) },
             now: { session in
-                try await subscriptions.subscribe(subscription, request, options, over: session)
+                try await subscriptions.subscribe(all, request, options, over: session)
             }
         )
     }

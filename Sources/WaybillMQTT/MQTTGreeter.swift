@@ -76,8 +76,8 @@ struct MQTTGreeter: Sendable {
                 isRetained: will.retain
             )
             if let delay = will.delay {
-                guard version == .v5 else {
-                    throw MQTTMapping.unsupported("will delay in 3.1.1", request)
+                if version != .v5 {
+                    try MQTTMapping.refuse([.willDelay: true], request, version)
                 }
                 packet.will?.properties.willDelayInterval = MQTTMapping.seconds(delay)
             }
@@ -95,9 +95,7 @@ struct MQTTGreeter: Sendable {
             }
             packet.properties.userProperties = request.headers.pairs
         case .v3_1_1:
-            guard request.headers.isEmpty else {
-                throw MQTTMapping.unsupported("headers in 3.1.1", request)
-            }
+            try MQTTMapping.refuse([.headers: !request.headers.isEmpty], request, version)
         }
         return packet
     }

@@ -21,12 +21,15 @@ extension MQTTMapping {
             throw unsupported("topic or body of a disconnect", request)
         }
         guard configuration.version == .v5 else {
-            guard !options.isForVersion5, request.headers.isEmpty else {
-                throw unsupported(
-                    "headers, reason or session expiry of a disconnect in 3.1.1",
-                    request
-                )
-            }
+            try refuse(
+                [
+                    .headers: !request.headers.isEmpty,
+                    .disconnectReason: options.statesReason,
+                    .sessionExpiry: options.sessionExpiry != nil,
+                ],
+                request,
+                .v3_1_1
+            )
             return MQTTDisconnect()
         }
         var packet = MQTTDisconnect()

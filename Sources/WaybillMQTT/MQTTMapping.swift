@@ -15,8 +15,11 @@ package enum MQTTMapping {
         version: MQTTVersion
     ) throws(WaybillError) -> MQTTPublish {
         if request.expectsReply { try checkReply(request, options, version: version) }
-        guard options.asksForReceipt == nil, options.method == nil else {
-            throw unsupported("receipts or methods", request)
+        if options.asksForReceipt != nil || options.method != nil {
+            try refuse(
+                [.receipt: options.asksForReceipt != nil, .method: options.method != nil],
+                request
+            )
         }
         let isPlain =
             request.headers.isEmpty && request.contentType == nil && options.expiry == nil
@@ -39,11 +42,19 @@ package enum MQTTMapping {
     ) throws(WaybillError) -> MQTTProperties {
         var properties = MQTTProperties()
         guard version == .v5 else {
-            guard request.headers.isEmpty else { throw unsupported("headers in 3.1.1", request) }
-            guard options.expiry == nil else { throw unsupported("an expiry in 3.1.1", request) }
-            guard options.responseTopic == nil, options.correlationData == nil else {
-                throw unsupported("response topics or correlation data in 3.1.1", request)
-            }
+            let hasContentTypeAlone =
+                request.headers.isEmpty && options.expiry == nil && options.responseTopic == nil
+                && options.correlationData == nil
+            if hasContentTypeAlone { return properties }
+            try refuse(
+                [
+                    .headers: !request.headers.isEmpty, .expiry: options.expiry != nil,
+                    .responseTopic: options.responseTopic != nil,
+                    .correlationData: options.correlationData != nil,
+                ],
+                request,
+                version
+            )
             return properties
         }
         // Each looked at first: setting what is not there searches for it.
@@ -57,24 +68,42 @@ package enum MQTTMapping {
         return properties
     }
 
-    static func subscription(
+    /// The filters of a request to subscribe, each once.
+    static func subscriptions(
+        _ request: Request,
+        _ options: SubscribeOptions,
+        version: MQTTVersion
+    ) throws(WaybillError) -> [MQTTSubscription] {
+        var all: [MQTTSubscription] = []
+        for part in request.partsByTopic {
+            all.append(try subscription(part, options, version: version))
+        }
+        return all
+    }
+
+    private static func subscription(
         _ request: Request,
         _ options: SubscribeOptions,
         version: MQTTVersion
     ) throws(WaybillError) -> MQTTSubscription {
-        guard request.headers.isEmpty, request.body.isEmpty else {
-            throw unsupported("headers or body of a subscription", request)
-        }
-        guard options.ackMode == nil, options.asksForReceipt == nil else {
-            throw unsupported("ack modes or receipts", request)
-        }
-        guard !options.isAboutEvents else {
-            throw unsupported("methods, event types or last event IDs", request)
-        }
-        let isPlain =
-            !options.noLocal && !options.retainAsPublished && options.retainHandling == .send
-        guard isPlain || version == .v5 else {
-            throw unsupported("noLocal, retainAsPublished or retainHandling in 3.1.1", request)
+        guard request.body.isEmpty else { throw unsupported("body of a subscription", request) }
+        try refuse(
+            [
+                .headers: !request.headers.isEmpty, .ackMode: options.ackMode != nil,
+                .receipt: options.asksForReceipt != nil, .method: options.method != nil,
+                .eventTypes: options.eventTypes != nil, .lastEventID: options.lastEventID != nil,
+            ],
+            request
+        )
+        if version != .v5 {
+            try refuse(
+                [
+                    .noLocal: options.noLocal, .retainAsPublished: options.retainAsPublished,
+                    .retainHandling: options.retainHandling != .send,
+                ],
+                request,
+                version
+            )
         }
         let subscription = MQTTSubscription(
             filter: request.topic ?? "",
@@ -103,8 +132,8 @@ package enum MQTTMapping {
         guard request.body.isEmpty else {
             throw unsupported("the body of an unsubscribe", request)
         }
-        guard request.headers.isEmpty || version == .v5 else {
-            throw unsupported("headers in 3.1.1", request)
+        if version != .v5 {
+            try refuse([.headers: !request.headers.isEmpty], request, version)
         }
         var properties = MQTTProperties()
         properties.userProperties = request.headers.pairs
@@ -171,6 +200,16 @@ package enum MQTTMapping {
 
     static func unsupported(_ what: String, _ request: Request) -> WaybillError {
         .unsupported(by: "MQTT", what, request)
+    }
+
+    /// Refuses options that MQTT does not have, or not in this version.
+    static func refuse(
+        _ stated: KeyValuePairs<UnsupportedOption, Bool>,
+        _ request: Request,
+        _ version: MQTTVersion = .v5
+    ) throws(WaybillError) {
+        let name = version == .v5 ? "MQTT" : "MQTT 3.1.1"
+        try WaybillError.refuse(stated, by: name, request)
     }
 
     static func quality(_ qos: QoS) -> MQTTQoS {
@@ -335,7 +374,18 @@ package enum MQTTMapping {
                 (.invalidEntry, "a send carries no subscription identifier")
             case .noPacketIdentifierLeft: (.limitExceeded, "65,535 requests wait for the server")
             }
-        return WaybillError(code, message)
+        var refusal = WaybillError(code, message)
+        switch error {
+        case .qualityOfServiceNotSupported(let maximum):
+            refusal.unsupportedOption = .qos
+            refusal.supportedQoS = quality(maximum)
+            refusal.isLimitOfServer = true
+        case .retainNotSupported:
+            refusal.unsupportedOption = .retain
+            refusal.isLimitOfServer = true
+        default: break
+        }
+        return refusal
     }
 
     /// Whether there is use in connecting again after a DISCONNECT of the server (MQTT 5, 3.14.2.1).

@@ -74,7 +74,7 @@ final class MQTTReplies: Sendable {
         let request = Request(topic: topic, command: .subscribe(options))
         do {
             let messages = try await subscriptions.subscribe(
-                MQTTMapping.subscription(request, options, version: .v5),
+                MQTTMapping.subscriptions(request, options, version: .v5),
                 request,
                 options,
                 over: session

@@ -80,6 +80,8 @@ struct MQTTRouter: Sendable {
     private static let recentLimit = 1_024
     /// The longest topic that is remembered, in bytes: 256 KiB in all.
     private static let recentTopicLimit = 256
+    /// Whether some listeners may have several filters, which one message may match.
+    var sharesListeners = false
     /// Whether some listeners of a filter get its retained messages and others do not.
     private var dividesRetained = false
 
@@ -359,11 +361,15 @@ struct MQTTRouter: Sendable {
     /// Where the server names the subscriptions that matched, those alone: it may send a copy for each. Otherwise, and
     /// where the names are those of an earlier process, every filter that matches the topic.
     mutating func listeners(for publish: MQTTPublish) -> [MessageListener] {
-        if publish.isRetained, dividesRetained { return retainedListeners(for: publish) }
+        if publish.isRetained, dividesRetained {
+            return eachOnce(retainedListeners(for: publish))
+        }
         if !publish.properties.isEmpty {
             let named = publish.properties.subscriptionIdentifiers
             if !named.isEmpty {
-                if let found = listeners(to: publish.topic, named: named) { return found }
+                if let found = listeners(to: publish.topic, named: named) {
+                    return eachOnce(found)
+                }
             }
         }
         let topic = WireName(publish.topic)
@@ -380,10 +386,18 @@ struct MQTTRouter: Sendable {
                 if found.isEmpty { found = listeners } else { found += listeners }
             }
         }
+        found = eachOnce(found)
         guard publish.topic.utf8.count <= Self.recentTopicLimit else { return found }
         if recent.count >= Self.recentLimit { recent.removeAll(keepingCapacity: true) }
         recent[topic] = found
         return found
+    }
+
+    /// A listener of several filters that match gets the message once.
+    private func eachOnce(_ listeners: [MessageListener]) -> [MessageListener] {
+        guard sharesListeners, listeners.count > 1 else { return listeners }
+        var seen: Set<ObjectIdentifier> = []
+        return listeners.filter { seen.insert(ObjectIdentifier($0.source)).inserted }
     }
 
     /// Who gets a message that the server had kept.

@@ -49,7 +49,7 @@ extension MQTTSession {
 
     /// Subscriptions as they go into packets: one each where the server names them by identifiers, which
     /// belong to a whole packet (MQTT 5, 3.8.2.1.2), and many where it does not.
-    func batches(of entries: [MQTTSubscriptionEntry]) -> [[MQTTSubscriptionEntry]] {
+    func batches<Element>(of entries: [Element]) -> [[Element]] {
         let isNamed =
             configuration.version == .v5
             && driver.withCore { core, _ in core.limits.subscriptionIdentifiersAvailable }

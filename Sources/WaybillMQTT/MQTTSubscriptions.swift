@@ -147,21 +147,34 @@ final class MQTTSubscriptions: DeliverySettler {
         }
     }
 
-    /// Subscribes a new listener; the filter is sent if no other has it, or not as good, or for its retained messages.
+    /// Subscribes a new listener; a filter is sent if no other has it, or not as good, or for its retained messages.
+    ///
+    /// Several filters go into one SUBSCRIBE, unless the server names them by identifiers, which belong to a whole packet
+    /// (MQTT 5, 3.8.2.1.2). A filter that the server refuses ends the listener, which leaves the others.
     func subscribe(
-        _ subscription: MQTTSubscription,
+        _ all: [MQTTSubscription],
         _ request: Request,
         _ options: SubscribeOptions,
         over session: MQTTSession
     ) async throws -> Messages<Message> {
-        let listener = makeListener(subscription.filter, options)
+        let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
-        guard let (answer, asked) = add(listener, subscription) else {
-            throw WaybillError(.notConnected, "there is no connection").about(request)
-        }
-        if let asked { ask(for: asked, request, options, answer, over: session) }
         do {
-            listener.source.grantedQoS = try await answer.value()
+            var answers: [Promise<QoS>] = []
+            var asked: [Asked] = []
+            for subscription in all {
+                guard let (answer, filter) = add(listener, subscription) else {
+                    throw WaybillError(.notConnected, "there is no connection").about(request)
+                }
+                if let filter { asked.append(Asked(filter: filter, answer: answer)) }
+                answers.append(answer)
+            }
+            for batch in session.batches(of: asked) {
+                ask(for: batch, request, options, over: session)
+            }
+            var granted = QoS.exactlyOnce
+            for answer in answers { granted = min(granted, try await answer.value()) }
+            listener.source.grantedQoS = granted
             return messages
         } catch {
             listener.source.terminate()
@@ -172,76 +185,115 @@ final class MQTTSubscriptions: DeliverySettler {
     /// Subscribes a new listener with the next connection; a refusal, then, ends its stream.
     /// - Returns: The messages; nil when there is a connection already.
     func subscribeLater(
-        _ subscription: MQTTSubscription,
+        _ all: [MQTTSubscription],
         _ options: SubscribeOptions
     ) -> Messages<Message>? {
-        let listener = makeListener(subscription.filter, options)
+        let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
-        let isAdded = add(listener, matching: subscription) { state in
+        let isAdded = add(listener, matching: all) { state in
             guard state.session == nil else { return false }
-            state.router.addLater(listener, subscription)
+            for subscription in all { state.router.addLater(listener, subscription) }
             return true
         }
         return isAdded ? messages : nil
     }
 
-    private func makeListener(_ filter: String, _ options: SubscribeOptions) -> MessageListener {
-        MessageListener(
+    private func makeListener(
+        _ filters: [String],
+        _ options: SubscribeOptions
+    ) -> MessageListener {
+        if filters.count > 1 { state.withLock { $0.router.sharesListeners = true } }
+        let leave = { @Sendable [weak self] (source: MessageSource) in
+            for filter in filters { self?.listenerLeft(source, filter) }
+        }
+        return MessageListener(
             options,
             buffering: configuration.buffering,
-            topic: filter,
+            topic: filters.first,
             events: events,
-            onLeave: { [weak self] source in self?.listenerLeft(source, filter) },
+            onLeave: leave,
             pressure: pressure,
             // Not only when the stream is let go of: nothing that comes would reach anybody.
-            onOverflow: { [weak self] source in self?.listenerLeft(source, filter) }
+            onOverflow: leave
         )
     }
 
-    /// Has a filter sent for all who wait for its answer: one of them may be cancelled, the others go on.
+    /// A filter that is to be sent, and what waits for the answer.
+    private struct Asked: Sendable {
+        let filter: MQTTAskedFilter
+        let answer: Promise<QoS>
+
+        var text: String { filter.subscription.filter }
+    }
+
+    /// Has filters sent in one packet, for all who wait for their answers: one of them may be cancelled, the others go
+    /// on.
     private func ask(
-        for asked: MQTTAskedFilter,
+        for asked: [Asked],
         _ request: Request,
         _ options: SubscribeOptions,
-        _ answer: Promise<QoS>,
         over session: MQTTSession
     ) {
-        let filter = asked.subscription.filter
+        guard let first = asked.first else { return }
         let begun = events.timestamp
-        Task { @concurrent in
-            var isConfirmed = false
+        var request = request
+        request.topics = [first.text]
+        Task { @concurrent [request] in
+            let results: [Result<QoS, WaybillError>]
             do {
-                let granted = try await session.subscribe(
-                    [asked.subscription],
-                    identifier: asked.identifier,
+                results = try await session.subscribe(
+                    asked.map(\.filter.subscription),
+                    identifier: asked.count == 1 ? first.filter.identifier : nil,
                     request,
                     timeout: options.timeout,
-                    didAnswer: { [weak self] in self?.noteAnswer(of: [asked], hasBacklog: $0) }
-                )[0].get()
-                isConfirmed = true
-                try await note(granted, of: filter, by: session, since: begun)
-                answer.resolve(.success(granted))
+                    didAnswer: { [weak self] hasBacklog in
+                        self?.noteAnswer(of: asked.map(\.filter), hasBacklog: hasBacklog)
+                    }
+                )
             } catch {
-                if !isConfirmed {
-                    let reason = WaybillError(reporting: error)
-                    events.report(
-                        .subscriptionRefused(topic: filter, since: begun, error: reason)
-                    )
+                for one in asked { fail(one, error, isConfirmed: false, since: begun) }
+                return
+            }
+            for (one, result) in zip(asked, results) {
+                switch result {
+                case .success(let granted):
+                    do {
+                        try await note(granted, of: one.text, by: session, since: begun)
+                        one.answer.resolve(.success(granted))
+                    } catch {
+                        fail(one, error, isConfirmed: true, since: begun)
+                    }
+                case .failure(var error):
+                    error.topic = one.text
+                    fail(one, error, isConfirmed: false, since: begun)
                 }
-                let isOpen = !isConfirmed && Self.leavesOpen(WaybillError(reporting: error))
-                let (sources, left, present) = state.withLock { state in
-                    state.router.forget(asked)
-                    let sources = state.router.revoke(filter, answer)
-                    // The server may have it all the same.
-                    let left =
-                        isOpen && !sources.isEmpty ? state.left.add(filter) : nil
-                    return (sources, left, state.session)
-                }
-                if let left { tell(present, left) }
-                answer.resolve(.failure(error))
-                withExtendedLifetime(sources) {}
             }
         }
+    }
+
+    /// Goes back to what a filter was before it was asked for in vain.
+    private func fail(
+        _ asked: Asked,
+        _ error: any Error,
+        isConfirmed: Bool,
+        since begun: ContinuousClock.Instant?
+    ) {
+        let filter = asked.text
+        if !isConfirmed {
+            let reason = WaybillError(reporting: error)
+            events.report(.subscriptionRefused(topic: filter, since: begun, error: reason))
+        }
+        let isOpen = !isConfirmed && Self.leavesOpen(WaybillError(reporting: error))
+        let (sources, left, present) = state.withLock { state in
+            state.router.forget(asked.filter)
+            let sources = state.router.revoke(filter, asked.answer)
+            // The server may have it all the same.
+            let left = isOpen && !sources.isEmpty ? state.left.add(filter) : nil
+            return (sources, left, state.session)
+        }
+        if let left { tell(present, left) }
+        asked.answer.resolve(.failure(error))
+        withExtendedLifetime(sources) {}
     }
 
     /// Adds a listener.
@@ -252,7 +304,7 @@ final class MQTTSubscriptions: DeliverySettler {
         _ subscription: MQTTSubscription
     ) -> (Promise<QoS>, MQTTAskedFilter?)? {
         let filter = subscription.filter
-        return add(listener, matching: subscription) { state in
+        return add(listener, matching: [subscription]) { state in
             guard let entry = state.router[filter] else {
                 let entry = state.router.add(subscription, listener: listener)
                 return (entry.answer, state.router.ask(for: filter))
@@ -266,17 +318,17 @@ final class MQTTSubscriptions: DeliverySettler {
     /// Adds a listener, which first gets what came before it.
     private func add<Added: Sendable>(
         _ listener: MessageListener,
-        matching subscription: MQTTSubscription,
+        matching subscriptions: [MQTTSubscription],
         _ body: (inout State) -> Added
     ) -> Added {
-        let matching = MQTTRouter.matched(by: subscription.filter)
+        let matching = subscriptions.map { MQTTRouter.matched(by: $0.filter) }
         while true {
             var late: [MQTTHeldMessages.Held] = []
             let added = state.withLock { state -> Added? in
-                late = state.held?.take(matching: matching) ?? []
+                late = matching.flatMap { state.held?.take(matching: $0) ?? [] }
                 // What comes while these are handed over is kept, too.
                 guard late.isEmpty else { return nil }
-                state.left.remove(subscription.filter)
+                for subscription in subscriptions { state.left.remove(subscription.filter) }
                 return body(&state)
             }
             if let added {

@@ -31,24 +31,32 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     ///     `ws://host/path` or `wss://host/path`, with the ports 80 and 443; user name and password in it count
     ///     where the configuration has none.
     ///   - configuration: How the transport behaves.
+    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
     public convenience init(
         url: URL,
-        configuration: MQTTConfiguration = MQTTConfiguration()
+        configuration: MQTTConfiguration = MQTTConfiguration(),
+        configure: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws(WaybillError) {
+        var configuration = configuration
+        configure(&configuration)
         try self.init(url: url, configuration: configuration, environment: .system)
     }
 
     /// Makes a transport; nothing is connected yet.
     ///
     /// - Parameters:
-    ///   - url: As text; see ``init(url:configuration:)-(URL,_)``.
+    ///   - url: As text; see ``init(url:configuration:configure:)-(URL,_,_)``.
     ///   - configuration: How the transport behaves.
+    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
     public convenience init(
         url: String,
-        configuration: MQTTConfiguration = MQTTConfiguration()
+        configuration: MQTTConfiguration = MQTTConfiguration(),
+        configure: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws(WaybillError) {
+        var configuration = configuration
+        configure(&configuration)
         try self.init(
             url: ServiceAddress.url(url),
             configuration: configuration,

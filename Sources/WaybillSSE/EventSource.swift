@@ -66,6 +66,7 @@ public final class EventSource: Sendable {
     ///   - body: The body of each request, as for a query that does not fit a URL.
     ///   - contentType: What kind of body it is; nil says nothing of it.
     ///   - configuration: How it behaves.
+    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL, and for headers that
     ///   cannot be sent.
     public convenience init(
@@ -74,8 +75,11 @@ public final class EventSource: Sendable {
         headers: Headers = [:],
         body: Payload = Payload(),
         contentType: String? = nil,
-        configuration: SSEConfiguration = SSEConfiguration()
+        configuration: SSEConfiguration = SSEConfiguration(),
+        configure: (inout SSEConfiguration) -> Void = { _ in }
     ) throws(WaybillError) {
+        var configuration = configuration
+        configure(&configuration)
         try self.init(
             url: url,
             method: method,
@@ -90,12 +94,14 @@ public final class EventSource: Sendable {
     /// Makes a source; nothing is connected before ``connect(lastEventID:)``.
     ///
     /// - Parameters:
-    ///   - url: As text; see ``init(url:method:headers:body:contentType:configuration:)-(URL,_,_,_,_,_)``.
+    ///   - url: As text; see
+    ///     ``init(url:method:headers:body:contentType:configuration:configure:)-(URL,_,_,_,_,_,_)``.
     ///   - method: The HTTP method; nil for `GET`, or `POST` with a body.
     ///   - headers: Further fields of each request.
     ///   - body: The body of each request.
     ///   - contentType: What kind of body it is; nil says nothing of it.
     ///   - configuration: How it behaves.
+    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL, and for headers that
     ///   cannot be sent.
     public convenience init(
@@ -104,8 +110,11 @@ public final class EventSource: Sendable {
         headers: Headers = [:],
         body: Payload = Payload(),
         contentType: String? = nil,
-        configuration: SSEConfiguration = SSEConfiguration()
+        configuration: SSEConfiguration = SSEConfiguration(),
+        configure: (inout SSEConfiguration) -> Void = { _ in }
     ) throws(WaybillError) {
+        var configuration = configuration
+        configure(&configuration)
         try self.init(
             url: ServiceAddress.url(url),
             method: method,

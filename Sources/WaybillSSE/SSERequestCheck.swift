@@ -40,44 +40,82 @@ package struct SSERequestCheck: Sendable {
         case .unsubscribe: break
         case .ack, .nack: throw unsupported("acknowledgements", request)
         case .begin, .commit, .abort: throw unsupported("transactions", request)
-        case .disconnect(let options):
-            guard options == DisconnectOptions(), request.topic == nil, request.body.isEmpty,
-                request.headers.isEmpty
-            else { throw unsupported("options of a disconnect", request) }
+        case .disconnect(let options): try check(options, request)
         }
     }
 
     /// What a send asks for.
     /// - Throws: `unsupported`, `invalidEntry`.
     func plan(_ request: Request, _ options: SendOptions) throws(WaybillError) -> HTTPRequestPlan {
-        guard options.qos == .atMostOnce || options.qos == .atLeastOnce else {
-            throw unsupported("quality of service 2", request)
-        }
-        guard !options.retain, options.expiry == nil, options.asksForReceipt == nil else {
-            throw unsupported("retain, expiry or receipts", request)
-        }
-        guard options.responseTopic == nil, options.correlationData == nil else {
-            throw unsupported("response topics or correlation data", request)
-        }
+        try checkQoS(options.qos, request)
+        try refuse(
+            [
+                .retain: options.retain, .expiry: options.expiry != nil,
+                .receipt: options.asksForReceipt != nil,
+                .responseTopic: options.responseTopic != nil,
+                .correlationData: options.correlationData != nil,
+            ],
+            request
+        )
         return try planner.plan(request, method: options.method ?? "POST")
     }
 
     private func check(_ options: SubscribeOptions, _ request: Request) throws(WaybillError) {
-        guard options.qos == .atMostOnce || options.qos == .atLeastOnce,
-            !options.noLocal, !options.retainAsPublished, options.retainHandling == .send,
-            options.acknowledgement == .whenTaken, options.ackMode == nil,
-            options.asksForReceipt == nil
-        else { throw unsupported("such options of a subscription", request) }
+        try checkQoS(options.qos, request)
+        try refuse(
+            [
+                .severalTopics: request.hasSeveralTopics, .noLocal: options.noLocal,
+                .retainAsPublished: options.retainAsPublished,
+                .retainHandling: options.retainHandling != .send,
+                .manualAcknowledgement: options.acknowledgement != .whenTaken,
+                .ackMode: options.ackMode != nil, .receipt: options.asksForReceipt != nil,
+            ],
+            request
+        )
         // Refused now, not at the first attempt.
         _ = try planner.streamPlan(request, options)
     }
 
     private func check(_ options: ConnectOptions, _ request: Request) throws(WaybillError) {
-        let isPlain =
-            options.clientIdentifier == nil && options.userName == nil && options.password == nil
-            && options.will == nil && options.cleanStart == nil && options.keepAlive == nil
-        guard isPlain, request.body.isEmpty, request.headers.isEmpty, request.topic == nil else {
-            throw unsupported("options of a connect", request)
+        guard request.body.isEmpty, request.topic == nil else {
+            throw unsupported("topic or body of a connect", request)
+        }
+        try refuse(
+            [
+                .clientIdentifier: options.clientIdentifier != nil,
+                .credentials: options.userName != nil || options.password != nil,
+                .will: options.will != nil, .cleanStart: options.cleanStart != nil,
+                .keepAlive: options.keepAlive != nil, .headers: !request.headers.isEmpty,
+            ],
+            request
+        )
+    }
+
+    private func check(_ options: DisconnectOptions, _ request: Request) throws(WaybillError) {
+        guard request.topic == nil, request.body.isEmpty else {
+            throw unsupported("topic or body of a disconnect", request)
+        }
+        try refuse(
+            [
+                .headers: !request.headers.isEmpty, .disconnectReason: options.statesReason,
+                .closeTimeout: options.timeout != nil,
+                .drainTimeout: options.drainTimeout != nil,
+                .sessionExpiry: options.sessionExpiry != nil,
+            ],
+            request
+        )
+    }
+
+    private func refuse(
+        _ stated: KeyValuePairs<UnsupportedOption, Bool>,
+        _ request: Request
+    ) throws(WaybillError) {
+        try WaybillError.refuse(stated, by: "server-sent events", request)
+    }
+
+    private func checkQoS(_ qos: QoS, _ request: Request) throws(WaybillError) {
+        guard qos != .exactlyOnce else {
+            throw .unsupported(qosAbove: .atLeastOnce, by: "server-sent events", request)
         }
     }
 

@@ -210,17 +210,22 @@ final class STOMPEngine: Sendable {
             throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
         }
         try STOMPMapping.checkBody(request)
-        let subscription = try STOMPMapping.subscription(request, options)
-        let headers = STOMPMapping.headers(of: subscription)
-        try STOMPMapping.check(headers, request)
+        var all: [STOMPMapping.Subscription] = []
+        var headers: STOMPHeaders = [:]
+        for part in request.partsByTopic {
+            let subscription = try STOMPMapping.subscription(part, options)
+            headers = STOMPMapping.headers(of: subscription)
+            try STOMPMapping.check(headers, part)
+            all.append(subscription)
+        }
         return try await lifecycle.subscribe(
             request,
             options,
-            later: { [subscriptions] in subscriptions.subscribeLater(subscription, options) },
+            later: { [subscriptions, all] in subscriptions.subscribeLater(all, options) },
             greeting: { () throws(WaybillError) in try greeting(.connecting(for: request)) },
-            session: { try await session(for: request, sending: headers) },
-            now: { session in
-                try await subscriptions.subscribe(subscription, request, options, over: session)
+            session: { [headers] in try await session(for: request, sending: headers) },
+            now: { [all] session in
+                try await subscriptions.subscribe(all, request, options, over: session)
             }
         )
     }

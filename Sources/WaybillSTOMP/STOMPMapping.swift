@@ -21,6 +21,20 @@ package enum STOMPMapping {
         .unsupported(by: "STOMP", what, request)
     }
 
+    /// Refuses options that STOMP does not have.
+    static func refuse(
+        _ stated: KeyValuePairs<UnsupportedOption, Bool>,
+        _ request: Request
+    ) throws(WaybillError) {
+        try WaybillError.refuse(stated, by: "STOMP", request)
+    }
+
+    private static func checkQoS(_ qos: QoS, _ request: Request) throws(WaybillError) {
+        guard qos != .exactlyOnce else {
+            throw .unsupported(qosAbove: .atLeastOnce, by: "STOMP", request)
+        }
+    }
+
     private static func invalid(_ what: String, _ request: Request) -> WaybillError {
         WaybillError(.invalidEntry, what).about(request)
     }
@@ -34,13 +48,13 @@ package enum STOMPMapping {
         guard case .connect(let options) = request.command, request.topic == nil else {
             throw unsupported("topic of a connect", request)
         }
-        guard options.clientIdentifier == nil else {
-            throw unsupported("client identifiers", request)
-        }
-        guard options.will == nil else { throw unsupported("wills", request) }
-        guard options.cleanStart == nil else {
-            throw unsupported("sessions to start clean", request)
-        }
+        try refuse(
+            [
+                .clientIdentifier: options.clientIdentifier != nil, .will: options.will != nil,
+                .cleanStart: options.cleanStart != nil,
+            ],
+            request
+        )
         var headers = request.headers
         // What an interceptor or an entry says wins over the configuration.
         func take(_ name: String) -> String? {
@@ -78,13 +92,16 @@ package enum STOMPMapping {
         _ options: DisconnectOptions,
         _ request: Request
     ) throws(WaybillError) {
-        guard request.topic == nil, request.headers.isEmpty, !options.isForVersion5 else {
-            throw unsupported("topic, headers or reason of a disconnect", request)
-        }
-        guard options.drainTimeout == nil else {
-            // The receipt of DISCONNECT comes after all others: closing is draining.
-            throw unsupported("drain timeout beside the one to close", request)
-        }
+        guard request.topic == nil else { throw unsupported("topic of a disconnect", request) }
+        try refuse(
+            [
+                .headers: !request.headers.isEmpty, .disconnectReason: options.statesReason,
+                .sessionExpiry: options.sessionExpiry != nil,
+                // The receipt of DISCONNECT comes after all others: closing is draining.
+                .drainTimeout: options.drainTimeout != nil,
+            ],
+            request
+        )
     }
 
     /// Refuses headers that no version could send; the connection's own version may allow less.
@@ -120,12 +137,16 @@ package enum STOMPMapping {
         _ configuration: STOMPConfiguration
     ) throws(WaybillError) -> STOMPHeaders {
         if request.expectsReply { try checkReply(request, options) }
-        guard options.qos != .exactlyOnce else {
-            throw unsupported("quality of service 2", request)
+        try checkQoS(options.qos, request)
+        if options.retain || options.expiry != nil || options.method != nil {
+            try refuse(
+                [
+                    .retain: options.retain, .expiry: options.expiry != nil,
+                    .method: options.method != nil,
+                ],
+                request
+            )
         }
-        guard !options.retain else { throw unsupported("retained messages", request) }
-        guard options.expiry == nil else { throw unsupported("expiry of messages", request) }
-        guard options.method == nil else { throw unsupported("methods", request) }
         try checkReserved(request, STOMPHeaderName.destination)
         guard let topic = request.topic, !topic.isEmpty else {
             throw invalid("a send needs a destination", request)
@@ -156,15 +177,15 @@ package enum STOMPMapping {
         _ request: Request,
         _ options: SubscribeOptions
     ) throws(WaybillError) -> Subscription {
-        guard options.qos != .exactlyOnce else {
-            throw unsupported("quality of service 2", request)
-        }
-        guard !options.noLocal, !options.retainAsPublished, options.retainHandling == .send else {
-            throw unsupported("noLocal, retainAsPublished or retainHandling", request)
-        }
-        guard !options.isAboutEvents else {
-            throw unsupported("methods, event types or last event IDs", request)
-        }
+        try checkQoS(options.qos, request)
+        try refuse(
+            [
+                .noLocal: options.noLocal, .retainAsPublished: options.retainAsPublished,
+                .retainHandling: options.retainHandling != .send, .method: options.method != nil,
+                .eventTypes: options.eventTypes != nil, .lastEventID: options.lastEventID != nil,
+            ],
+            request
+        )
         try checkReserved(request, STOMPHeaderName.destination, STOMPHeaderName.id)
         guard let topic = request.topic, !topic.isEmpty else {
             throw invalid("a subscription needs a destination", request)

@@ -23,8 +23,10 @@ package struct STOMPRequestCheck: Sendable {
         case .send(let options):
             try STOMPMapping.check(STOMPMapping.send(request, options, configuration), request)
         case .subscribe(let options):
-            let subscription = try STOMPMapping.subscription(request, options)
-            try STOMPMapping.check(STOMPMapping.headers(of: subscription), request)
+            for part in request.partsByTopic {
+                let subscription = try STOMPMapping.subscription(part, options)
+                try STOMPMapping.check(STOMPMapping.headers(of: subscription), part)
+            }
         case .unsubscribe: _ = try STOMPMapping.unsubscription(request)
         case .begin(let transaction):
             try STOMPMapping.check(STOMPMapping.beginning(transaction, request), request)

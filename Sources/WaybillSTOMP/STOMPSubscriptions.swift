@@ -168,37 +168,56 @@ final class STOMPSubscriptions: DeliverySettler {
 
     // MARK: Listeners
 
-    /// Makes a subscription with an id of its own.
+    /// Makes a subscription to each destination, with an id of its own; all have one listener.
     func subscribe(
-        _ subscription: STOMPMapping.Subscription,
+        _ all: [STOMPMapping.Subscription],
         _ request: Request,
         _ options: SubscribeOptions,
         over session: STOMPSession
     ) async throws -> Messages<Message> {
-        let (id, listener) = makeListener(subscription, options)
+        let (ids, listener) = makeListener(all, options)
         let messages = listener.source.messages
         state.withLock { state in
-            state.subscriptions[id] = STOMPSubscription(
-                subscription,
-                listener: listener,
-                policy: options.buffering ?? configuration.buffering,
-                connection: state.connection,
-                version: session.version
-            )
+            for (id, subscription) in zip(ids, all) {
+                state.subscriptions[id] = STOMPSubscription(
+                    subscription,
+                    listener: listener,
+                    policy: options.buffering ?? configuration.buffering,
+                    connection: state.connection,
+                    version: session.version
+                )
+            }
         }
+        do {
+            for ((id, subscription), part) in zip(zip(ids, all), request.partsByTopic) {
+                try await subscribe(subscription, as: id, part, options, over: session)
+            }
+            return messages
+        } catch {
+            // Ends those that the server has confirmed already, too.
+            listener.source.terminate()
+            throw error
+        }
+    }
+
+    private func subscribe(
+        _ subscription: STOMPMapping.Subscription,
+        as id: String,
+        _ request: Request,
+        _ options: SubscribeOptions,
+        over session: STOMPSession
+    ) async throws {
         let begun = events.timestamp
         var isConfirmed = false
         do {
             try await session.subscribe(subscription, as: id, request, options)
             isConfirmed = true
             try await establish(id, over: session, since: begun)
-            return messages
         } catch {
             if !isConfirmed {
                 let (topic, reason) = (request.topic, WaybillError(reporting: error))
                 events.report(.subscriptionRefused(topic: topic, since: begun, error: reason))
             }
-            listener.source.terminate()
             throw error
         }
     }
@@ -206,45 +225,52 @@ final class STOMPSubscriptions: DeliverySettler {
     /// Makes a subscription with the next connection; a refusal, then, ends its stream.
     /// - Returns: The messages; nil when there is a connection already.
     func subscribeLater(
-        _ subscription: STOMPMapping.Subscription,
+        _ all: [STOMPMapping.Subscription],
         _ options: SubscribeOptions
     ) -> Messages<Message>? {
-        let (id, listener) = makeListener(subscription, options)
+        let (ids, listener) = makeListener(all, options)
         let messages = listener.source.messages
         let isAdded = state.withLock { state in
             guard state.session == nil else { return false }
-            var later = STOMPSubscription(
-                subscription,
-                listener: listener,
-                policy: options.buffering ?? configuration.buffering,
-                connection: state.connection,
-                version: .v1_2
-            )
-            later.isDeferred = true
-            state.subscriptions[id] = later
+            for (id, subscription) in zip(ids, all) {
+                var later = STOMPSubscription(
+                    subscription,
+                    listener: listener,
+                    policy: options.buffering ?? configuration.buffering,
+                    connection: state.connection,
+                    version: .v1_2
+                )
+                later.isDeferred = true
+                state.subscriptions[id] = later
+            }
             return true
         }
         return isAdded ? messages : nil
     }
 
     private func makeListener(
-        _ subscription: STOMPMapping.Subscription,
+        _ all: [STOMPMapping.Subscription],
         _ options: SubscribeOptions
-    ) -> (String, MessageListener) {
-        let id = state.withLock { state in
-            state.lastSubscription += 1
-            return String(state.lastSubscription)
+    ) -> ([String], MessageListener) {
+        let ids = state.withLock { state in
+            all.map { _ in
+                state.lastSubscription += 1
+                return String(state.lastSubscription)
+            }
+        }
+        let leave = { @Sendable [weak self] (_: MessageSource) in
+            for id in ids { self?.listenerLeft(id) }
         }
         let listener = MessageListener(
             options,
             buffering: configuration.buffering,
-            topic: subscription.destination,
+            topic: all.first?.destination,
             events: events,
-            onLeave: { [weak self] _ in self?.listenerLeft(id) },
+            onLeave: leave,
             pressure: pressure,
-            onOverflow: { [weak self] _ in self?.listenerLeft(id) }
+            onOverflow: leave
         )
-        return (id, listener)
+        return (ids, listener)
     }
 
     /// Notes that a subscription is there; should its connection have a successor already, that one makes it,

@@ -27,10 +27,12 @@ package struct Failover: Sendable {
                 return try await environment.open(address.endpoint, within: timeout)
             }
             guard let dialer = environment.dialer.requesting(HTTPHeaders(headers)) else {
-                throw WaybillError(
+                var error = WaybillError(
                     .unsupported,
                     "there is no HTTP request that the headers of the credentials could go with"
                 )
+                error.unsupportedOption = .upgradeHeaders
+                throw error
             }
             var environment = environment
             environment.dialer = dialer

@@ -12,6 +12,7 @@ extension Headers {
     /// The same names and values in the same order.
     package init(_ headers: HTTPHeaders) {
         self.init()
+        lookup = .ignoringCase
         for field in headers { append(name: field.name, value: field.value) }
     }
 }

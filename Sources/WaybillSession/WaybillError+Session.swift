@@ -85,6 +85,38 @@ extension WaybillError {
         WaybillError(.unsupported, "\(protocolName) has no \(what)").about(request)
     }
 
+    /// Refuses options that a protocol does not have.
+    ///
+    /// - Parameters:
+    ///   - stated: The options, and whether the request has them.
+    ///   - protocolName: The protocol, such as `MQTT 3.1.1`.
+    ///   - request: The request.
+    /// - Throws: `unsupported`, which names the first option that the request has.
+    package static func refuse(
+        _ stated: KeyValuePairs<UnsupportedOption, Bool>,
+        by protocolName: String,
+        _ request: Request
+    ) throws(WaybillError) {
+        for (option, isStated) in stated where isStated {
+            throw unsupported(option, "\(protocolName) has no option \(option)", in: request)
+        }
+    }
+
+    /// Refuses a quality of service, and says which is supported.
+    package static func unsupported(
+        qosAbove supported: QoS,
+        by protocolName: String,
+        _ request: Request
+    ) -> WaybillError {
+        var error = unsupported(
+            .qos,
+            "\(protocolName) has no QoS above \(supported.rawValue)",
+            in: request
+        )
+        error.supportedQoS = supported
+        return error
+    }
+
     /// What went wrong with a call, for the events: a cancellation, too.
     package init(reporting error: any Error) {
         self = error as? WaybillError ?? WaybillError(.notConnected, "cancelled")

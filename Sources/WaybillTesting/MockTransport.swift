@@ -84,7 +84,7 @@ public final class MockTransport: Transport, ImmediateTransport {
     }
 
     struct Stream: Sendable {
-        var filter: String
+        var filters: [String]
         var feed: MessageFeed
         /// The request as it came, with its interceptors.
         var request: Request
@@ -176,7 +176,11 @@ public final class MockTransport: Transport, ImmediateTransport {
     public func push(_ message: Message) -> Int {
         let deliveries = state.withLock { state in
             state.streams.sorted { $0.key < $1.key }
-                .filter { TopicMatching.matches($0.value.filter, message.topic, wildcards) }
+                .filter { _, stream in
+                    stream.filters.contains {
+                        TopicMatching.matches($0, message.topic, wildcards)
+                    }
+                }
                 .map { number, stream in
                     var copy = message
                     if stream.isManual(behavior) {
@@ -369,7 +373,7 @@ public final class MockTransport: Transport, ImmediateTransport {
             var kept = request
             if behavior?.wireProtocol != .events { kept.chain = nil }
             state.streams[identifier] = Stream(
-                filter: request.topic ?? "",
+                filters: request.topics,
                 feed: feed,
                 request: kept,
                 options: options
@@ -438,7 +442,7 @@ public final class MockTransport: Transport, ImmediateTransport {
     private func endStreams(of topic: String?) {
         let ended = state.withLock { state in
             let ended = state.streams.filter { _, stream in
-                stream.filter.hasSameBytes(as: topic ?? "")
+                stream.filters.contains { $0.hasSameBytes(as: topic ?? "") }
             }
             for key in ended.keys { state.streams[key] = nil }
             return ended.valuesInKeyOrder
@@ -448,7 +452,9 @@ public final class MockTransport: Transport, ImmediateTransport {
 
     func end(_ streams: [Stream], throwing error: WaybillError?) {
         for stream in streams {
-            report(.subscriptionEnded(topic: stream.filter, cause: error))
+            for filter in stream.filters {
+                report(.subscriptionEnded(topic: filter, cause: error))
+            }
             stream.feed.finish(throwing: error)
         }
     }

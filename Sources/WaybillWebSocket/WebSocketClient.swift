@@ -13,7 +13,7 @@ import WireCore
 /// A WebSocket (RFC 6455), for those who want just that.
 ///
 /// ```swift
-/// let socket = try await WebSocket.connect(to: "ws://localhost:8080/chat")
+/// let socket = try await WebSocketClient.connect(to: "ws://localhost:8080/chat")
 /// try await socket.send("hello")
 /// for try await message in socket.messages {
 ///     print(message)
@@ -52,6 +52,7 @@ public final class WebSocketClient: Sendable {
     /// - Parameters:
     ///   - url: `ws://host:port/path?query`, or `wss` for TLS; the port is 80 or 443 unless it is named.
     ///   - configuration: How the connection behaves.
+    ///   - configure: Changes the configuration, as in `{ $0.maximumMessageSize = 1 << 20 }`.
     /// - Returns: An open connection.
     /// - Throws: `WaybillError`: `unsupported` for another scheme, `invalidEntry` for what is no such URL or
     ///   cannot be asked for, `connectionRefused`, `timedOut`, `tls`, `protocolViolation` for an answer that breaks
@@ -59,23 +60,30 @@ public final class WebSocketClient: Sendable {
     ///   and 5xx) or `rejected`, with an ``Waybill/HTTPRefusal`` as `underlying`. Or `CancellationError`.
     public static func connect(
         to url: URL,
-        configuration: Configuration = Configuration()
+        configuration: Configuration = Configuration(),
+        configure: (inout Configuration) -> Void = { _ in }
     ) async throws -> WebSocketClient {
-        try await connect(to: url, configuration: configuration, environment: .system)
+        var configuration = configuration
+        configure(&configuration)
+        return try await connect(to: url, configuration: configuration, environment: .system)
     }
 
     /// Connects.
     ///
     /// - Parameters:
-    ///   - url: As text; see ``connect(to:configuration:)-(URL,_)``.
+    ///   - url: As text; see ``connect(to:configuration:configure:)-(URL,_,_)``.
     ///   - configuration: How the connection behaves.
+    ///   - configure: Changes the configuration, as in `{ $0.maximumMessageSize = 1 << 20 }`.
     /// - Returns: An open connection.
     /// - Throws: As with a URL.
     public static func connect(
         to url: String,
-        configuration: Configuration = Configuration()
+        configuration: Configuration = Configuration(),
+        configure: (inout Configuration) -> Void = { _ in }
     ) async throws -> WebSocketClient {
-        try await connect(
+        var configuration = configuration
+        configure(&configuration)
+        return try await connect(
             to: ServiceAddress.url(url),
             configuration: configuration,
             environment: .system

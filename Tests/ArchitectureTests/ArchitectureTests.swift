@@ -71,6 +71,8 @@ import Testing
         // The loggers' alone: standard error, and the log of Apple platforms.
         "Waybill": [
             "FoundationEssentials", "Foundation", "Combine", "Glibc", "Musl", "Darwin", "os",
+            // Handlers on a queue of the caller's choice.
+            "Dispatch",
         ],
         "WaybillSession": ["FoundationEssentials", "Foundation"],
         "WaybillWebSocket": ["FoundationEssentials", "Foundation"],
@@ -87,7 +89,9 @@ import Testing
     private static func imports(of file: File) -> [String] {
         file.lines.compactMap { line in
             let words = line.split(separator: " ")
-            guard let index = words.firstIndex(of: "import"), index <= 1, words.count > index + 1
+            guard words.first?.hasPrefix("//") != true else { return nil }
+            guard let index = words.firstIndex(of: "import"),
+                index <= 1 || words.first == "@_exported", words.count > index + 1
             else { return nil }
             return String(words[index + 1])
         }
@@ -164,6 +168,7 @@ import Testing
         ("SimulationReduction.swift", "sizes: [String: Int]"),
         ("SimulationRun.swift", "sizes: [String: Int]"),
         ("CommandOptions.swift", "eventTypes: Set<String>?"),
+        ("EntryCommand.swift", "eventTypes: Set<String>?"),
         // Words in the sentences of a server.
         ("STOMPMapping.swift", ".lowercased()"),
     ]

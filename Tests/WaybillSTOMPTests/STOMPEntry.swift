@@ -37,9 +37,9 @@ enum STOMPEntry: EntryType {
         headers: Headers = [:]
     ) -> STOMPEntry {
         let options = SubscribeOptions(
+            ackMode: ackMode,
             buffering: buffering,
-            acknowledgement: acknowledgement,
-            ackMode: ackMode
+            acknowledgement: acknowledgement
         )
         return .command(.subscribe(options), topic: topic, headers: headers)
     }

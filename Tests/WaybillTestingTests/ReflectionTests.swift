@@ -135,6 +135,15 @@ struct ReflectionTests {
             ("Header", Headers.Header(name: "token", value: "\(secret)-value")),
             ("ConnectOptions", connect), ("EntryCommand", EntryCommand.connect(connect)),
             ("EntryBody", EntryBody.text("\(secret)-text")), ("Request", request),
+            (
+                "AnyEntry",
+                AnyEntry(
+                    topic: path,
+                    command: .connect(connect),
+                    body: .text("\(secret)-text"),
+                    headers: headers("entry")
+                )
+            ),
             ("InterceptorContext", InterceptorContext(command: "send", topic: path)),
             ("Message", message), ("Receipt", receipt), ("StoredMessage", stored),
             ("InMemorySessionStore", store), ("WaybillError", error), ("HTTPRefusal", refusal),
@@ -210,6 +219,8 @@ struct ReflectionTests {
         "SimulationFailure", "StandardErrorWireLogger", "Step", "StreamEvent", "SubscribeOptions",
         "TLSFailure",
         "TokenFailure",
+        // Options, names of options and of topics; a message among updates shows itself.
+        "Lookup", "SubscriptionUpdate", "TopicStyle", "UnsupportedOption", "UnsupportedPolicy",
         "TransportEventSource", "TransportEvents", "Version", "WebSocketClient", "Wildcards",
         "SocketFailure", "WebSocketClosure", "WireLogBodies", "WireProtocol",
     ]

@@ -107,15 +107,35 @@ public struct SendOptions: Sendable {
         set { box = RareBox(newValue) }
     }
 
-    /// Collects options.
+    /// Collects options; each has its meaning at the property of the same name.
     public init(
         qos: QoS = .atMostOnce,
         retain: Bool = false,
-        isIdempotent: Bool = false
+        isIdempotent: Bool = false,
+        timeout: Duration? = nil,
+        expiry: Duration? = nil,
+        method: String? = nil,
+        asksForReceipt: Bool? = nil,
+        responseTopic: String? = nil,
+        correlationData: [UInt8]? = nil
     ) {
         self.qos = qos
         self.retain = retain
         self.isIdempotent = isIdempotent
+        let isPlain =
+            timeout == nil && expiry == nil && method == nil && asksForReceipt == nil
+            && responseTopic == nil && correlationData == nil
+        guard !isPlain else { return }
+        box = RareBox(
+            Rare(
+                timeout: timeout,
+                expiry: expiry,
+                asksForReceipt: asksForReceipt,
+                method: method,
+                responseTopic: responseTopic,
+                correlationData: correlationData
+            )
+        )
     }
 
     /// How long the peer's acknowledgement may take, or its answer where one is asked for; nil for the
@@ -211,15 +231,19 @@ public struct SubscribeOptions: Sendable {
     /// difference then.
     public var startsOffline: Bool
 
-    /// Collects options.
+    /// Collects options; each has its meaning at the property of the same name.
     public init(
         qos: QoS = .atMostOnce,
         noLocal: Bool = false,
         retainAsPublished: Bool = false,
         retainHandling: RetainHandling = .send,
+        ackMode: AckMode? = nil,
         buffering: BufferPolicy? = nil,
         acknowledgement: AcknowledgementMode = .whenTaken,
-        ackMode: AckMode? = nil,
+        asksForReceipt: Bool? = nil,
+        method: String? = nil,
+        eventTypes: Set<String>? = nil,
+        lastEventID: String? = nil,
         timeout: Duration? = nil,
         startsOffline: Bool = false
     ) {
@@ -230,13 +254,12 @@ public struct SubscribeOptions: Sendable {
         self.buffering = buffering
         self.acknowledgement = acknowledgement
         self.ackMode = ackMode
+        self.asksForReceipt = asksForReceipt
+        self.method = method
+        self.eventTypes = eventTypes
+        self.lastEventID = lastEventID
         self.timeout = timeout
         self.startsOffline = startsOffline
-    }
-
-    /// Whether it says something that only an event stream understands.
-    package var isAboutEvents: Bool {
-        method != nil || eventTypes != nil || lastEventID != nil
     }
 }
 

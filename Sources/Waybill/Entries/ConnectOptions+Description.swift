@@ -6,6 +6,7 @@ extension ConnectOptions: CustomStringConvertible {
             ("password", password != nil), ("will", will != nil),
             ("cleanStart", cleanStart != nil), ("keepAlive", keepAlive != nil),
             ("timeout", timeout != nil),
+            ("upgradeHeaders", !upgradeHeaders.isEmpty),
         ]
         return "[" + set.filter(\.1).map(\.0).joined(separator: ", ") + "]"
     }

@@ -34,8 +34,6 @@ public struct DisconnectOptions: Hashable, Sendable {
         self.sessionExpiry = sessionExpiry
     }
 
-    /// Whether it says something that only MQTT 5 can send.
-    package var isForVersion5: Bool {
-        publishesWill || reasonCode != nil || reason != nil || sessionExpiry != nil
-    }
+    /// Whether it tells the server why, or what to do about the will.
+    package var statesReason: Bool { publishesWill || reasonCode != nil || reason != nil }
 }

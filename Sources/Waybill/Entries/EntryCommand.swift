@@ -29,17 +29,38 @@ extension EntryCommand {
     /// Opens the connection with the transport's own settings.
     public static var connect: EntryCommand { .connect(ConnectOptions()) }
 
-    /// Opens the connection with credentials.
+    /// Opens the connection; what is nil is left to the transport's configuration.
+    ///
+    /// - Parameters:
+    ///   - clientIdentifier: The name of the client (MQTT).
+    ///   - userName: The user's name.
+    ///   - password: The password.
+    ///   - will: What the server publishes when the connection is lost (MQTT).
+    ///   - cleanStart: Whether an earlier session is discarded (MQTT).
+    ///   - keepAlive: How long the connection may be silent, in whole seconds up to 65,535; zero turns it off.
+    ///   - timeout: How long connecting may take, for each host.
+    ///   - upgradeHeaders: Fields of the HTTP request that opens a WebSocket.
+    /// - Returns: The command.
     public static func connect(
-        userName: String?,
+        clientIdentifier: String? = nil,
+        userName: String? = nil,
         password: String? = nil,
-        clientIdentifier: String? = nil
+        will: Will? = nil,
+        cleanStart: Bool? = nil,
+        keepAlive: Duration? = nil,
+        timeout: Duration? = nil,
+        upgradeHeaders: Headers = [:]
     ) -> EntryCommand {
         .connect(
             ConnectOptions(
                 clientIdentifier: clientIdentifier,
                 userName: userName,
-                password: password
+                password: password,
+                will: will,
+                cleanStart: cleanStart,
+                keepAlive: keepAlive,
+                timeout: timeout,
+                upgradeHeaders: upgradeHeaders
             )
         )
     }
@@ -47,15 +68,43 @@ extension EntryCommand {
     /// Sends at most once, not retained.
     public static var send: EntryCommand { .send(SendOptions()) }
 
-    /// Sends with a quality of service.
+    /// Sends with options; see ``SendOptions``.
+    ///
+    /// - Parameters:
+    ///   - qos: How surely it is delivered.
+    ///   - retain: Whether the server keeps it for later subscribers (MQTT).
+    ///   - isIdempotent: Whether sending twice does no harm.
+    ///   - timeout: How long the peer's acknowledgement or answer may take; nil for the transport's own limit.
+    ///   - expiry: After what time the server discards it (MQTT 5), in whole seconds; nil for never.
+    ///   - method: The HTTP method; nil for `POST`.
+    ///   - asksForReceipt: Whether a receipt is awaited (STOMP); nil for the transport's own way.
+    ///   - responseTopic: Where an answer is to be sent (MQTT 5, STOMP).
+    ///   - correlationData: What an answer must carry (MQTT 5, STOMP).
+    /// - Returns: The command.
     public static func send(
         qos: QoS = .atMostOnce,
         retain: Bool = false,
-        timeout: Duration? = nil
+        isIdempotent: Bool = false,
+        timeout: Duration? = nil,
+        expiry: Duration? = nil,
+        method: String? = nil,
+        asksForReceipt: Bool? = nil,
+        responseTopic: String? = nil,
+        correlationData: [UInt8]? = nil
     ) -> EntryCommand {
-        var options = SendOptions(qos: qos, retain: retain)
-        options.timeout = timeout
-        return .send(options)
+        .send(
+            SendOptions(
+                qos: qos,
+                retain: retain,
+                isIdempotent: isIdempotent,
+                timeout: timeout,
+                expiry: expiry,
+                method: method,
+                asksForReceipt: asksForReceipt,
+                responseTopic: responseTopic,
+                correlationData: correlationData
+            )
+        )
     }
 
     /// Answers a message of somebody who awaits that.
@@ -73,40 +122,89 @@ extension EntryCommand {
     /// Subscribes at most once.
     public static var subscribe: EntryCommand { .subscribe(SubscribeOptions()) }
 
-    /// Subscribes with a quality of service.
+    /// Subscribes with options; see ``SubscribeOptions``.
+    ///
+    /// - Parameters:
+    ///   - qos: The best quality of service wanted; the server may grant less.
+    ///   - noLocal: Whether one's own messages are left out (MQTT 5).
+    ///   - retainAsPublished: Whether messages keep the retain flag they were sent with (MQTT 5).
+    ///   - retainHandling: When retained messages are sent (MQTT 5).
+    ///   - ackMode: STOMP's own way to say how messages are acknowledged; nil to let the quality of service say it.
+    ///   - buffering: What happens when messages come faster than they are taken; nil for the transport's default.
+    ///   - acknowledgement: When messages are acknowledged.
+    ///   - asksForReceipt: Whether a receipt is awaited (STOMP); nil for the transport's own way.
+    ///   - method: The HTTP method that asks for an event stream; nil for `GET`, or `POST` with a body.
+    ///   - eventTypes: The types of events wanted (server-sent events); nil for all.
+    ///   - lastEventID: Where an earlier stream stopped (server-sent events).
+    ///   - timeout: How long the peer's acknowledgement may take; nil for the transport's own limit.
+    ///   - startsOffline: Whether the stream begins at once where there is no connection.
+    /// - Returns: The command.
     public static func subscribe(
-        qos: QoS,
+        qos: QoS = .atMostOnce,
+        noLocal: Bool = false,
+        retainAsPublished: Bool = false,
+        retainHandling: SubscribeOptions.RetainHandling = .send,
+        ackMode: AckMode? = nil,
         buffering: BufferPolicy? = nil,
         acknowledgement: AcknowledgementMode = .whenTaken,
+        asksForReceipt: Bool? = nil,
+        method: String? = nil,
+        eventTypes: Set<String>? = nil,
+        lastEventID: String? = nil,
+        timeout: Duration? = nil,
         startsOffline: Bool = false
     ) -> EntryCommand {
         .subscribe(
             SubscribeOptions(
                 qos: qos,
+                noLocal: noLocal,
+                retainAsPublished: retainAsPublished,
+                retainHandling: retainHandling,
+                ackMode: ackMode,
                 buffering: buffering,
                 acknowledgement: acknowledgement,
+                asksForReceipt: asksForReceipt,
+                method: method,
+                eventTypes: eventTypes,
+                lastEventID: lastEventID,
+                timeout: timeout,
                 startsOffline: startsOffline
-            )
-        )
-    }
-
-    /// Subscribes in one of STOMP's own ack modes.
-    public static func subscribe(
-        ackMode: AckMode,
-        buffering: BufferPolicy? = nil,
-        acknowledgement: AcknowledgementMode = .whenTaken
-    ) -> EntryCommand {
-        .subscribe(
-            SubscribeOptions(
-                buffering: buffering,
-                acknowledgement: acknowledgement,
-                ackMode: ackMode
             )
         )
     }
 
     /// Closes the connection with the transport's own settings.
     public static var disconnect: EntryCommand { .disconnect(DisconnectOptions()) }
+
+    /// Closes the connection with options; see ``DisconnectOptions``.
+    ///
+    /// - Parameters:
+    ///   - timeout: How long closing may take before the stream is closed by force.
+    ///   - drainTimeout: How long sends of QoS 1 and 2 that are under way may take before (MQTT).
+    ///   - publishesWill: Whether the server publishes the will all the same (MQTT 5).
+    ///   - reasonCode: Why, one of the codes that a client may send (MQTT 5).
+    ///   - reason: Why, in words (MQTT 5).
+    ///   - sessionExpiry: For how long the server keeps the session (MQTT 5), in whole seconds.
+    /// - Returns: The command.
+    public static func disconnect(
+        timeout: Duration? = nil,
+        drainTimeout: Duration? = nil,
+        publishesWill: Bool = false,
+        reasonCode: MQTTReason.Code? = nil,
+        reason: String? = nil,
+        sessionExpiry: Duration? = nil
+    ) -> EntryCommand {
+        .disconnect(
+            DisconnectOptions(
+                timeout: timeout,
+                drainTimeout: drainTimeout,
+                publishesWill: publishesWill,
+                reasonCode: reasonCode,
+                reason: reason,
+                sessionExpiry: sessionExpiry
+            )
+        )
+    }
 
     /// Whether the command means nothing without a topic.
     var needsTopic: Bool {

@@ -2,9 +2,18 @@ package import WireCore
 
 /// Names and values in order; a name may repeat.
 ///
-/// Names are compared by their bytes. Transports refuse characters that their protocol does not allow; they
-/// never repair them.
-public struct Headers: Sendable, Hashable {
+/// Names are compared by their bytes, in the headers of an HTTP answer without regard to the case of letters: see
+/// ``lookup``. The first of several values counts. Transports refuse characters that their protocol does not allow;
+/// they never repair them.
+public struct Headers: Sendable {
+    /// How a name is found.
+    public enum Lookup: UInt8, Sendable {
+        /// By its bytes, as in STOMP and in MQTT's user properties.
+        case exact
+        /// Without regard to the case of ASCII letters, as in HTTP (RFC 9110, 5.1).
+        case ignoringCase
+    }
+
     /// A name and its value.
     public struct Header: Sendable, Hashable {
         /// The name.
@@ -31,13 +40,23 @@ public struct Headers: Sendable, Hashable {
     }
 
     private var list: [NamedValue] = []
+    /// How a name is found; the transport sets it for what it has received.
+    public var lookup = Lookup.exact
 
     /// No headers.
     public init() {}
 
     /// Headers that come from a transport.
-    package init(_ list: [NamedValue]) {
+    package init(_ list: [NamedValue], lookup: Lookup = .exact) {
         self.list = list
+        self.lookup = lookup
+    }
+
+    private func matches(_ stored: String, _ name: String) -> Bool {
+        switch lookup {
+        case .exact: stored.hasSameBytes(as: name)
+        case .ignoringCase: stored.hasSameBytesIgnoringASCIICase(as: name)
+        }
     }
 
     /// The same as a transport takes them, without a copy.
@@ -47,7 +66,7 @@ public struct Headers: Sendable, Hashable {
     public subscript(name: String) -> String? {
         get { first(name) }
         set {
-            let index = list.firstIndex { $0.name.hasSameBytes(as: name) }
+            let index = list.firstIndex { matches($0.name, name) }
             removeAll(named: name)
             guard let newValue else { return }
             list.insert(NamedValue(name: name, value: newValue), at: index ?? list.endIndex)
@@ -56,12 +75,12 @@ public struct Headers: Sendable, Hashable {
 
     /// The first value of a name.
     public func first(_ name: String) -> String? {
-        list.first { $0.name.hasSameBytes(as: name) }?.value
+        list.first { matches($0.name, name) }?.value
     }
 
     /// All values of a name, in order.
     public func all(_ name: String) -> [String] {
-        list.filter { $0.name.hasSameBytes(as: name) }.map(\.value)
+        list.filter { matches($0.name, name) }.map(\.value)
     }
 
     /// Adds a header behind the others.
@@ -73,7 +92,23 @@ public struct Headers: Sendable, Hashable {
 
     /// Removes a name.
     public mutating func removeAll(named name: String) {
-        list.removeAll { $0.name.hasSameBytes(as: name) }
+        // Read before the list is changed.
+        let rule = self.lookup
+        list.removeAll { header in
+            rule == .exact
+                ? header.name.hasSameBytes(as: name)
+                : header.name.hasSameBytesIgnoringASCIICase(as: name)
+        }
+    }
+}
+
+extension Headers: Hashable {
+    /// Headers are the same when their bytes are, in the same order; how names are found makes no difference.
+    public static func == (left: Headers, right: Headers) -> Bool { left.list == right.list }
+
+    /// Feeds the bytes of names and values.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(list)
     }
 }
 

@@ -106,6 +106,12 @@ public struct WaybillError: Error, Sendable {
     public var peerReason: String?
     /// The error behind this one.
     public var underlying: (any Error)?
+    /// Which option of the request is not supported; nil of other errors, and where it is the command itself.
+    public var unsupportedOption: UnsupportedOption?
+    /// The best quality of service that is supported, where a better one is not.
+    package var supportedQoS: QoS?
+    /// Whether the option is one that this server does not support, and another one may.
+    package var isLimitOfServer = false
     /// Whether the peer was said to have too much to do; what `underlying` says of that counts as well.
     private var isToldBusy = false
     /// Whether a token source has failed for a reason that time may mend.

@@ -4,6 +4,8 @@
 final class Interception: Sendable {
     let chain: InterceptorChain
     let logger: (any WireLogger)?
+    /// What is left out of requests; nil where everything unsupported fails.
+    private let omitted: OmittedOptions?
     /// The transport's source of events: all providers of one transport report there.
     let eventSource: TransportEventSource
     private let clock: any Clock<Duration>
@@ -14,12 +16,14 @@ final class Interception: Sendable {
     init(
         chain: InterceptorChain = InterceptorChain(),
         logger: (any WireLogger)? = nil,
+        omitted: OmittedOptions? = nil,
         eventSource: TransportEventSource,
         clock: any Clock<Duration>,
         disconnects: DisconnectSignal
     ) {
         self.chain = chain
         self.logger = logger
+        self.omitted = omitted
         self.eventSource = eventSource
         self.clock = clock
         elapsed = clock.elapsedSinceNow()
@@ -30,26 +34,37 @@ final class Interception: Sendable {
     func intercepted(_ interceptors: [any Interceptor]) -> Interception {
         var chain = chain
         chain.append(interceptors)
-        return copy(chain: chain, logger: logger)
+        return copy(chain: chain, logger: logger, omitted: omitted)
     }
 
     /// The same with a logger.
     func logged(_ logger: any WireLogger) -> Interception {
-        copy(chain: chain, logger: logger)
+        copy(chain: chain, logger: logger, omitted: omitted)
     }
 
-    private func copy(chain: InterceptorChain, logger: (any WireLogger)?) -> Interception {
+    /// The same, leaving out what the transport does not support.
+    func whenUnsupported(_ policy: UnsupportedPolicy) -> Interception {
+        let omitted = policy.ignored.isEmpty ? nil : OmittedOptions(policy)
+        return copy(chain: chain, logger: logger, omitted: omitted)
+    }
+
+    private func copy(
+        chain: InterceptorChain,
+        logger: (any WireLogger)?,
+        omitted: OmittedOptions?
+    ) -> Interception {
         Interception(
             chain: chain,
             logger: logger,
+            omitted: omitted,
             eventSource: eventSource,
             clock: clock,
             disconnects: disconnects
         )
     }
 
-    /// Whether there are neither interceptors nor a logger.
-    var isPlain: Bool { chain.isEmpty && logger == nil }
+    /// Whether requests pass as they are.
+    var isPlain: Bool { chain.isEmpty && logger == nil && omitted == nil }
 
     /// Ends the waits of requests that need a token or their next attempt.
     func noteDisconnect() {
@@ -78,8 +93,10 @@ final class Interception: Sendable {
     func adapted(_ original: Request, _ context: InterceptorContext) async throws -> Request {
         var request = original
         try await chain.adapt(&request, context: context)
+        if let policy = original.retry { try await policy.adapt(&request, context: context) }
+        omitted?.apply(to: &request, context.memory)
         guard !context.memory.isDisconnected else { throw Self.disconnected }
-        if !chain.isEmpty { request.chain = RequestChain(self, original, context) }
+        if !chain.isEmpty || omitted != nil { request.chain = RequestChain(self, original, context) }
         return request
     }
 
@@ -103,6 +120,7 @@ final class Interception: Sendable {
     ) async throws {
         // Its attempts were counted, and its failure was told, where it was decided.
         guard !error.isDecided else { throw error }
+        if let omitted, omitted.learn(from: error, original, context.memory) { return }
         var error = error
         error.attempt = context.attempt
         error.topic = error.topic ?? original.topic
@@ -125,8 +143,7 @@ final class Interception: Sendable {
         after error: WaybillError,
         _ context: InterceptorContext
     ) async throws -> Duration {
-        guard !chain.isEmpty else { throw error }
-        switch await chain.retry(request, after: error, context: context) {
+        switch await decision(request, after: error, context) {
         case .noOpinion, .doNotRetry: throw error
         case .doNotRetryWithError(let other): throw InterceptorChain.fold(other, context)
         case .retry(let count, let delay):
@@ -135,6 +152,21 @@ final class Interception: Sendable {
             }
             return delay
         }
+    }
+
+    /// The decision of the entry's own policy, or else that of the interceptors.
+    private func decision(
+        _ request: Request,
+        after error: WaybillError,
+        _ context: InterceptorContext
+    ) async -> RetryDecision {
+        if let policy = request.retry {
+            let decision = await policy.retry(request, after: error, context: context)
+            guard case .noOpinion = decision else { return decision }
+            // The interceptors decide about other errors alone: the entry's attempts are used up.
+            if policy.covers(request, error) { return .doNotRetry }
+        }
+        return await chain.retry(request, after: error, context: context)
     }
 
     private func sleep(for delay: Duration, _ memory: RequestMemory) async throws {

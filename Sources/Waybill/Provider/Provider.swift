@@ -32,6 +32,13 @@ public struct Provider<Entry: EntryType>: Sendable {
         return copy
     }
 
+    /// The same provider with another runner.
+    func changed(_ change: (RequestRunner) -> RequestRunner) -> Self {
+        var copy = self
+        copy.runner = change(runner)
+        return copy
+    }
+
     /// The states of the transport's connection.
     public var states: ConnectionStates { runner.transport.states }
 
@@ -55,7 +62,9 @@ public struct Provider<Entry: EntryType>: Sendable {
     }
 
     func perform(_ request: Request) async throws -> Receipt {
-        guard runner.isPlain else { return try await runner.perform(request) }
+        guard runner.isPlain, request.retry == nil else {
+            return try await runner.perform(request)
+        }
         runner.noteDisconnect(request)
         do {
             return try await runner.transport.perform(request)

@@ -9,6 +9,7 @@ final class RequestMemory: Sendable {
         var tokens: [ObjectIdentifier: TokenUse] = [:]
         var attemptWithoutToken = 0
         var budgets: [RetryBudget] = []
+        var omissions: Set<OmittedOptions.Omission> = []
     }
 
     // Nil until something is noted: most requests are made and forgotten without.
@@ -63,6 +64,17 @@ final class RequestMemory: Sendable {
     var attemptWithoutToken: Int {
         get { notes.withLock { $0?.attemptWithoutToken ?? 0 } }
         set { withNotes { $0.attemptWithoutToken = newValue } }
+    }
+
+    /// The options that the request goes without.
+    var omissions: Set<OmittedOptions.Omission> { notes.withLock { $0?.omissions ?? [] } }
+
+    /// Notes an option that the request goes without.
+    /// - Returns: Whether it had that option before.
+    func omit(_ omission: OmittedOptions.Omission) -> Bool {
+        var isNew = false
+        withNotes { isNew = $0.omissions.insert(omission).inserted }
+        return isNew
     }
 
     /// Has a budget told when the request succeeds.

@@ -74,6 +74,16 @@ final class RequestRunner: Sendable {
         )
     }
 
+    /// The same, leaving out what the transport does not support.
+    func whenUnsupported(_ policy: UnsupportedPolicy) -> RequestRunner {
+        RequestRunner(
+            transport: transport,
+            configuration: configuration,
+            interception: interception.whenUnsupported(policy),
+            observations: observations
+        )
+    }
+
     /// Ends the waits of other requests, where this one disconnects.
     func noteDisconnect(_ request: Request) {
         guard case .disconnect = request.command else { return }

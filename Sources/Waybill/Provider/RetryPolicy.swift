@@ -69,10 +69,7 @@ public struct RetryPolicy: Interceptor {
         after error: WaybillError,
         context: InterceptorContext
     ) async -> RetryDecision {
-        guard codes.contains(error.code) || error.isServerBusy,
-            commands.contains(request.command.kind),
-            condition(request, error)
-        else { return .noOpinion }
+        guard covers(request, error) else { return .noOpinion }
         // Each failure counts, also one that is the last in any case.
         let isWithinBudget = budget?.noteFailure() ?? true
         guard isWithinBudget, context.attempt < maximumAttempts else { return .noOpinion }
@@ -83,5 +80,11 @@ public struct RetryPolicy: Interceptor {
         }
         guard asked <= longestServerDelay else { return .noOpinion }
         return .retry(count: maximumAttempts - 1, delay: max(own, asked))
+    }
+
+    /// Whether the policy is meant for such a request and error.
+    func covers(_ request: Request, _ error: WaybillError) -> Bool {
+        (codes.contains(error.code) || error.isServerBusy)
+            && commands.contains(request.command.kind) && condition(request, error)
     }
 }

@@ -22,6 +22,48 @@ public struct Request: Sendable {
     ///
     /// A transport that makes a connection for the request runs its CONNECT through them: see ``RequestChain``.
     package(set) public var chain: RequestChain?
+    // Rarely set: out of line, since a request is copied on its way.
+    private var box: RareBox?
+
+    private final class RareBox: Sendable {
+        let furtherTopics: [String]
+        let retry: RetryPolicy?
+
+        init?(_ furtherTopics: [String], _ retry: RetryPolicy?) {
+            guard !furtherTopics.isEmpty || retry != nil else { return nil }
+            self.furtherTopics = furtherTopics
+            self.retry = retry
+        }
+    }
+
+    /// The topics of a subscription: ``topic``, and behind it the others of a subscription to several at once.
+    ///
+    /// Setting them sets ``topic``, too. A transport that cannot subscribe to several at once refuses them with
+    /// `unsupported`.
+    public var topics: [String] {
+        get { (topic.map { [$0] } ?? []) + (box?.furtherTopics ?? []) }
+        set {
+            topic = newValue.first
+            box = RareBox(Array(newValue.dropFirst()), box?.retry)
+        }
+    }
+
+    /// Whether it is a subscription to more than one topic.
+    package var hasSeveralTopics: Bool { !(box?.furtherTopics.isEmpty ?? true) }
+
+    /// The request once for each of its topics, each topic once.
+    package var partsByTopic: [Request] {
+        guard hasSeveralTopics else { return [self] }
+        var seen: Set<WireName> = []
+        return topics.filter { seen.insert(WireName($0)).inserted }.map { topic in
+            var part = self
+            part.topics = [topic]
+            return part
+        }
+    }
+
+    /// How the entry itself wants to be tried again.
+    var retry: RetryPolicy? { box?.retry }
 
     /// Makes a request.
     public init(
@@ -50,8 +92,15 @@ public struct Request: Sendable {
         encoders: @autoclosure () -> [any BodyEncoder]
     ) throws(WaybillError) -> Request {
         // Assembled at the end, and not in an initializer: one that may still be abandoned is copied instead of moved.
-        let command = entry.command
-        let topic = entry.topic
+        var command = entry.command
+        if let timeout = entry.timeout { command.fillTimeout(timeout) }
+        var topic = entry.topic
+        var further: [String] = []
+        if case .subscribe = command {
+            let topics = entry.topics
+            topic = topics.first
+            if topics.count > 1 { further = Array(topics.dropFirst()) }
+        }
         if command.needsTopic, topic == nil {
             throw WaybillError(
                 .invalidEntry,
@@ -77,7 +126,7 @@ public struct Request: Sendable {
             contentType = stated.value
             headers.removeAll(named: stated.name)
         }
-        return Request(
+        var request = Request(
             topic: topic,
             command: command,
             body: encoded.0,
@@ -86,6 +135,8 @@ public struct Request: Sendable {
             expectsReply: expectsReply,
             needsToken: entry.needsToken
         )
+        request.box = RareBox(further, entry.retry)
+        return request
     }
 
     private static func statedContentType(in headers: Headers) -> Headers.Header? {
@@ -97,7 +148,7 @@ extension Request: CustomStringConvertible {
     /// Command, topic and length; never content, header values, credentials or the query of a topic.
     public var description: String {
         var text = command.name
-        if let topic { text += " \(topic.withoutQuery.escaped)" }
+        for topic in topics { text += " \(topic.withoutQuery.escaped)" }
         if !body.isEmpty { text += " (\(body))" }
         if !headers.isEmpty { text += " headers \(headers)" }
         return text

@@ -1,0 +1,146 @@
+import WireCore
+
+/// An entry without a type of its own, for one request or for a service that is still being explored.
+///
+/// ```swift
+/// let provider = Provider<AnyEntry>(transport: transport)
+/// try await provider.request(.send(topic: "lamps/hall", body: .text("on"), qos: .atLeastOnce))
+/// let messages = try await provider.messages(.subscribe(topic: "lamps/+"))
+/// ```
+///
+/// A service with a few endpoints is better described by an enum that conforms to ``EntryType``: the compiler then
+/// lists what was forgotten.
+public struct AnyEntry: EntryType {
+    /// MQTT topic name or filter, STOMP destination, path of an event stream; nil where none applies.
+    public var topic: String?
+    /// The topics of a subscription; ``topic`` alone unless others were given.
+    public var topics: [String]
+    /// What is to be done.
+    public var command: EntryCommand
+    /// What goes with it.
+    public var body: EntryBody
+    /// What is said beside it.
+    public var headers: Headers
+    /// Whether a ``TokenInterceptor`` puts its token on it.
+    public var needsToken: Bool
+    /// How it is tried again; nil leaves that to the provider's interceptors.
+    public var retry: RetryPolicy?
+    /// How long the command may take; nil for the transport's own limit.
+    public var timeout: Duration?
+
+    /// Makes an entry; each parameter has its meaning at the property of the same name.
+    public init(
+        topic: String? = nil,
+        topics: [String]? = nil,
+        command: EntryCommand,
+        body: EntryBody = .none,
+        headers: Headers = [:],
+        needsToken: Bool = true,
+        retry: RetryPolicy? = nil,
+        timeout: Duration? = nil
+    ) {
+        self.topic = topic ?? topics?.first
+        self.topics = topics ?? topic.map { [$0] } ?? []
+        self.command = command
+        self.body = body
+        self.headers = headers
+        self.needsToken = needsToken
+        self.retry = retry
+        self.timeout = timeout
+    }
+
+    /// Sends a body to a topic; the options are those of ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:)``.
+    public static func send(
+        topic: String,
+        body: EntryBody = .none,
+        headers: Headers = [:],
+        qos: QoS = .atMostOnce,
+        retain: Bool = false,
+        isIdempotent: Bool = false,
+        timeout: Duration? = nil,
+        expiry: Duration? = nil,
+        method: String? = nil,
+        asksForReceipt: Bool? = nil,
+        responseTopic: String? = nil,
+        correlationData: [UInt8]? = nil
+    ) -> AnyEntry {
+        AnyEntry(
+            topic: topic,
+            command: .send(
+                qos: qos,
+                retain: retain,
+                isIdempotent: isIdempotent,
+                timeout: timeout,
+                expiry: expiry,
+                method: method,
+                asksForReceipt: asksForReceipt,
+                responseTopic: responseTopic,
+                correlationData: correlationData
+            ),
+            body: body,
+            headers: headers
+        )
+    }
+
+    /// Subscribes to a topic or a filter.
+    public static func subscribe(
+        topic: String,
+        headers: Headers = [:],
+        qos: QoS = .atMostOnce,
+        options: SubscribeOptions? = nil
+    ) -> AnyEntry {
+        subscribe(topics: [topic], headers: headers, qos: qos, options: options)
+    }
+
+    /// Subscribes to several topics or filters at once; see ``EntryType/topics``.
+    ///
+    /// - Parameters:
+    ///   - topics: The topics or filters.
+    ///   - headers: What is said beside them.
+    ///   - qos: The best quality of service wanted, where no options are given.
+    ///   - options: All options; nil for the defaults with `qos`.
+    /// - Returns: The entry.
+    public static func subscribe(
+        topics: [String],
+        headers: Headers = [:],
+        qos: QoS = .atMostOnce,
+        options: SubscribeOptions? = nil
+    ) -> AnyEntry {
+        AnyEntry(
+            topics: topics,
+            command: .subscribe(options ?? SubscribeOptions(qos: qos)),
+            headers: headers
+        )
+    }
+
+    /// Ends every subscription to a topic.
+    public static func unsubscribe(topic: String) -> AnyEntry {
+        AnyEntry(topic: topic, command: .unsubscribe)
+    }
+
+    /// Opens the connection with the transport's own settings.
+    public static var connect: AnyEntry { AnyEntry(command: .connect) }
+
+    /// Opens the connection with options.
+    public static func connect(_ options: ConnectOptions, headers: Headers = [:]) -> AnyEntry {
+        AnyEntry(command: .connect(options), headers: headers)
+    }
+
+    /// Closes the connection with the transport's own settings.
+    public static var disconnect: AnyEntry { AnyEntry(command: .disconnect) }
+
+    /// Closes the connection with options.
+    public static func disconnect(_ options: DisconnectOptions) -> AnyEntry {
+        AnyEntry(command: .disconnect(options))
+    }
+}
+
+extension AnyEntry: CustomStringConvertible, CustomReflectable {
+    /// Command and topics, without the queries of the topics.
+    public var description: String {
+        ([command.name] + topics.map { $0.withoutQuery.escaped }).joined(separator: " ")
+    }
+
+    /// Nothing: bodies, headers and passwords are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,20 @@
+extension EntryCommand {
+    /// Sets the timeout of the command's options where they have none.
+    mutating func fillTimeout(_ timeout: Duration) {
+        switch self {
+        case .connect(var options) where options.timeout == nil:
+            options.timeout = timeout
+            self = .connect(options)
+        case .send(var options) where options.timeout == nil:
+            options.timeout = timeout
+            self = .send(options)
+        case .subscribe(var options) where options.timeout == nil:
+            options.timeout = timeout
+            self = .subscribe(options)
+        case .disconnect(var options) where options.timeout == nil:
+            options.timeout = timeout
+            self = .disconnect(options)
+        default: break
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import Dispatch
+import WireCore
+
+/// Calls a user's handler: where it wants to be called, one call at a time, and not after it was cancelled.
+struct HandlerCall<Value: Sendable>: Sendable {
+    private let isCancelled = RaisedFlag()
+    private let handler: @Sendable (Value, RaisedFlag) async -> Void
+
+    /// A handler that says itself where it runs.
+    init(_ handler: @escaping @Sendable (Value) async -> Void) {
+        self.handler = { value, isCancelled in
+            guard !isCancelled.isRaised else { return }
+            await handler(value)
+        }
+    }
+
+    /// A handler on a queue.
+    init(on queue: DispatchQueue, _ handler: @escaping @Sendable (Value) -> Void) {
+        self.handler = { value, isCancelled in
+            await withCheckedContinuation { continuation in
+                queue.async {
+                    // Looked at on the queue: nothing comes after a `cancel()` there.
+                    if !isCancelled.isRaised { handler(value) }
+                    continuation.resume()
+                }
+            }
+        }
+    }
+
+    /// Calls the handler, and waits until it has returned.
+    func callAsFunction(_ value: Value) async {
+        await handler(value, isCancelled)
+    }
+
+    /// Prevents further calls.
+    func cancel() {
+        isCancelled.raise()
+    }
+}
+
+/// A task that reports to a handler until it is cancelled.
+final class HandlerTask<Value: Sendable>: CancelHandle {
+    private let call: HandlerCall<Result<Value, any Error>>
+    private let task: Task<Void, Never>
+
+    init(
+        _ call: HandlerCall<Result<Value, any Error>>,
+        _ body: @escaping @Sendable () async throws -> Void
+    ) {
+        self.call = call
+        task = Task { @concurrent in
+            do {
+                try await body()
+            } catch is CancellationError {
+                return
+            } catch {
+                await call(.failure(error))
+            }
+        }
+    }
+
+    func cancel() {
+        call.cancel()
+        task.cancel()
+    }
+}
+
+/// A task that tells a handler what becomes of a subscription.
+final class SubscriptionTask<Value: Sendable>: CancelHandle {
+    private let call: HandlerCall<SubscriptionUpdate<Value>>
+    private let task: Task<Void, Never>
+
+    init(
+        _ call: HandlerCall<SubscriptionUpdate<Value>>,
+        _ begin: @escaping @Sendable () async throws -> Messages<Value>
+    ) {
+        self.call = call
+        task = Task { @concurrent in
+            do {
+                let messages = try await begin()
+                await call(.subscribed(qos: messages.grantedQoS))
+                for try await result in messages.results {
+                    switch result {
+                    case .success(let value): await call(.message(value))
+                    case .failure(let error): await call(.failure(error))
+                    }
+                }
+                await call(.ended(nil))
+            } catch let error as WaybillError {
+                await call(.ended(error))
+            } catch {
+                // Cancelled: nothing follows.
+            }
+        }
+    }
+
+    func cancel() {
+        call.cancel()
+        task.cancel()
+    }
+}

@@ -1,0 +1,140 @@
+import WireCore
+
+/// The options that a provider leaves out, as far as it has learned that its transport does not support them.
+final class OmittedOptions: Sendable {
+    /// An option of a command that is left out.
+    struct Omission: Hashable, Sendable {
+        var command: EntryCommand.Kind
+        var option: UnsupportedOption
+        /// For the quality of service, the best that is supported.
+        var supportedQoS = QoS.atMostOnce
+    }
+
+    let policy: UnsupportedPolicy
+    private let learned = Locked<Set<Omission>>([])
+
+    init(_ policy: UnsupportedPolicy) {
+        self.policy = policy
+    }
+
+    /// Leaves out of a request what its transport is known not to support.
+    func apply(to request: inout Request, _ memory: RequestMemory) {
+        for omission in learned.withLock({ $0 })
+        where omission.command == request.command.kind {
+            request.omit(omission)
+        }
+        for omission in memory.omissions { request.omit(omission) }
+    }
+
+    /// Learns from an error what to leave out.
+    ///
+    /// - Parameters:
+    ///   - error: Why the request failed.
+    ///   - request: The entry's request.
+    ///   - memory: What is known of the request.
+    /// - Returns: Whether the request is to be performed again, without the option.
+    func learn(from error: WaybillError, _ request: Request, _ memory: RequestMemory) -> Bool {
+        guard error.code == .unsupported, let option = error.unsupportedOption,
+            policy.ignored.contains(option)
+        else { return false }
+        let omission = Omission(
+            command: request.command.kind,
+            option: option,
+            supportedQoS: error.supportedQoS ?? .atMostOnce
+        )
+        // A request that fails for an option it no longer has would be performed for ever.
+        guard memory.omit(omission) else { return false }
+        if !error.isLimitOfServer { learned.withLock { _ = $0.insert(omission) } }
+        return true
+    }
+}
+
+extension Request {
+    /// Takes an option out of the request.
+    mutating func omit(_ omission: OmittedOptions.Omission) {
+        switch omission.option {
+        case .headers: headers = [:]
+        case .contentType: contentType = nil
+        default: command.omit(omission)
+        }
+    }
+}
+
+extension EntryCommand {
+    fileprivate mutating func omit(_ omission: OmittedOptions.Omission) {
+        switch self {
+        case .connect(var options):
+            options.omit(omission.option)
+            self = .connect(options)
+        case .send(var options):
+            options.omit(omission)
+            self = .send(options)
+        case .subscribe(var options):
+            options.omit(omission)
+            self = .subscribe(options)
+        case .disconnect(var options):
+            options.omit(omission.option)
+            self = .disconnect(options)
+        default: break
+        }
+    }
+}
+
+extension ConnectOptions {
+    fileprivate mutating func omit(_ option: UnsupportedOption) {
+        switch option {
+        case .clientIdentifier: clientIdentifier = nil
+        case .credentials: (userName, password) = (nil, nil)
+        case .will: will = nil
+        case .willDelay: will?.delay = nil
+        case .cleanStart: cleanStart = nil
+        case .keepAlive: keepAlive = nil
+        case .upgradeHeaders: upgradeHeaders = [:]
+        default: break
+        }
+    }
+}
+
+extension SendOptions {
+    fileprivate mutating func omit(_ omission: OmittedOptions.Omission) {
+        switch omission.option {
+        case .qos: qos = min(qos, omission.supportedQoS)
+        case .retain: retain = false
+        case .expiry: expiry = nil
+        case .receipt: asksForReceipt = nil
+        case .method: method = nil
+        case .responseTopic: responseTopic = nil
+        case .correlationData: correlationData = nil
+        default: break
+        }
+    }
+}
+
+extension SubscribeOptions {
+    fileprivate mutating func omit(_ omission: OmittedOptions.Omission) {
+        switch omission.option {
+        case .qos: qos = min(qos, omission.supportedQoS)
+        case .noLocal: noLocal = false
+        case .retainAsPublished: retainAsPublished = false
+        case .retainHandling: retainHandling = .send
+        case .ackMode: ackMode = nil
+        case .receipt: asksForReceipt = nil
+        case .method: method = nil
+        case .eventTypes: eventTypes = nil
+        case .lastEventID: lastEventID = nil
+        default: break
+        }
+    }
+}
+
+extension DisconnectOptions {
+    fileprivate mutating func omit(_ option: UnsupportedOption) {
+        switch option {
+        case .drainTimeout: drainTimeout = nil
+        case .closeTimeout: timeout = nil
+        case .disconnectReason: (publishesWill, reasonCode, reason) = (false, nil, nil)
+        case .sessionExpiry: sessionExpiry = nil
+        default: break
+        }
+    }
+}

@@ -1,0 +1,182 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillSTOMP
+import WaybillTesting
+import WireCore
+import WireTestSupport
+
+/// One call, one sequence, several topics.
+@Suite("Several topics in one subscription", .timeLimit(.minutes(5)))
+struct SeveralTopicsTests {
+    /// An entry of an enum's kind, which says its topics itself.
+    private enum News: EntryType {
+        case all
+        case publish(String, to: String)
+
+        var topic: String? {
+            switch self {
+            case .all: nil
+            case .publish(_, let topic): topic
+            }
+        }
+
+        var topics: [String] {
+            switch self {
+            case .all: ["/topic/sport", "/topic/weather"]
+            case .publish(_, let topic): [topic]
+            }
+        }
+
+        var command: EntryCommand {
+            switch self {
+            case .all: .subscribe(qos: .atLeastOnce)
+            case .publish: .send(qos: .atLeastOnce)
+            }
+        }
+
+        var body: EntryBody {
+            switch self {
+            case .all: .none
+            case .publish(let text, _): .text(text)
+            }
+        }
+    }
+
+    /// How often a transport has been connected, the present connection among it.
+    private final class ConnectionCount: Sendable {
+        private let count = Locked(0)
+
+        init(_ transport: any Transport) {
+            let states = transport.states
+            Task { [weak self] in
+                for await state in states {
+                    if case .connected = state { self?.count.withLock { $0 += 1 } }
+                }
+            }
+        }
+
+        var value: Int { count.withLock { $0 } }
+    }
+
+    private static func transport(_ name: String, _ bench: LoopbackBench) throws -> any Transport {
+        switch name {
+        case "MQTT 5": try bench.mqtt()
+        case "MQTT 3.1.1": try bench.mqtt { $0.version = .v3_1_1 }
+        default: try bench.stomp()
+        }
+    }
+
+    @Test(
+        "The messages of all topics come in one sequence, also after a lost connection",
+        arguments: ["MQTT 5", "MQTT 3.1.1", "STOMP"]
+    )
+    func together(_ name: String) async throws {
+        let bench = LoopbackBench()
+        let transport = try Self.transport(name, bench)
+        let other = try Self.transport(name, bench)
+        let provider = Provider<News>(transport: transport)
+        let sender = Provider<News>(transport: other)
+        let messages = try await provider.messages(.all)
+        var iterator = messages.makeAsyncIterator()
+        func exchange(_ text: String) async throws {
+            for topic in ["/topic/sport", "/topic/weather"] {
+                try await sender.request(.publish(text, to: topic))
+                let message = try await iterator.next()
+                #expect(message?.topic == topic && message?.text == text)
+            }
+        }
+        try await exchange("1")
+        let own = ConnectionCount(transport)
+        let others = ConnectionCount(other)
+        try await waitUntil { own.value == 1 && others.value == 1 }
+        bench.broker.dropConnections()
+        try await waitUntil(moving: { bench.clock.advance(by: .milliseconds(100)) }) {
+            own.value == 2 && others.value == 2
+        }
+        try await exchange("2")
+        messages.cancel()
+        #expect(try await iterator.next() == nil)
+        await transport.shutdown()
+        await other.shutdown()
+    }
+
+    @Test(
+        "A message that matches several filters comes once for each copy of the broker",
+        arguments: ["MQTT 5", "MQTT 3.1.1"]
+    )
+    func overlapping(_ name: String) async throws {
+        let bench = LoopbackBench()
+        let transport = try Self.transport(name, bench)
+        let provider = Provider<AnyEntry>(transport: transport)
+        let messages = try await provider.messages(.subscribe(topics: ["a/+", "a/b", "a/b"]))
+        try await provider.request(.send(topic: "a/b", body: .text("1")))
+        try await provider.request(.send(topic: "a/c", body: .text("2")))
+        var iterator = messages.makeAsyncIterator()
+        var texts: [String?] = []
+        while texts.last != "2" { texts.append(try await iterator.next()?.text) }
+        #expect(texts.count <= 3, "\(texts)")
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A topic that is refused fails the call, and the others are unsubscribed",
+        arguments: ["MQTT 5", "MQTT 3.1.1"]
+    )
+    func refused(_ name: String) async throws {
+        let bench = LoopbackBench()
+        bench.broker.faults.refusesSubscriptions = ["b"]
+        let transport = try Self.transport(name, bench)
+        let provider = Provider<AnyEntry>(transport: transport)
+        try await provider.request(.connect)
+        do {
+            _ = try await provider.messages(.subscribe(topics: ["a", "b", "c"]))
+            Issue.record("subscribed to all")
+        } catch let error as WaybillError {
+            #expect(error.topic == "b" && error.code != .connectionLost, "\(error)")
+        }
+        // A later subscription to one of them begins anew.
+        let messages = try await provider.messages(.subscribe(topic: "a"))
+        try await provider.request(.send(topic: "a", body: .text("x")))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "x")
+        await transport.shutdown()
+    }
+
+    @Test("Several topics can be waited for offline")
+    func offline() async throws {
+        for name in ["MQTT 5", "STOMP"] {
+            let bench = LoopbackBench()
+            let transport = try Self.transport(name, bench)
+            let provider = Provider<AnyEntry>(transport: transport)
+            let messages = try await provider.messages(
+                .subscribe(
+                    topics: ["/topic/a", "/topic/b"],
+                    options: SubscribeOptions(startsOffline: true)
+                )
+            )
+            try await provider.request(.connect)
+            try await provider.request(
+                .send(topic: "/topic/b", body: .text("b"), qos: .atLeastOnce)
+            )
+            var iterator = messages.makeAsyncIterator()
+            #expect(try await iterator.next()?.text == "b")
+            await transport.shutdown()
+        }
+    }
+
+    @Test("An event stream has one topic, and says so")
+    func eventStream() async throws {
+        let bench = LoopbackBench()
+        let transport = try bench.transport(.eventStream)
+        let provider = Provider<AnyEntry>(transport: transport)
+            .whenUnsupported(.ignore([.severalTopics]))
+        do {
+            _ = try await provider.messages(.subscribe(topics: ["a", "b"]))
+            Issue.record("subscribed to both")
+        } catch let error as WaybillError {
+            #expect(error.code == .unsupported && error.unsupportedOption == .severalTopics)
+        }
+        await transport.shutdown()
+    }
+}

@@ -1,0 +1,127 @@
+import Testing
+import Waybill
+import WaybillTesting
+
+/// Entries without a type of their own, and what an entry says about its own retries and its own time.
+@Suite("Entries without a type, retries and timeouts of an entry", .timeLimit(.minutes(5)))
+struct AnyEntryTests {
+    @Test("An entry without a type says all that an entry can say")
+    func anyEntry() async throws {
+        let mock = MockTransport().expect(.connect).expect(.send).expect(.subscribe)
+            .expect(.unsubscribe).expect(.disconnect)
+        let provider = Provider<AnyEntry>(transport: mock)
+        try await provider.request(.connect)
+        let messages = try await provider.messages(.subscribe(topic: "lamps/+", qos: .atLeastOnce))
+        try await provider.request(
+            .send(
+                topic: "lamps/hall",
+                body: .text("on"),
+                headers: ["k": "v"],
+                qos: .atLeastOnce,
+                retain: true,
+                expiry: .seconds(9)
+            )
+        )
+        mock.push("on", to: "lamps/hall")
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "on")
+        try await provider.request(.unsubscribe(topic: "lamps/+"))
+        try await provider.request(.disconnect(DisconnectOptions(timeout: .seconds(1))))
+        try await provider.request(.connect(ConnectOptions(cleanStart: true)))
+
+        let requests = mock.requests
+        #expect(
+            requests.map(\.command.name) == [
+                "connect", "subscribe", "send", "unsubscribe", "disconnect", "connect",
+            ]
+        )
+        #expect(requests[1].topics == ["lamps/+"])
+        #expect(requests[2].headers == ["k": "v"] && requests[2].body == "on")
+        guard case .send(let options) = requests[2].command else { return #expect(Bool(false)) }
+        #expect(options.qos == .atLeastOnce && options.retain && options.expiry == .seconds(9))
+    }
+
+    @Test("An entry without a type shows neither body nor password")
+    func secrets() {
+        let entry = AnyEntry(
+            topic: "t?token=s3cret",
+            command: .connect(password: "s3cret"),
+            body: .text("s3cret"),
+            headers: ["k": "s3cret"]
+        )
+        var text = "\(entry)" + String(reflecting: entry)
+        dump(entry, to: &text)
+        #expect(!text.contains("s3cret"), "\(text)")
+    }
+
+    // MARK: Retries
+
+    private static let lost = MockTransport.Outcome.failure(WaybillError(.connectionLost, "lost"))
+
+    private static func entry(_ policy: RetryPolicy?) -> AnyEntry {
+        AnyEntry(topic: "t", command: .send(qos: .atLeastOnce), retry: policy)
+    }
+
+    @Test("An entry's own policy counts, with interceptors and without")
+    func ownPolicy() async throws {
+        let mock = MockTransport().expect(.send, Self.lost, Self.lost, .success)
+        let plain = Provider<AnyEntry>(transport: mock)
+        _ = await expectError(.connectionLost) { try await plain.request(Self.entry(nil)) }
+        try await plain.request(Self.entry(RetryPolicy(maximumAttempts: 2, delay: .none)))
+        #expect(mock.requests.count == 3)
+    }
+
+    @Test("The interceptors do not go on where the entry's attempts are used up")
+    func ownPolicyWins() async throws {
+        let mock = MockTransport().expect(.send, Self.lost)
+        let provider = Provider<AnyEntry>(transport: mock)
+            .intercepted(RetryPolicy(maximumAttempts: 5, delay: .none))
+        _ = await expectError(.connectionLost) {
+            try await provider.request(Self.entry(RetryPolicy(maximumAttempts: 2, delay: .none)))
+        }
+        #expect(mock.requests.count == 2)
+        _ = await expectError(.connectionLost) { try await provider.request(Self.entry(nil)) }
+        #expect(mock.requests.count == 2 + 5)
+        // An error that the entry's policy is not meant for is the interceptors'.
+        let narrow = RetryPolicy(maximumAttempts: 1, delay: .none, codes: [.timedOut])
+        _ = await expectError(.connectionLost) { try await provider.request(Self.entry(narrow)) }
+        #expect(mock.requests.count == 2 + 5 + 5)
+    }
+
+    @Test("An entry's policy uses its budget")
+    func ownBudget() async throws {
+        let mock = MockTransport().expect(.send, Self.lost)
+        let provider = Provider<AnyEntry>(transport: mock)
+        let budget = RetryBudget(capacity: 2)
+        let policy = RetryPolicy(maximumAttempts: 10, delay: .none, budget: budget)
+        _ = await expectError(.connectionLost) { try await provider.request(Self.entry(policy)) }
+        #expect(mock.requests.count < 10)
+    }
+
+    // MARK: Timeouts
+
+    @Test("An entry's timeout fills the options that have none")
+    func timeout() async throws {
+        let mock = MockTransport().expect(.connect).expect(.send).expect(.subscribe)
+            .expect(.disconnect)
+        let provider = Provider<AnyEntry>(transport: mock)
+        func entry(_ command: EntryCommand) -> AnyEntry {
+            AnyEntry(topic: "t", command: command, timeout: .seconds(3))
+        }
+        try await provider.request(entry(.connect))
+        try await provider.request(entry(.send))
+        try await provider.request(entry(.send(timeout: .seconds(1))))
+        _ = try await provider.messages(entry(.subscribe))
+        try await provider.request(entry(.disconnect))
+        let timeouts = mock.requests.map { request -> Duration? in
+            switch request.command {
+            case .connect(let options): options.timeout
+            case .send(let options): options.timeout
+            case .subscribe(let options): options.timeout
+            case .disconnect(let options): options.timeout
+            default: nil
+            }
+        }
+        #expect(timeouts == [.seconds(3), .seconds(3), .seconds(1), .seconds(3), .seconds(3)])
+    }
+}

@@ -1,0 +1,109 @@
+import Dispatch
+import Testing
+import Waybill
+import WaybillTesting
+import WireTestSupport
+
+/// The examples of the guide's page about entries, over a mock.
+@Suite("Guide: entries, options and brokers", .timeLimit(.minutes(5))) struct EntriesExamples {
+    enum ShopEntry: EntryType {
+        case connect
+        case pay
+        case report
+        case everything
+        case prices
+        case close
+
+        var topic: String? {
+            switch self {
+            case .connect, .close: nil
+            case .pay: "payments"
+            case .report: "reports"
+            case .everything: "orders/+"
+            case .prices: "prices"
+            }
+        }
+
+        var topics: [String] {
+            switch self {
+            case .everything: ["orders/+", "stock/#", "alerts"]
+            default: topic.map { [$0] } ?? []
+            }
+        }
+
+        var command: EntryCommand {
+            switch self {
+            case .connect: .connect(cleanStart: false, keepAlive: .seconds(30))
+            case .pay: .send(qos: .atLeastOnce, timeout: .seconds(5), expiry: .seconds(60))
+            case .report: .send(qos: .atLeastOnce)
+            case .everything, .prices: .subscribe(qos: .atLeastOnce, retainHandling: .sendIfNew)
+            case .close: .disconnect(drainTimeout: .seconds(2), reason: "signed out")
+            }
+        }
+
+        var retry: RetryPolicy? {
+            switch self {
+            case .pay: RetryPolicy(maximumAttempts: 1)
+            default: nil
+            }
+        }
+
+        var timeout: Duration? {
+            switch self {
+            case .report: .seconds(60)
+            default: nil
+            }
+        }
+    }
+
+    private func mock() -> MockTransport {
+        MockTransport().expect(.connect).expect(.send).expect(.subscribe).expect(.disconnect)
+    }
+
+    @Test("Options, retries, timeouts and topics of an entry")
+    func options() async throws {
+        let mock = mock()
+        let provider = Provider<ShopEntry>(transport: mock)
+        try await provider.request(.connect)
+        try await provider.request(.pay)
+        try await provider.request(.report)
+        let everything = try await provider.messages(.everything)
+        mock.push("1", to: "stock/shoes/red")
+        mock.push("2", to: "alerts")
+        var iterator = everything.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "1")
+        #expect(try await iterator.next()?.text == "2")
+        try await provider.request(.close)
+        #expect(mock.requests[3].topics == ["orders/+", "stock/#", "alerts"])
+    }
+
+    @Test("Portable providers")
+    func portable() async throws {
+        let mock = mock()
+        let provider = Provider<AnyEntry>(transport: mock)
+            .whenUnsupported(.ignore([.retain, .expiry, .headers, .qos]))
+            .topicStyle(.rabbitMQ)
+        try await provider.request(.send(topic: "lamps/hall", body: .text("on"), qos: .atLeastOnce))
+        #expect(mock.requests.first?.topic == "/topic/lamps.hall")
+    }
+
+    @Test("Handlers")
+    func handlers() async throws {
+        let mock = mock()
+        let provider = Provider<ShopEntry>(transport: mock)
+        let lines = LockedBox<[String]>([])
+        let handle = provider.subscribe(of: String.self, entry: .prices, on: .main) { update in
+            switch update {
+            case .subscribed(let qos):
+                lines.change { $0.append("live, QoS \(qos?.rawValue ?? 0)") }
+            case .message(let price): lines.change { $0.append(price) }
+            case .failure(let error): lines.change { $0.append("\(error)") }
+            case .ended(let error): lines.change { $0.append("\(String(describing: error))") }
+            }
+        }
+        try await waitUntil { mock.subscriptionCount == 1 }
+        mock.push("12.50", to: "prices")
+        try await waitUntil { lines.value == ["live, QoS 0", "12.50"] }
+        handle.cancel()
+    }
+}

@@ -1,0 +1,186 @@
+import Dispatch
+import Testing
+import Waybill
+import WaybillTesting
+import WireTestSupport
+
+/// Handlers: where they are called, in which order, and what they are told.
+@Suite("Completion handlers", .timeLimit(.minutes(5))) struct HandlerTests {
+    private static let key = DispatchSpecificKey<String>()
+
+    private static func queue(_ name: String) -> DispatchQueue {
+        let queue = DispatchQueue(label: name)
+        queue.setSpecific(key: key, value: name)
+        return queue
+    }
+
+    private static func provider(_ mock: MockTransport) -> Provider<AnyEntry> {
+        Provider(transport: mock)
+    }
+
+    private static let subscribe = AnyEntry.subscribe(topic: "t")
+
+    // MARK: Where
+
+    @Test("On a queue of the caller's choice, in order")
+    func queue() async throws {
+        let mock = MockTransport().expect(.subscribe).expect(.connect)
+        let provider = Self.provider(mock)
+        let seen = LockedBox<[String]>([])
+        let queue = Self.queue("mine")
+        let handle = provider.request(of: String.self, entry: Self.subscribe, on: queue) { result in
+            let place = DispatchQueue.getSpecific(key: Self.key) ?? "elsewhere"
+            seen.change { $0.append("\((try? result.get()) ?? "?") \(place)") }
+        }
+        try await waitUntil { mock.subscriptionCount == 1 }
+        for number in 0..<300 { mock.push(Payload("\(number)"), to: "t") }
+        try await waitUntil { seen.value.count == 300 }
+        #expect(seen.value == (0..<300).map { "\($0) mine" })
+        handle.cancel()
+        let connected = LockedBox("")
+        provider.request(entry: .connect, on: queue) { _ in
+            connected.change { $0 = DispatchQueue.getSpecific(key: Self.key) ?? "elsewhere" }
+        }
+        try await waitUntil { connected.value == "mine" }
+    }
+
+    @MainActor private final class Screen {
+        var lines: [String] = []
+    }
+
+    @Test("On an actor of the caller's choice, in order")
+    func actor() async throws {
+        let mock = MockTransport().expect(.subscribe)
+        let screen = Screen()
+        let count = LockedBox(0)
+        let handle = Self.provider(mock).request(of: String.self, entry: Self.subscribe) {
+            @MainActor result in
+            screen.lines.append((try? result.get()) ?? "?")
+            count.change { $0 += 1 }
+        }
+        try await waitUntil { mock.subscriptionCount == 1 }
+        for number in 0..<300 { mock.push(Payload("\(number)"), to: "t") }
+        try await waitUntil { count.value == 300 }
+        #expect(await screen.lines == (0..<300).map(String.init))
+        handle.cancel()
+    }
+
+    @Test("A handler that waits is waited for")
+    func waiting() async throws {
+        let mock = MockTransport().expect(.subscribe)
+        let running = LockedBox(0)
+        let most = LockedBox(0)
+        let count = LockedBox(0)
+        let handle = Self.provider(mock).request(of: String.self, entry: Self.subscribe) { _ in
+            running.change { $0 += 1 }
+            most.change { $0 = max($0, running.value) }
+            await Task.yield()
+            running.change { $0 -= 1 }
+            count.change { $0 += 1 }
+        }
+        try await waitUntil { mock.subscriptionCount == 1 }
+        for _ in 0..<100 { mock.push("x", to: "t") }
+        try await waitUntil { count.value == 100 }
+        #expect(most.value == 1)
+        handle.cancel()
+    }
+
+    @Test("After a cancel on the handler's own queue it is not called any more")
+    func cancelled() async throws {
+        let mock = MockTransport().expect(.subscribe)
+        let queue = Self.queue("mine")
+        let calls = LockedBox(0)
+        let handle = Self.provider(mock).subscribe(
+            of: String.self,
+            entry: Self.subscribe,
+            on: queue
+        ) { _ in
+            calls.change { $0 += 1 }
+        }
+        try await waitUntil { calls.value == 1 }
+        queue.suspend()
+        mock.push("x", to: "t")
+        // The call waits on the queue, behind the cancellation.
+        queue.async { handle.cancel() }
+        mock.push("y", to: "t")
+        queue.resume()
+        try await waitUntil { mock.subscriptionCount == 0 }
+        queue.sync {}
+        #expect(calls.value <= 2)
+    }
+
+    // MARK: What
+
+    private static func text(_ update: SubscriptionUpdate<Point>) -> String {
+        switch update {
+        case .subscribed(let qos): "subscribed \(qos.map { "\($0.rawValue)" } ?? "-")"
+        case .message(let point): "message \(point.x)"
+        case .failure(let error): "failure \(error.code.name)"
+        case .ended(let error): "ended \(error?.code.name ?? "-")"
+        }
+    }
+
+    @Test("A subscription tells that it is confirmed, each message, each failure, and its end")
+    func updates() async throws {
+        let mock = MockTransport().expect(.subscribe)
+        let seen = LockedBox<[String]>([])
+        Self.provider(mock).subscribe(of: Point.self, entry: Self.subscribe) { update in
+            seen.change { $0.append(Self.text(update)) }
+        }
+        try await waitUntil { mock.subscriptionCount == 1 }
+        mock.push(#"{"x":1,"y":2}"#, to: "t")
+        mock.push("no point", to: "t")
+        mock.push(#"{"x":2,"y":2}"#, to: "t")
+        try await waitUntil { seen.value.count == 4 }
+        mock.dropConnection()
+        try await waitUntil { seen.value.count == 5 }
+        #expect(
+            seen.value == [
+                "subscribed -", "message 1", "failure decodingFailed", "message 2",
+                "ended connectionLost",
+            ]
+        )
+    }
+
+    @Test("A subscription that is refused has ended; one that is unsubscribed ends well")
+    func ends() async throws {
+        let mock = MockTransport()
+            .expect(.subscribe, .failure(WaybillError(.rejected, "no")), .success)
+            .expect(.unsubscribe)
+        let seen = LockedBox<[String]>([])
+        let provider = Self.provider(mock)
+        provider.subscribe(of: Point.self, entry: Self.subscribe) { update in
+            seen.change { $0.append(Self.text(update)) }
+        }
+        try await waitUntil { seen.value == ["ended rejected"] }
+        provider.subscribe(of: Message.self, entry: Self.subscribe) { update in
+            if case .subscribed = update { seen.change { $0.append("subscribed") } }
+            if case .ended(nil) = update { seen.change { $0.append("ended") } }
+        }
+        try await waitUntil { seen.value.count == 2 }
+        try await provider.request(.unsubscribe(topic: "t"))
+        try await waitUntil { seen.value == ["ended rejected", "subscribed", "ended"] }
+    }
+
+    @Test("A command without a reply gives what stands for nothing")
+    func nothing() async throws {
+        let mock = MockTransport().expect(.connect).expect(.disconnect)
+        let provider = Self.provider(mock)
+        let texts = LockedBox<[String]>([])
+        provider.request(of: String.self, entry: .connect) { result in
+            texts.change { $0.append("text \((try? result.get()) == "")") }
+        }
+        try await waitUntil { texts.value.count == 1 }
+        provider.request(of: Message.self, entry: .disconnect) { result in
+            texts.change { $0.append("message \((try? result.get())?.body.isEmpty == true)") }
+        }
+        try await waitUntil { texts.value.count == 2 }
+        provider.request(of: Point.self, entry: .connect) { result in
+            guard case .failure(let error as WaybillError) = result else { return }
+            texts.change { $0.append(error.code.name) }
+        }
+        try await waitUntil { texts.value.count == 3 }
+        #expect(texts.value == ["text true", "message true", "decodingFailed"])
+        #expect(mock.requests.allSatisfy { !$0.expectsReply })
+    }
+}
