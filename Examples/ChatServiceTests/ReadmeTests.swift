@@ -1,6 +1,5 @@
 import Foundation
 import Testing
-import Waybill
 import WaybillMQTT
 import WaybillTesting
 
@@ -68,7 +67,9 @@ private enum ChatEntry: EntryType {
         configuration.authenticate = { user, password in user == "ada" && password == "token" }
         let broker = LoopbackBroker(configuration: configuration)
         try broker.start()
-        let transport = try MQTTTransport(url: broker.url(for: .mqtt))
+        let transport = try MQTTTransport(url: broker.url(for: .mqtt)) {
+            $0.clientIdentifier = "ada"
+        }
         var heard: [ChatMessage] = []
         try await use(transport) { heard.append($0) }
         #expect(heard == [ChatMessage(sender: "ada", text: "Bye")])
@@ -102,7 +103,7 @@ private enum ChatEntry: EntryType {
             .filter { !$0.hasPrefix("//") }
         // Not in a test: a broker somewhere, and a loop without end.
         let others = [
-            #"let transport = try MQTTTransport(url: "mqtts://broker.example")"#,
+            #"let transport = try MQTTTransport(url: "mqtts://broker.example") { $0.clientIdentifier = "ada" }"#,
             "for try await message in messages.skippingFailures { print(message.text) }",
         ]
         for line in lines where !others.contains(line) {

@@ -13,9 +13,9 @@ public struct ChatClient: Sendable {
         provider = Provider(transport: transport).intercepted(interceptor)
     }
 
-    /// Opens the connection.
-    public func connect(_ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void) {
-        provider.request(entry: .connect, completion)
+    /// Opens the connection. The server's answer has no body, and the text is empty.
+    public func connect(_ completion: @escaping @Sendable (Result<String, any Error>) -> Void) {
+        provider.request(of: String.self, entry: .connect, completion)
     }
 
     /// Hears what is said, until what is returned is cancelled.
@@ -34,7 +34,7 @@ public struct ChatClient: Sendable {
     }
 
     /// Closes the connection.
-    public func disconnect(_ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void) {
-        provider.request(entry: .disconnect, completion)
+    public func disconnect(_ completion: @escaping @Sendable (Result<String, any Error>) -> Void) {
+        provider.request(of: String.self, entry: .disconnect, completion)
     }
 }
