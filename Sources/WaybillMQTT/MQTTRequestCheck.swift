@@ -31,7 +31,7 @@ package struct MQTTRequestCheck: Sendable {
             let publish = try MQTTMapping.publish(request, options, version: version)
             try MQTTMapping.check(publish, request, version: version)
         case .subscribe(let options):
-            _ = try MQTTMapping.subscription(request, options, version: version)
+            _ = try MQTTMapping.subscriptions(request, options, version: version)
         case .unsubscribe: try MQTTMapping.checkUnsubscription(request, version: version)
         case .ack(_, let transaction): try MQTTMapping.checkSettlement(request, transaction)
         case .nack(_, let transaction):

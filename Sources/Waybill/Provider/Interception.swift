@@ -96,7 +96,9 @@ final class Interception: Sendable {
         if let policy = original.retry { try await policy.adapt(&request, context: context) }
         omitted?.apply(to: &request, context.memory)
         guard !context.memory.isDisconnected else { throw Self.disconnected }
-        if !chain.isEmpty || omitted != nil { request.chain = RequestChain(self, original, context) }
+        if !chain.isEmpty || omitted != nil {
+            request.chain = RequestChain(self, original, context)
+        }
         return request
     }
 
