@@ -56,6 +56,7 @@ enum PublicNames {
         TypedEntry<Named, Message>.self,
         (any EventInterceptor).self,
         EventSource.self,
+        EventStreamResponse.self,
         FailoverFailure.self,
         FailoverOptions.self,
         HTTPRefusal.self,
