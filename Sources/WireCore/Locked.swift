@@ -92,7 +92,18 @@ package struct Locked<State>: ~Copyable, Sendable {
         @usableFromInline
         @inline(never)
         func wait(_ attempt: Int) {
-            if attempt > 1 { mutex.withLock { _ in } } else { sched_yield() }
+            guard attempt > 1 else {
+                sched_yield()
+                return
+            }
+            #if DEBUG || WAYBILL_SIMULATION
+                // Simulated worlds begin and end threads all the time. While they do, Linux 6.18 was seen to leave threads
+                // asleep that wait for a lock which is open (FUTEX_LOCK_PI): so nothing here leaves its waking to it.
+                var pause = timespec(tv_sec: 0, tv_nsec: 50_000)
+                pselect(0, nil, nil, nil, &pause, nil)
+            #else
+                mutex.withLock { _ in }
+            #endif
         }
     #endif
 }

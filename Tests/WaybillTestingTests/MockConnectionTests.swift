@@ -30,7 +30,7 @@ private final class Tokens: Sendable {
     private struct State: Sendable {
         var issued: [String: ManualClock.Instant] = [:]
         var refreshes = 0
-        var refusals = 0
+        var refused: Set<String> = []
     }
 
     private let clock: ManualClock
@@ -41,7 +41,8 @@ private final class Tokens: Sendable {
     }
 
     var refreshes: Int { state.withLock { $0.refreshes } }
-    var refusals: Int { state.withLock { $0.refusals } }
+    /// How many tokens were refused; several requests may have carried one of them.
+    var refusals: Int { state.withLock { $0.refused.count } }
 
     func issue(replacing refused: String?) -> String {
         let now = clock.now
@@ -59,7 +60,7 @@ private final class Tokens: Sendable {
         let now = clock.now
         return state.withLock { state in
             if let token, let end = state.issued[token], now < end { return .success }
-            state.refusals += 1
+            state.refused.insert(token ?? "-")
             return .failure(WaybillError(.unauthorized, "expired"))
         }
     }
