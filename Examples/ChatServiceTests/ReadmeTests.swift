@@ -80,7 +80,7 @@ private enum ChatEntry: EntryType {
     @Test("The first page's test passes")
     func test() async throws {
         let message = ChatMessage(sender: "ada", text: "Hello")
-        let mock = MockTransport()
+        let mock = MockTransport(like: .mqtt5)
         mock.expect(.send, topic: "chat/lobby")
         try await Provider<ChatEntry>(transport: mock).request(.say(message, room: "lobby"))
         #expect(mock.requests.first?.contentType == "application/json")

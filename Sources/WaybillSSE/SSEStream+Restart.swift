@@ -16,8 +16,11 @@ extension SSEStream {
 
     func takeRestart() -> Bool {
         state.withLock { state in
-            defer { state.isClosedForRestart = false }
-            return state.isClosedForRestart
+            guard state.isClosedForRestart else { return false }
+            state.isClosedForRestart = false
+            // A pause that came at the same time is seen at the next attempt.
+            state.isClosedForPause = false
+            return true
         }
     }
 }

@@ -12,8 +12,7 @@ package struct ConnectOccasion: Sendable {
     /// The server's refusal of the credentials that were prepared before.
     package private(set) var refusal: WaybillError?
     private var attempts: RequestAttempts?
-    /// Whether anything of what the transport's own source gave was shown: where interceptors have set all, nothing of it
-    /// can have been refused.
+    /// False when interceptors have set every credential: a refusal then says nothing about the transport's own source.
     package var showsCredentials = true
     /// Whether that refusal was about credentials that may have been out of date by then.
     private var wasLate = false
@@ -67,7 +66,7 @@ package struct ConnectOccasion: Sendable {
             attempts = begun
             return try await begun.next()
         } catch let error as WaybillError {
-            throw isUnattended && isReconnection ? error.mendable : error
+            throw isUnattended ? error.mendable : error
         }
     }
 
@@ -99,7 +98,7 @@ package struct ConnectOccasion: Sendable {
                 return
             } catch let decided as WaybillError {
                 guard canReplaceCredentials, error.code == .unauthorized else {
-                    throw isReconnection ? decided.mendable : decided
+                    throw isUnattended ? decided.mendable : decided
                 }
             }
         }

@@ -111,19 +111,27 @@ extension MockTransport {
         let patience = limit.map { limit in
             Task {
                 guard (try? await clock.sleep(for: limit)) != nil else { return }
-                let waiting = state.withLock { $0.silent.removeValue(forKey: identifier) }
+                let waiting = state.withLock { state in
+                    state.late.insert(identifier)
+                    return state.silent.removeValue(forKey: identifier)
+                }
                 waiting?.resume(throwing: Late())
             }
         }
-        defer { patience?.cancel() }
+        defer {
+            patience?.cancel()
+            state.withLock { _ = $0.late.remove(identifier) }
+        }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let isOver = state.withLock { state in
-                    if Task.isCancelled || state.isShutDown { return true }
+                let end = state.withLock { state -> (any Error)? in
+                    if Task.isCancelled || state.isShutDown { return CancellationError() }
+                    // The time was over before this was waited for.
+                    if state.late.contains(identifier) { return Late() }
                     state.silent[identifier] = continuation
-                    return false
+                    return nil
                 }
-                if isOver { continuation.resume(throwing: CancellationError()) }
+                if let end { continuation.resume(throwing: end) }
             }
         } onCancel: {
             let waiting = state.withLock { $0.silent.removeValue(forKey: identifier) }

@@ -97,6 +97,8 @@ public final class MockTransport: Transport, ImmediateTransport {
         var unexpected: [Request] = []
         var connects: [Request] = []
         var silent: [UInt64: CheckedContinuation<Void, any Error>] = [:]
+        /// Requests whose time was over before they waited for an answer that does not come.
+        var late: Set<UInt64> = []
         var lastIdentifier: UInt64 = 0
         var streams: [UInt64: Stream] = [:]
         var deliveries = MockDeliveries()

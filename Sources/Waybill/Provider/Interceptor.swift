@@ -13,7 +13,8 @@ public protocol Interceptor: Sendable {
     ///   - request: The request as the interceptor before left it; change it in place.
     ///   - context: What the request belongs to.
     /// - Throws: Anything. The call then fails: with a `WaybillError` as it is, with any other error as
-    ///   `interceptorFailed`. A connection that was lost is tried again later, unless the error is `unauthorized`.
+    ///   `interceptorFailed`. A connection that was lost is tried again later if the error is retryable or
+    ///   `interceptorFailed`, or when a token source could not be reached.
     func adapt(_ request: inout Request, context: InterceptorContext) async throws
 
     /// Adapts a message before it is decoded, or refuses it.
@@ -65,7 +66,10 @@ extension Interceptor {
 /// It is a protocol of its own so that a provider without one reads no clock and makes no further calls. A hook around
 /// the whole call (`next`) could do the same, but would put a closure and a frame of its own around each request.
 public protocol ReceiptInterceptor: Interceptor {
-    /// Sees that the peer has confirmed a request. Called by the task that made it, before the call returns.
+    /// Sees that the peer has confirmed a request, before the call returns.
+    ///
+    /// Called on any thread, for enqueued entries on that of the connection: it should return soon. Subscriptions, and
+    /// connections that a transport makes by itself, are not shown here; they are events.
     ///
     /// - Parameters:
     ///   - receipt: What the peer said.

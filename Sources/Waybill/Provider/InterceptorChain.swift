@@ -70,7 +70,9 @@ struct InterceptorChain: Sendable {
 
     /// The one place where foreign errors become ours.
     static func fold(_ error: any Error, _ context: InterceptorContext) -> any Error {
-        if error is WaybillError || error is CancellationError { return error }
+        if error is WaybillError { return error }
+        // That of another task, for which an interceptor has waited, is no cancellation of this call.
+        if error is CancellationError, Task.isCancelled { return error }
         return WaybillError(
             .interceptorFailed,
             "an interceptor failed",

@@ -35,14 +35,16 @@ final class OmittedOptions: Sendable {
     /// - Returns: Whether the request is to be performed again, without the option.
     func learn(from error: WaybillError, _ request: Request, _ memory: RequestMemory) -> Bool {
         guard error.code == .unsupported, let option = error.unsupportedOption,
-            policy.ignored.contains(option)
+            policy.ignored.contains(option),
+            // A connection that was made for the request may have failed instead of it.
+            error.command == nil || error.command == request.command.name
         else { return false }
         let omission = Omission(
             command: request.command.kind,
             option: option,
             supportedQoS: error.supportedQoS ?? .atMostOnce
         )
-        // A request that fails for an option it no longer has would be performed for ever.
+        // `unsupported` for an option that was left out already is final. Otherwise the loop would not end.
         guard memory.omit(omission) else { return false }
         if !error.isLimitOfServer { learned.withLock { _ = $0.insert(omission) } }
         return true

@@ -25,7 +25,7 @@ extension Provider {
     /// Sends what is under way, says goodbye and closes the connection.
     ///
     /// Requests that wait for a token or for their next attempt fail with `notConnected`. From then on requests make no
-    /// connection until ``connect(_:headers:)`` is called. Without a connection it does nothing.
+    /// connection (over event streams they do, since each has its own) until ``connect(_:headers:)`` is called. Without a connection it does nothing.
     ///
     /// - Parameter options: How to close; what is nil is left to the transport's configuration.
     /// - Throws: `unsupported` for an option that the protocol does not have, `shutDown`.
@@ -78,7 +78,7 @@ extension Provider {
         _ body: () async throws -> Result
     ) async throws -> Result {
         do { try await connect(options) } catch let error as WaybillError {
-            guard error.code == .rejected, isConnected else { throw error }
+            guard error.code == .rejected, await joinsConnection() else { throw error }
         }
         do {
             let result = try await body()
@@ -92,7 +92,7 @@ extension Provider {
 
     /// Connects and stays connected until the task is cancelled; then sends what is under way and closes the connection.
     ///
-    /// It has the shape of a service of `swift-service-lifecycle`: `extension Provider: Service {}` is enough. While it
+    /// It has the shape of a service of `swift-service-lifecycle`: `extension Provider: @retroactive Service {}` is enough. While it
     /// runs, the transport connects again after losses, as its policy says.
     ///
     /// - Throws: What the first connection fails with, and the reason when the transport gives up connecting again.
@@ -115,8 +115,21 @@ extension Provider {
         }
     }
 
-    /// Disconnects, also in a task that is cancelled.
+    /// Waits for the connection that another request is making.
+    /// - Returns: Whether there is one then.
+    private func joinsConnection() async -> Bool {
+        for await state in states {
+            switch state {
+            case .connected: return true
+            case .connecting, .waiting: continue
+            case .idle, .disconnected: return false
+            }
+        }
+        return false
+    }
+
+    /// Disconnects, also in a task that is cancelled; a transport that is shut down has done so.
     private func close() async throws {
-        try await Task { try await disconnect() }.value
+        do { try await Task { try await disconnect() }.value } catch WaybillError.Code.shutDown {}
     }
 }

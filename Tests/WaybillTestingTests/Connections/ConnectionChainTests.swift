@@ -173,6 +173,34 @@ struct ConnectionChainTests {
         await bench.end()
     }
 
+    /// A subscription that begins without a connection.
+    private struct Patient: EntryType {
+        var topic: String? { "room" }
+        var command: EntryCommand {
+            .subscribe(SubscribeOptions(qos: .atLeastOnce, startsOffline: true))
+        }
+    }
+
+    @Test(
+        "A start without a connection waits for the place of tokens to answer",
+        arguments: Way.shared
+    )
+    func patientStart(way: Way) async throws {
+        let service = Service()
+        service.setDown(true)
+        let bench = try Self.bench(way, service)
+        let provider = Provider<Patient>(transport: bench.transport)
+            .intercepted(Self.tokens(way, service, bench.clock))
+        var watch = bench.watch()
+        let messages = try await provider.messages(Patient())
+        await watch.until("waiting (notConnected")
+        service.setDown(false)
+        await bench.comeBack(&watch)
+        #expect(service.shown == ["1"])
+        withExtendedLifetime(messages) {}
+        await bench.end()
+    }
+
     /// Sets the user name, or over HTTP a header of the same use.
     private struct Named: Interceptor {
         let name: String

@@ -79,6 +79,17 @@ struct InterceptorExamples {
         )
     }
 
+    @Test("A scope in which the transport is shut down ends well")
+    func shutDownScope() async throws {
+        let mock = MockTransport(like: .mqtt5).expect(.connect)
+        let chat = Provider<TestEntry>(transport: mock)
+        let answer = try await chat.withConnection {
+            await chat.shutdown()
+            return 42
+        }
+        #expect(answer == 42)
+    }
+
     @Test("A service runs until it is cancelled, and ends when the transport gives up")
     func service() async throws {
         let mock = MockTransport().expect(.connect).expect(.disconnect)
