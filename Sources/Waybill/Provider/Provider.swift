@@ -62,7 +62,7 @@ public struct Provider<Entry: EntryType>: Sendable {
     }
 
     func perform(_ request: Request) async throws -> Receipt {
-        guard runner.isPlain, request.retry == nil else {
+        guard runner.isPlain, !request.hasRetry else {
             return try await runner.perform(request)
         }
         runner.noteDisconnect(request)

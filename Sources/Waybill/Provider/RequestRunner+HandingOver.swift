@@ -15,7 +15,7 @@ extension RequestRunner {
     ///
     /// - Returns: False when nothing was done.
     func handOverNow(_ request: Request, to outcome: some RequestOutcome) async -> Bool {
-        guard isPlain, request.retry == nil, let immediate else { return false }
+        guard isPlain, !request.hasRetry, let immediate else { return false }
         switch immediate.submit(request, { outcome.end($0) }) {
         case .notNow: return false
         case .taken(let withdraw):

@@ -65,6 +65,9 @@ public struct Request: Sendable {
     /// How the entry itself wants to be tried again.
     var retry: RetryPolicy? { box?.retry }
 
+    /// Whether there is one; asked of each request, so that no policy is copied for it.
+    var hasRetry: Bool { box?.retry != nil }
+
     /// Makes a request.
     public init(
         topic: String?,
@@ -82,6 +85,25 @@ public struct Request: Sendable {
         self.headers = headers
         self.expectsReply = expectsReply
         self.needsToken = needsToken
+    }
+
+    private init(
+        _ topic: String?,
+        _ command: EntryCommand,
+        _ encoded: (body: Payload, contentType: String?),
+        _ headers: Headers,
+        expectsReply: Bool,
+        needsToken: Bool,
+        _ box: RareBox?
+    ) {
+        self.topic = topic
+        self.command = command
+        body = encoded.body
+        contentType = encoded.contentType
+        self.headers = headers
+        self.expectsReply = expectsReply
+        self.needsToken = needsToken
+        self.box = box
     }
 
     /// Puts an entry into words.
@@ -126,17 +148,15 @@ public struct Request: Sendable {
             contentType = stated.value
             headers.removeAll(named: stated.name)
         }
-        var request = Request(
-            topic: topic,
-            command: command,
-            body: encoded.0,
-            contentType: contentType,
-            headers: headers,
+        return Request(
+            topic,
+            command,
+            (encoded.0, contentType),
+            headers,
             expectsReply: expectsReply,
-            needsToken: entry.needsToken
+            needsToken: entry.needsToken,
+            RareBox(further, entry.retry)
         )
-        request.box = RareBox(further, entry.retry)
-        return request
     }
 
     private static func statedContentType(in headers: Headers) -> Headers.Header? {
