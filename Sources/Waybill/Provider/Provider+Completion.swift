@@ -153,12 +153,12 @@ extension Provider {
         of type: Value.Type,
         _ entry: Entry
     ) async throws -> Value {
-        if entry.command.mayHaveReply { return try await request(entry, as: type) }
+        if entry.command.hasReply { return try await request(entry, as: type) }
         return try decoding.decode(type, from: try await message(of: entry))
     }
 
     private func message(of entry: Entry) async throws -> Message {
-        if entry.command.mayHaveReply { return try await request(entry, as: Message.self) }
+        if entry.command.hasReply { return try await request(entry, as: Message.self) }
         let receipt = try await request(entry)
         return Message(topic: receipt.topic ?? "", headers: receipt.headers)
     }
@@ -168,12 +168,5 @@ extension Provider {
         _ call: HandlerCall<Result<Value, any Error>>
     ) async throws {
         for try await result in messages.results { await call(result.mapError { $0 }) }
-    }
-}
-
-extension EntryCommand {
-    /// Whether a peer may answer with a message.
-    fileprivate var mayHaveReply: Bool {
-        if case .send = self { true } else { false }
     }
 }

@@ -1,7 +1,7 @@
 /// An entry that was handed over without waiting: see ``Provider/enqueue(_:)``.
 ///
-/// It may be let go of: the entry is sent all the same. A failure that nobody has asked for by then is reported as the
-/// event `enqueuedFailed`.
+/// You need not keep it: the entry is sent all the same. If it fails and its outcome was never asked for, the event
+/// `enqueuedFailed` tells of it.
 public struct EnqueuedRequest: CancelHandle {
     let call: EnqueuedCall
 

@@ -96,7 +96,7 @@ extension Provider {
     /// runs, the transport connects again after losses, as its policy says.
     ///
     /// - Throws: What the first connection fails with, and the reason when the transport gives up connecting again.
-    ///   When the task is cancelled, or somebody disconnects, it returns.
+    ///   It returns when its task is cancelled, and when a provider of the transport disconnects.
     public func run() async throws {
         do {
             try await withConnection {

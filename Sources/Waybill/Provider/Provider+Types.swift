@@ -34,33 +34,6 @@ extension Provider {
         }
     }
 
-    /// Does what an entry says and gives what comes of it as the completion form does: the reply to a command that has
-    /// one, and the receipt of any other, in the place of a reply.
-    ///
-    /// As a message, a receipt has the topic of the request, the headers that the peer sent and no body, so that text,
-    /// data and bytes are empty.
-    ///
-    /// - Parameters:
-    ///   - entry: Any entry but a subscription.
-    ///   - type: What is asked for.
-    /// - Returns: The value.
-    /// - Throws: As ``request(_:as:)-(_,Reply.Type)``; `unsupported`, before anything is sent, for a type that neither a
-    ///   receipt nor an empty body can be.
-    func response<Value: Sendable>(to entry: Entry, as type: Value.Type) async throws -> Value {
-        let command = entry.command
-        guard !command.hasReply, Self.receiptMaker(type) == nil else {
-            return try await request(entry, as: type)
-        }
-        guard ResponseDecoding.isTakenAsItIs(type) else { throw Self.noReply(entry.topic, command) }
-        let receipt: Receipt = try await request(entry)
-        let message = Message(
-            topic: receipt.topic ?? entry.topic ?? "",
-            body: Payload(),
-            headers: receipt.headers
-        )
-        return try decoding.decodeAny(type, from: message)
-    }
-
     /// Subscribes to what an entry says and makes each message a value of a type that is not `Decodable`.
     ///
     /// - Parameters:

@@ -93,7 +93,7 @@ final class RequestQueue: Sendable {
     }
 }
 
-/// One entry that was enqueued, until it has its outcome and nobody holds its handle.
+/// One entry that was enqueued. It lives until it has its outcome and its handle is gone.
 final class EnqueuedCall: RequestOutcome {
     private struct State: Sendable {
         var result: Result<Receipt, any Error>?

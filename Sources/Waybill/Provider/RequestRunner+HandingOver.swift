@@ -5,7 +5,7 @@ protocol RequestOutcome: Sendable {
     /// Takes the outcome; the first one counts.
     func end(_ result: Result<Receipt, any Error>)
 
-    /// Keeps what withdraws the request, until it has an outcome; called at once where nobody wants it any longer.
+    /// Keeps what withdraws the request until it has an outcome, and calls it at once if the request was cancelled.
     func track(_ withdraw: @escaping @Sendable () -> Void)
 }
 

@@ -4,8 +4,7 @@ import WireCore
 public enum WireLogBodies: Hashable, Sendable {
     /// It is not: the default.
     case hidden
-    /// It is. Bodies may hold passwords, tokens and personal data, and whoever reads the log can read them. Meant for the
-    /// time of development.
+    /// It is, for development alone: bodies may hold passwords, tokens and personal data, and the log then holds them.
     ///
     /// Credentials, the values of headers and the body of a will stay hidden.
     case shownAlthoughTheyMayHoldSecrets

@@ -38,7 +38,7 @@ public struct StandardErrorWireLogger: WireLogger {
     }
 }
 
-/// Keeps SIGPIPE, which would end the process, away from a thread that writes into a pipe that nobody reads.
+/// Blocks SIGPIPE on a thread while it writes: a pipe whose reader is gone would end the process.
 private struct BrokenPipeGuard {
     private var before = sigset_t()
     private let wasPending: Bool
