@@ -12,25 +12,26 @@ extension MQTTEngine {
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission {
         guard case .send(let options) = request.command, !keepsMessages, !request.expectsReply,
-            let session = lifecycle.connected
+            let connection = lifecycle.connected
         else { return .notNow }
         let end = reporting(request, options.qos, completion)
         do throws(WaybillError) {
             let publish = try MQTTMapping.publish(request, options, version: version)
             guard publish.qos != .atMostOnce else {
-                let pause = try session.submitAtMostOnce(publish, request)
+                let pause = try connection.submitAtMostOnce(publish, request)
                 // Whoever submits lets others have their turn by itself.
                 if pause == .drain {
-                    return .full { [driver = session.driver] in try await driver.wait(for: pause) }
+                    return .full { [driver = connection.driver] in try await driver.wait(for: pause)
+                    }
                 }
                 end(.success(Receipt(of: request.topic)))
                 return .taken(withdraw: nil)
             }
             let call = MQTTPendingCall { answer in
-                end(Result { try MQTTSession.receipt(request, answer.get()) }.about(request))
+                end(Result { try MQTTConnection.receipt(request, answer.get()) }.about(request))
             }
-            try session.submit(publish, request, timeout: options.timeout, call)
-            return .taken { [keeper] in if call.withdraw() { keeper.cancel(call) } }
+            try connection.submit(publish, request, timeout: options.timeout, call)
+            return .taken { [session] in if call.withdraw() { session.cancel(call) } }
         } catch {
             // It came upon a connection that was just ending, and was not sent.
             if error.code == .notConnected { return .notNow }
@@ -70,7 +71,7 @@ extension MQTTEngine {
     }
 }
 
-extension MQTTSession {
+extension MQTTConnection {
     /// Publishes at most once.
     ///
     /// - Returns: What to wait for before the next message.

@@ -15,11 +15,11 @@ final class MQTTEngine: Sendable {
     private let shared: Shared<MQTTConfiguration>
     private let greeter: MQTTGreeter
     let version: MQTTVersion
-    let keeper: MQTTSessionKeeper
+    let session: MQTTSession
     private let outbox: MQTTOutbox?
     private let subscriptions: MQTTSubscriptions
     let replies: MQTTReplies
-    let lifecycle: ConnectionLifecycle<MQTTSession>
+    let lifecycle: ConnectionLifecycle<MQTTConnection>
     private let hints = HintListener()
 
     init(
@@ -38,7 +38,7 @@ final class MQTTEngine: Sendable {
             clientIdentifier: clientIdentifier
         )
         self.greeter = greeter
-        let settings = ConnectionLifecycle<MQTTSession>.Settings(
+        let settings = ConnectionLifecycle<MQTTConnection>.Settings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
@@ -46,14 +46,14 @@ final class MQTTEngine: Sendable {
             reconnection: configuration.reconnection,
             offlineQueue: configuration.offlineQueue
         )
-        let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
-        let keeper = MQTTSessionKeeper(environment: environment)
+        let credentials = configuration.credentials.map { CredentialProvider($0, in: environment) }
+        let session = MQTTSession(environment: environment)
         let account = MemoryAccount(limit: configuration.memoryLimit)
         let catchAll = CatchAll(reportingTo: events, account: account)
         self.catchAll = catchAll
         let subscriptions = MQTTSubscriptions(
             configuration: shared,
-            keeper: keeper,
+            session: session,
             events: events,
             catchAll: catchAll,
             account: account,
@@ -67,7 +67,7 @@ final class MQTTEngine: Sendable {
         )
         self.subscriptions = subscriptions
         self.replies = replies
-        self.keeper = keeper
+        self.session = session
         outbox = configuration.store.map { [version] in MQTTOutbox($0, version: version) }
         lifecycle = ConnectionLifecycle(
             settings,
@@ -76,18 +76,18 @@ final class MQTTEngine: Sendable {
             reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
-                    try await greeter.greeting(greeting.request, &occasion, keeper, desk)
+                    try await greeter.greeting(greeting.request, &occasion, session, credentials)
                 },
-                canReplaceCredentials: desk != nil,
+                canReplaceCredentials: credentials != nil,
                 open: { route, timeout, greeting in
-                    MQTTSession(
+                    MQTTConnection(
                         link: try await route.open(
                             within: timeout,
                             requesting: greeting.upgradeHeaders
                         ),
                         configuration: shared,
                         subscriptions: subscriptions,
-                        keeper: keeper,
+                        session: session,
                         onRedirect: { failover.avoid(route) }
                     )
                 },
@@ -98,7 +98,7 @@ final class MQTTEngine: Sendable {
                     subscriptions.conclude(cause)
                     replies.conclude(unanswered)
                     if isForGood { catchAll.end() }
-                    keeper.conclude(
+                    session.conclude(
                         unanswered,
                         keepsSession: shared.value.keepsSession && !isForGood
                     )
@@ -131,10 +131,10 @@ final class MQTTEngine: Sendable {
         case .send(let options):
             // The way of most: no more functions between the caller and the packet than there must be.
             guard outbox == nil, !request.expectsReply, !events.isObserved,
-                let session = lifecycle.connected
+                let connection = lifecycle.connected
             else { return try await send(request, options) }
             do {
-                return try await session.publish(
+                return try await connection.publish(
                     MQTTMapping.publish(request, options, version: version),
                     request,
                     timeout: options.timeout,
@@ -217,11 +217,11 @@ final class MQTTEngine: Sendable {
             if lifecycle.queues(isAcknowledged: publish.qos != .atMostOnce) {
                 return try await queued(publish, request, options)
             }
-            let session = try await session(for: request) { () throws(WaybillError) in
+            let connection = try await connection(for: request) { () throws(WaybillError) in
                 try check(publish, request)
             }
             do {
-                return try await session.publish(
+                return try await connection.publish(
                     publish,
                     request,
                     timeout: options.timeout,
@@ -229,7 +229,7 @@ final class MQTTEngine: Sendable {
                 )
             } catch let error as WaybillError where error.code == .notConnected {
                 // It came upon a connection that was just ending, and was not sent.
-                try await session.over()
+                try await connection.over()
                 guard lifecycle.isAlive else { throw error }
             }
         }
@@ -248,12 +248,12 @@ final class MQTTEngine: Sendable {
         let answer: MQTTAnswer = try await lifecycle.queued(
             request,
             patience: min(stated, options.expiry ?? stated),
-            send: { session, call throws(WaybillError) in
-                try session.submit(publish, request, timeout: options.timeout, call)
+            send: { connection, call throws(WaybillError) in
+                try connection.submit(publish, request, timeout: options.timeout, call)
             },
-            withdraw: { [keeper] call in keeper.cancel(call) }
+            withdraw: { [session] call in session.cancel(call) }
         )
-        return try MQTTSession.receipt(request, answer)
+        return try MQTTConnection.receipt(request, answer)
     }
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
@@ -266,9 +266,9 @@ final class MQTTEngine: Sendable {
             options,
             later: { [subscriptions] in subscriptions.subscribeLater(all, options) },
             greeting: { () throws(WaybillError) in try onDemand(for: request) },
-            session: { try await session(for: request) },
-            now: { session in
-                try await subscriptions.subscribe(all, request, options, over: session)
+            connection: { try await connection(for: request) },
+            now: { connection in
+                try await subscriptions.subscribe(all, request, options, over: connection)
             }
         )
     }
@@ -279,13 +279,13 @@ final class MQTTEngine: Sendable {
     }
 
     /// The session, made first if need be.
-    func session(
+    func connection(
         for request: Request,
         check: () throws(WaybillError) -> Void = { () throws(WaybillError) in }
-    ) async throws -> MQTTSession {
-        if let session = lifecycle.connected { return session }
+    ) async throws -> MQTTConnection {
+        if let connection = lifecycle.connected { return connection }
         try check()
-        return try await lifecycle.session(for: request) { () throws(WaybillError) in
+        return try await lifecycle.connection(for: request) { () throws(WaybillError) in
             try onDemand(for: request)
         }
     }
@@ -326,9 +326,9 @@ final class MQTTEngine: Sendable {
     func destroy() async {
         hints.stop()
         let version = version
-        await lifecycle.shutdown { session in
+        await lifecycle.shutdown { connection in
             // The server is to forget the session, too (MQTT 5, 3.14.2.2.2); 3.1.1 cannot say so.
-            if version == .v5 { session.farewell.properties.sessionExpiryInterval = 0 }
+            if version == .v5 { connection.farewell.properties.sessionExpiryInterval = 0 }
         }
         outbox?.removeAll()
     }

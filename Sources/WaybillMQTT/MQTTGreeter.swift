@@ -25,17 +25,17 @@ struct MQTTGreeter: Sendable {
     func greeting(
         _ request: Request,
         _ occasion: inout ConnectOccasion,
-        _ keeper: MQTTSessionKeeper,
-        _ desk: CredentialDesk?
+        _ session: MQTTSession,
+        _ credentials: CredentialProvider?
     ) async throws -> MQTTGreeting {
-        let adapted = try await occasion.adapted(request, askingAt: desk)
+        let adapted = try await occasion.adapted(request, askingAt: credentials)
         var packet = try packet(adapted)
         // In 3.1.1 a clean session ends with its connection; in 5 a clean start has done its work (3.1.2.4).
         if occasion.isReconnection, version == .v5, configuration.value.keepsSession {
             packet.cleanStart = false
         }
         if occasion.isReconnection, packet.clientIdentifier.isEmpty,
-            let assigned = keeper.assignedClientIdentifier
+            let assigned = session.assignedClientIdentifier
         {
             packet.clientIdentifier = assigned
         }

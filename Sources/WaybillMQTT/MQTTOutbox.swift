@@ -43,7 +43,7 @@ struct MQTTOutbox: Sendable {
     }
 
     /// The sends that an earlier transport has left, in order.
-    func leftovers() -> [OfflineQueue<MQTTSession>.Item] {
+    func leftovers() -> [OfflineQueue<MQTTConnection>.Item] {
         guard let messages = try? store.messages() else { return [] }
         return messages.compactMap { message in
             let (request, options) = message.request
@@ -55,9 +55,9 @@ struct MQTTOutbox: Sendable {
             return .init(
                 byteCount: message.body.count,
                 patience: nil,
-                send: { session throws(WaybillError) in
+                send: { connection throws(WaybillError) in
                     do throws(WaybillError) {
-                        try session.submit(publish, request, timeout: nil, call)
+                        try connection.submit(publish, request, timeout: nil, call)
                     } catch {
                         guard error.code != .notConnected else { throw error }
                         // It can never be sent over such a connection: kept, it would come again for ever.

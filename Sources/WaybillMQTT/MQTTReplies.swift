@@ -14,7 +14,7 @@ final class MQTTReplies: Sendable {
         var topic: Promise<String>?
     }
 
-    let desk: ReplyDesk
+    let credentials: PendingReplies
     private let state = Locked(State())
     private let subscriptions: MQTTSubscriptions
     private let prefix: String
@@ -27,7 +27,7 @@ final class MQTTReplies: Sendable {
         subscriptions: MQTTSubscriptions,
         environment: LinkEnvironment
     ) {
-        desk = ReplyDesk(in: environment)
+        credentials = PendingReplies(in: environment)
         self.subscriptions = subscriptions
         prefix = configuration.replyTopicPrefix
         // One level of the topic, whatever it is made of.
@@ -49,7 +49,7 @@ final class MQTTReplies: Sendable {
 
     /// The topic that answers go to, once the server has granted it.
     /// - Throws: Why it has not.
-    func topic(over session: MQTTSession) async throws -> String {
+    func topic(over connection: MQTTConnection) async throws -> String {
         let (topic, isNew) = state.withLock { state -> (Promise<String>, Bool) in
             if let topic = state.topic { return (topic, false) }
             let topic = Promise<String>()
@@ -58,13 +58,13 @@ final class MQTTReplies: Sendable {
         }
         // For all who wait for it: one of them may be cancelled, the others go on.
         if isNew {
-            Task { @concurrent [weak self] in await self?.listen(topic, over: session) }
+            Task { @concurrent [weak self] in await self?.listen(topic, over: connection) }
         }
         return try await topic.value()
     }
 
-    private func listen(_ promise: Promise<String>, over session: MQTTSession) async {
-        let given = session.responseInformation.flatMap { $0.isEmpty ? nil : $0 }
+    private func listen(_ promise: Promise<String>, over connection: MQTTConnection) async {
+        let given = connection.responseInformation.flatMap { $0.isEmpty ? nil : $0 }
         let topic = given.map { "\($0)/\(name)\(ending)" } ?? ownTopic
         let options = SubscribeOptions(
             qos: .atLeastOnce,
@@ -77,10 +77,10 @@ final class MQTTReplies: Sendable {
                 MQTTMapping.subscriptions(request, options, version: .v5),
                 request,
                 options,
-                over: session
+                over: connection
             )
             promise.resolve(.success(topic))
-            for try await message in messages { desk.take(message) }
+            for try await message in messages { credentials.take(message) }
             // Its end without an error is that of the connection, or of somebody who has unsubscribed.
             end(promise, MQTTMapping.unanswered(nil))
         } catch {
@@ -90,7 +90,7 @@ final class MQTTReplies: Sendable {
             guard [.notConnected, .connectionLost].contains(failure.code) else {
                 return promise.resolve(.failure(failure))
             }
-            try? await session.over()
+            try? await connection.over()
             promise.resolve(.failure(Self.notSent(failure)))
         }
     }
@@ -111,7 +111,7 @@ final class MQTTReplies: Sendable {
             state.topic = nil
             return true
         }
-        if isPresent { desk.fail(error) }
+        if isPresent { credentials.fail(error) }
     }
 
     /// No longer listens: the end of the stream ends no request.
@@ -122,7 +122,7 @@ final class MQTTReplies: Sendable {
     /// Ends it when no connection follows.
     func conclude(_ error: WaybillError) {
         leaveTopic()
-        desk.fail(error)
+        credentials.fail(error)
     }
 }
 
@@ -137,12 +137,12 @@ extension MQTTEngine {
         sample.properties.responseTopic = replies.ownTopic
         sample.properties.correlationData = []
         try check(sample, request)
-        return try await replies.desk.answer(
+        return try await replies.credentials.answer(
             to: request,
             within: options.timeout ?? configuration.replyTimeout
         ) { correlation in
             while true {
-                let first = try await self.session(for: request)
+                let first = try await self.connection(for: request)
                 do {
                     return try await self.send(publish, request, options, correlation, first)
                 } catch let error as WaybillError where error.code == .notConnected {
@@ -158,23 +158,23 @@ extension MQTTEngine {
         _ request: Request,
         _ options: SendOptions,
         _ correlation: String,
-        _ first: MQTTSession
+        _ first: MQTTConnection
     ) async throws -> Receipt {
         var publish = publish
         publish.properties.responseTopic = try await replies.topic(over: first)
         publish.properties.correlationData = Array(correlation.utf8)
         // It may have a successor by now, which has the subscription, too.
-        let session = try await session(for: request)
-        replies.desk.noteSent(correlation, over: session)
+        let connection = try await connection(for: request)
+        replies.credentials.noteSent(correlation, over: connection)
         do {
-            return try await session.publish(
+            return try await connection.publish(
                 publish,
                 request,
                 timeout: options.timeout,
                 isObserved: events.isObserved
             )
         } catch let error as WaybillError where error.code == .notConnected {
-            try await session.over()
+            try await connection.over()
             throw error
         }
     }

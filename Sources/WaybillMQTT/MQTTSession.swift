@@ -4,458 +4,243 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// How an MQTT client opens a connection.
-struct MQTTGreeting: Sendable {
-    /// The request that asks for the connection.
-    var request: Request
-    var packet: MQTTConnect
-    /// Further fields of the request for a WebSocket.
-    var upgradeHeaders: Headers = [:]
-}
-
-/// One connection from its stream to its end: the core, its driver, and who waits for answers.
-final class MQTTSession: ConnectionSession {
-    struct State: Sendable {
-        var closure: MQTTClosure?
-        /// What the server says that topics for answers should begin with.
-        var responseInformation: String?
-        /// Resolves when no message is under way, if somebody waits for that.
-        var drained: Promise<Void>?
-        /// What hears of a SUBACK before the messages that follow it, by call.
-        var notes: [ObjectIdentifier: @Sendable (Bool) -> Void] = [:]
-        /// What the server is told at the end.
-        var farewell = MQTTDisconnect()
-        /// Calls that the end leaves unanswered.
-        var abandoned: [MQTTPendingCall] = []
-        /// What they fail with.
-        var abandonment = WaybillError(
-            .connectionLost,
-            "the connection ended before the server answered"
-        )
+/// Has the state of the session while no connection does: hands it from one to the next, and tells the callers
+/// whose time is up meanwhile.
+///
+/// | whereabouts | what moves it on |
+/// | --- | --- |
+/// | parked | a connection begins → moving |
+/// | moving | it has taken over → with the connection; an end has been noted → parked |
+/// | with a connection | its end → moving |
+final class MQTTSession: Sendable {
+    private enum Whereabouts: Sendable {
+        // Out of line: nearly always a connection has it.
+        indirect case parked(MQTTSessionState)
+        /// On its way, with what is to be done once it has arrived.
+        case moving([Errand])
+        case with(MQTTConnection)
     }
 
-    let state = Locked(State())
-    private let shared: Shared<MQTTConfiguration>
-    var configuration: MQTTConfiguration { shared.value }
-    private let timers: any TimerSource
-    let driver: Driver<MQTTClientConnection>
-    private let subscriptions: MQTTSubscriptions
-    private let keeper: MQTTSessionKeeper
-    /// Has other hosts be tried first from now on; false when there are none.
-    private let onRedirect: @Sendable () -> Bool
-    private let tls: NegotiatedTLS?
-    /// What the packets go through.
-    private let stream: any ByteStream
-
-    /// Resolves with the server's CONNACK.
-    private let connack = Promise<MQTTConnack>()
-    /// Resolves when the stream is closed.
-    private let ended = Promise<Void>()
-
-    init(
-        link: OpenedLink,
-        configuration shared: Shared<MQTTConfiguration>,
-        subscriptions: MQTTSubscriptions,
-        keeper: MQTTSessionKeeper,
-        onRedirect: @escaping @Sendable () -> Bool
-    ) {
-        self.onRedirect = onRedirect
-        self.shared = shared
-        let configuration = shared.value
-        self.subscriptions = subscriptions
-        self.keeper = keeper
-        timers = link.timers
-        tls = link.tls
-        stream = link.stream
-        var core = MQTTClientConnection.Configuration()
-        core.version = configuration.version == .v5 ? .v5 : .v3_1_1
-        core.maximumPacketSize = configuration.maximumPacketSize
-        core.inflightWindow = min(max(configuration.inflightWindow, 1), 65_535)
-        core.connectTimeout = link.timeLeft
-        core.acknowledgementTimeout = configuration.acknowledgementTimeout
-        core.isTracing = configuration.wireLogger != nil
-        // Also where nothing is connected again by itself: a pause does that, too.
-        core.keepsSession = true
-        driver = Driver(
-            core: MQTTClientConnection(configuration: core),
-            stream: link.stream,
-            timers: link.timers,
-            account: subscriptions.account,
-            isOpening: true
-        )
+    /// What comes while the state is on its way.
+    private enum Errand: Sendable {
+        case acknowledge(MQTTDeliveryReceipt, MQTTReasonCode)
+        case cancel(MQTTPendingCall)
     }
 
-    static let hasServerSessions = true
-
-    var now: WireInstant { timers.now }
-
-    /// What the server says that topics for answers should begin with (MQTT 5, 3.2.2.3.15).
-    var responseInformation: String? { state.withLock { $0.responseInformation } }
-
-    /// Notes that every subscription has been made again.
-    func endOpening() { driver.endOpening() }
-
-    /// What stops or resumes reading; does not keep the session beyond its end.
-    var reading: @Sendable (Bool) -> Void {
-        { [driver] isReading in driver.setReading(isReading) }
+    private struct State: Sendable {
+        var whereabouts = Whereabouts.parked(MQTTSessionState())
+        /// The client identifier that the server has assigned (MQTT 5, 3.2.2.3.7); nil when it has not.
+        var assignedClientIdentifier: String?
+        /// The clock of the callers who wait while it is parked.
+        var timers: (any TimerSource)?
+        var lateAttempts = MQTTLateAttempts()
+        /// Whether a CONNECT since the last CONNACK was not answered.
+        var isInDoubt = false
     }
 
-    /// Sends CONNECT and waits for CONNACK.
-    func begin(
-        _ greeting: MQTTGreeting,
-        onEnd: @escaping @Sendable (WaybillError?) -> Void
-    ) async throws -> Receipt {
-        // The driver lets go of the handler after the end, and of this session with it.
-        driver.start(
-            .init(
-                receive: { self.handle($0) },
-                end: { error in
-                    let cause = self.cause(of: error)
-                    self.noteUnanswered(error)
-                    self.handBack()
-                    self.subscriptions.detach(self)
-                    // First, so that whoever hears of the end from a call or a stream finds no trace of
-                    // this connection.
-                    onEnd(cause)
-                    self.handleEnd(cause)
-                    self.ended.resolve(.success(()))
+    private let state = Locked(State())
+    private let environment: LinkEnvironment
+
+    /// - Parameter environment: Where clocks come from.
+    init(environment: LinkEnvironment) {
+        self.environment = environment
+    }
+
+    /// The client identifier that the server has assigned: reconnections use it.
+    var assignedClientIdentifier: String? {
+        get { state.withLock { $0.assignedClientIdentifier } }
+        set { state.withLock { $0.assignedClientIdentifier = newValue } }
+    }
+
+    // MARK: From connection to connection
+
+    /// Hands the state to a connection that begins.
+    func take() -> MQTTSessionState {
+        let (connection, timers) = state.withLock { state in
+            defer {
+                state.whereabouts = .moving([])
+                state.timers = nil
+            }
+            guard case .parked(let connection) = state.whereabouts else {
+                return (MQTTSessionState(), state.timers)
+            }
+            return (connection, state.timers)
+        }
+        timers?.invalidate()
+        return connection
+    }
+
+    /// Notes that a connection has taken the state over.
+    func follow(_ connection: MQTTConnection) {
+        let errands = state.withLock { state -> [Errand] in
+            guard case .moving(let errands) = state.whereabouts else { return [] }
+            state.whereabouts = .with(connection)
+            return errands
+        }
+        for errand in errands {
+            switch errand {
+            case .acknowledge(let receipt, let reason): acknowledge(receipt, reason)
+            case .cancel(let call): connection.cancel(call)
+            }
+        }
+    }
+
+    /// Notes that the connection which has the state is over: it is to be taken from it and parked.
+    func leave(_ connection: MQTTConnection) {
+        state.withLock { state in
+            guard case .with(let present) = state.whereabouts, present === connection else {
+                return
+            }
+            state.whereabouts = .moving([])
+        }
+    }
+
+    /// Takes the state in until a connection begins.
+    func park(_ connection: MQTTSessionState) {
+        var connection = connection
+        state.withLock { state in
+            guard case .moving(let errands) = state.whereabouts else { return }
+            for errand in errands {
+                switch errand {
+                case .acknowledge(let receipt, let reason): connection.acknowledge(receipt, reason)
+                case .cancel(let call): connection.cancel(call)
                 }
-            )
-        )
-        let request = Request(topic: nil, command: .connect)
-        let packet = greeting.packet
-        let carried = keeper.take()
-        do {
-            try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
-                try core.connect(
-                    packet,
-                    hasSessionState: !packet.cleanStart,
-                    resuming: carried,
-                    at: now
-                )
             }
-            keeper.follow(self)
-        } catch {
-            keeper.park(carried)
-            connack.resolve(.failure(MQTTMapping.error(error, request)))
-            driver.close()
+            state.whereabouts = .parked(connection)
         }
-        let connack = try await connack.value()
-        var receipt = try MQTTMapping.receipt(request, connack.reasonCode, connack.properties)
-        receipt.isSessionPresent = connack.sessionPresent
-        let assigned = connack.properties.assignedClientIdentifier
-        if let assigned { keeper.assignedClientIdentifier = assigned }
-        // A 3.1.1 server does not tell the one that it has assigned.
-        let identifier = assigned ?? packet.clientIdentifier
-        receipt.clientIdentifier = identifier.isEmpty ? nil : identifier
-        receipt.tls = tls
-        return receipt
+        watch()
     }
 
-    /// Gives the session's state back, if it was taken over at all.
-    private func handBack() {
-        keeper.leave(self)
-        let carried = driver.withCore { core, _ in
-            core.hasBegun ? core.takeSessionState() : nil
-        }
-        if let carried { keeper.park(carried) }
-    }
-
-    /// Waits until it is over.
-    /// - Throws: `CancellationError`.
-    func over() async throws { try await ended.value() }
-
-    func resume(_ receipt: Receipt) async throws {
-        try await subscriptions.resume(
-            over: self,
-            hasSession: receipt.isSessionPresent == true,
-            isInDoubt: keeper.takeDoubt()
-        )
-        let dropped = driver.withCore(.immediate) { core, now in core.resumeSession(at: now) }
-        for message in dropped {
-            (message.call as? MQTTPendingCall)?.fail(MQTTMapping.error(message.cause))
-        }
-    }
-
-    // MARK: Requests
-
-    /// Publishes, and waits as long as the quality of service says; reports it if somebody observes.
-    func publish(
-        _ publish: MQTTPublish,
-        _ request: Request,
-        timeout: Duration?,
-        isObserved: Bool
-    ) async throws -> Receipt {
-        guard publish.qos != .atMostOnce else {
-            let pause: SendPause
-            do {
-                pause = try driver.send { (core, now) throws(MQTTSendError) in
-                    try core.publishAtMostOnce(publish, payload: request.body, at: now)
-                    if isObserved { reportSent(publish, request) }
-                }.pause
-            } catch {
-                throw MQTTMapping.error(error, request)
-            }
-            if pause != .none { try await driver.wait(for: pause) }
-            return Receipt(of: request.topic)
-        }
-        let answer = try await answer(request, withdrawing: { [keeper] in keeper.cancel($0) }) {
-            (core, now, call) throws(MQTTSendError) in
-            let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
-            try core.publish(message, call: call, timeout: timeout, at: now)
-            if isObserved { reportSent(publish, request) }
-        }
-        return try Self.receipt(request, answer)
-    }
-
-    /// Reports a message with the core's lock held, so that no answer is reported before.
-    func reportSent(_ publish: MQTTPublish, _ request: Request) {
-        subscriptions.events.report(
-            .sent(
-                topic: request.topic,
-                byteCount: request.body.count,
-                qos: MQTTMapping.quality(publish.qos)
-            )
-        )
-    }
-
-    /// What the answer to a publish means.
-    static func receipt(_ request: Request, _ answer: MQTTAnswer) throws -> Receipt {
-        guard case .published(let code, let properties) = answer else { throw confusion }
-        return try MQTTMapping.receipt(request, code, properties)
-    }
-
-    /// Publishes without waiting: the call is told.
+    /// Gives up who waits, as no connection follows soon.
     ///
-    /// - Throws: `WaybillError` when nothing was sent.
-    func submit(
-        _ publish: MQTTPublish,
-        _ request: Request,
-        timeout: Duration?,
-        _ call: any MQTTCall
-    ) throws(WaybillError) {
-        do throws(MQTTSendError) {
-            try driver.withCore { (core, now) throws(MQTTSendError) in
-                if publish.qos == .atMostOnce {
-                    try core.publishAtMostOnce(publish, payload: request.body, at: now)
-                } else {
-                    let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
-                    try core.publish(message, call: call, timeout: timeout, at: now)
-                }
-                reportSent(publish, request)
-            }
-        } catch {
-            throw MQTTMapping.error(error, request)
+    /// - Parameters:
+    ///   - error: What they fail with.
+    ///   - keepsSession: Whether messages go on should a connection follow after all.
+    func conclude(_ error: WaybillError, keepsSession: Bool) {
+        let (calls, timers) = state.withLock { state -> ([any MQTTCall], (any TimerSource)?) in
+            guard case .parked(var connection) = state.whereabouts else { return ([], nil) }
+            let calls = connection.calls
+            for call in calls { connection.cancel(call) }
+            if !keepsSession { connection.removeAll() }
+            state.whereabouts = .parked(connection)
+            defer { state.timers = nil }
+            return (calls, state.timers)
         }
-        if publish.qos == .atMostOnce {
-            (call as? MQTTPendingCall)?.succeed(.published(.success, MQTTProperties()))
+        timers?.invalidate()
+        for call in calls { (call as? MQTTPendingCall)?.fail(error) }
+    }
+
+    // MARK: Attempts that were given up
+
+    /// Notes a CONNECT that was never answered.
+    func noteUnansweredAttempt(
+        at now: WireInstant,
+        lasting connectTimeout: Duration,
+        isEndedByPeer: Bool
+    ) {
+        state.withLock { state in
+            state.lateAttempts.note(
+                at: now,
+                lasting: connectTimeout,
+                isEndedByPeer: isEndedByPeer
+            )
+            state.isInDoubt = true
         }
     }
 
-    /// Withdraws a call.
+    /// Whether a session that is taken over now may have been by such a CONNECT; each is counted once.
+    func takeLateAttempt(at now: WireInstant) -> Bool {
+        state.withLock { $0.lateAttempts.take(at: now) }
+    }
+
+    /// Whether a session that the server has may be one that such a CONNECT began; asked once after each CONNACK.
+    ///
+    /// The server may have lost the session before, and said so in a CONNACK that never came.
+    func takeDoubt() -> Bool {
+        state.withLock { state in
+            defer { state.isInDoubt = false }
+            return state.isInDoubt
+        }
+    }
+
+    // MARK: Callers
+
+    /// Withdraws a call, wherever its message is.
     func cancel(_ call: MQTTPendingCall) {
-        driver.withCore { core, _ in core.cancel(call) }
+        let connection = state.withLock { state -> MQTTConnection? in
+            switch state.whereabouts {
+            case .with(let connection): return connection
+            case .moving(let errands): state.whereabouts = .moving(errands + [.cancel(call)])
+            case .parked(var connection):
+                connection.cancel(call)
+                state.whereabouts = .parked(connection)
+            }
+            return nil
+        }
+        connection?.cancel(call)
     }
 
-    /// Acknowledges a message that came over this connection, or over one before within the same session.
-    /// - Returns: False for a message that the server sends again; nil when the session was no longer this connection's.
-    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool? {
-        driver.withCore { core, now in
-            let isFirst = core.acknowledge(receipt, reason, at: now)
-            return core.isSessionTaken ? nil : isFirst
+    /// Tells the callers whose time is up, and comes back when the next one's is.
+    /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
+    private func watch(at deadline: WireInstant? = nil) {
+        var expired: [any MQTTCall] = []
+        var idle: (any TimerSource)?
+        try? state.withClock(\.timers, environment.makeTimers) { state, clock in
+            guard case .parked(var connection) = state.whereabouts else {
+                idle = state.timers.take()
+                return
+            }
+            expired = connection.takeExpired(at: max(clock.now, deadline ?? .zero))
+            state.whereabouts = .parked(connection)
+            if let next = connection.earliestDeadline {
+                _ = clock.scheduleTimer(at: next) { [weak self] in self?.watch(at: next) }
+            } else {
+                idle = state.timers.take()
+            }
+        }
+        idle?.invalidate()
+        for call in expired {
+            (call as? MQTTPendingCall)?.fail(
+                WaybillError(.timedOut, "the connection was not back in time")
+            )
+        }
+    }
+
+    // MARK: Taking messages
+
+    /// Acknowledges a message, over whatever connection has the session.
+    /// - Returns: False for a message of an earlier connection that the server sends again.
+    @discardableResult
+    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool {
+        while true {
+            let (connection, isFirst) = state.withLock { state -> (MQTTConnection?, Bool) in
+                switch state.whereabouts {
+                case .with(let connection): return (connection, true)
+                case .moving(let errands):
+                    state.whereabouts = .moving(errands + [.acknowledge(receipt, reason)])
+                    return (nil, true)
+                case .parked(var connection):
+                    let isFirst = connection.acknowledge(receipt, reason)
+                    state.whereabouts = .parked(connection)
+                    return (nil, isFirst)
+                }
+            }
+            guard let connection else { return isFirst }
+            // Without an answer its state has just been taken: it is to be found elsewhere.
+            if let isFirst = connection.acknowledge(receipt, reason) { return isFirst }
         }
     }
 
     /// The QoS 1 messages of earlier connections that the server sends again.
-    var repeatedSerials: MQTTRepeatedSerials { driver.withCore { core, _ in core.repeatedSerials } }
-
-    func answer(
-        _ request: Request,
-        withdrawing withdraw: (@Sendable (MQTTPendingCall) -> Void)? = nil,
-        _ send: (inout MQTTClientConnection, WireInstant, MQTTPendingCall)
-            throws(MQTTSendError) -> Void
-    ) async throws -> MQTTAnswer {
-        let call = MQTTPendingCall()
-        do {
-            return try await call.answer(
-                sending: { () throws(WaybillError) in
-                    do throws(MQTTSendError) {
-                        try driver.withCore { (core, now) throws(MQTTSendError) in
-                            try send(&core, now, call)
-                        }
-                    } catch {
-                        throw MQTTMapping.error(error, request)
-                    }
-                },
-                withdrawing: { call in
-                    if let withdraw { withdraw(call) } else { cancel(call) }
-                }
-            )
-        } catch let error as WaybillError {
-            throw error.about(request)
-        }
-    }
-
-    static let confusion = WaybillError(
-        .protocolViolation,
-        "the answer belongs to another request"
-    )
-
-    // MARK: The end
-
-    /// Sends DISCONNECT and waits until the stream is closed, or by force after a time.
-    func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
-        if let abandonment { state.withLock { $0.abandonment = abandonment } }
-        disconnectNow()
-        await ended.settled(within: timeout, by: timers) { [driver] in driver.close() }
-    }
-
-    func drain(within timeout: Duration) async {
-        guard timeout > .zero else { return }
-        let drained = Promise<Void>()
-        state.withLock { $0.drained = drained }
-        noteDrained()
-        await drained.settled(within: timeout, by: timers) { drained.resolve(.success(())) }
-    }
-
-    private func noteDrained() {
-        guard let drained = state.withLock({ $0.drained }) else { return }
-        let isIdle = driver.withCore { core, _ in core.isFinished || !core.hasMessagesUnderWay }
-        if isIdle { drained.resolve(.success(())) }
-    }
-
-    /// What the server is told at the end; in 3.1.1 there is nothing to tell.
-    var farewell: MQTTDisconnect {
-        get { state.withLock { $0.farewell } }
-        set { state.withLock { $0.farewell = newValue } }
-    }
-
-    /// Sends DISCONNECT without waiting.
-    func disconnectNow() {
-        let packet = farewell
-        driver.withCore(.immediate) { core, now in core.disconnect(packet, at: now) }
-    }
-
-    /// Why it is over; nil when this side ended it.
-    private func cause(of error: LinkError?) -> WaybillError? {
-        switch (state.withLock { $0.closure }, error) {
-        case (.endOfStream?, let error?), (nil, let error?): return WaybillError(error)
-        case (.disconnectedByServer(.sessionTakenOver, _)?, _) where keeper.takeLateAttempt(at: now):
-            return MQTTMapping.takenOverByLateAttempt
-        case (.disconnectedByServer(let code, _)?, _) where MQTTMapping.isRedirect(code):
-            var error = state.withLock { $0.closure }.flatMap(MQTTMapping.error)
-            // Another host is not busy.
-            if onRedirect() { error?.isServerBusy = false }
-            return error
-        case (let closure?, _): return MQTTMapping.error(closure)
-        case (nil, nil): return nil
-        }
-    }
-
-    /// Notes a CONNECT that was never answered and may still reach the server.
-    ///
-    /// Also one whose stream the peer has ended: a proxy may have done that, and deliver what it still holds. A server
-    /// that refuses by closing looks the same; then a session that another client takes over soon is taken back once,
-    /// which harms less than a client that gives up for good.
-    private func noteUnanswered(_ error: LinkError?) {
-        let isUnanswered = driver.withCore { core, _ in core.isUnanswered }
-        guard isUnanswered else { return }
-        let isGivenUp =
-            switch state.withLock({ $0.closure }) {
-            case .connectTimedOut?, .disconnected?: true
-            // Without an error, this side has closed the stream.
-            case .endOfStream?, nil: error == nil
-            default: false
-            }
-        keeper.noteUnansweredAttempt(
-            at: now,
-            lasting: configuration.connectTimeout,
-            isEndedByPeer: !isGivenUp
-        )
-    }
-
-    private func handleEnd(_ cause: WaybillError?) {
-        let (abandoned, abandonment) = state.withLock { state in
-            defer { state.abandoned = [] }
-            return (state.abandoned, state.abandonment)
-        }
-        timers.invalidate()
-        connack.resolve(
-            .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
-        )
-        for call in abandoned { call.fail(abandonment) }
-        state.withLock { $0.drained }?.resolve(.success(()))
-    }
-
-    // MARK: Events
-
-    private func handle(_ events: [MQTTClientEvent]) {
-        var batch = MessageBatch(
-            reportingTo: subscriptions.events,
-            hasQualities: true,
-            seenBy: subscriptions.catchAll.sources
-        )
-        var answered: [Suspension.Continuation] = []
-        for event in events {
-            switch event {
-            case .message(let publish, let receipt):
-                subscriptions.collect(publish, receipt, into: &batch)
-            case .published(let call as MQTTPendingCall, let code, let properties):
-                let answer = MQTTAnswer.published(code, properties)
-                if let caller = call.settle(.success(answer)) { answered.append(caller) }
-            default:
-                batch.deliver()
-                handle(event)
+    var repeatedSerials: MQTTRepeatedSerials {
+        let (connection, parked) = state.withLock {
+            state -> (MQTTConnection?, MQTTRepeatedSerials) in
+            switch state.whereabouts {
+            case .with(let connection): (connection, MQTTRepeatedSerials())
+            case .moving: (nil, MQTTRepeatedSerials())
+            case .parked(let connection): (nil, connection.repeatedSerials)
             }
         }
-        batch.deliver()
-        Suspension.resume(answered)
-        noteDrained()
-    }
-
-    private func handle(_ event: MQTTClientEvent) {
-        switch event {
-        case .connected(let connack):
-            // First, as messages may follow at once.
-            subscriptions.attach(self, hasSession: connack.sessionPresent)
-            let keepsAlive = driver.withCore { core, _ in core.keepsAlive }
-            if !keepsAlive { stream.keepAlive() }
-            state.withLock { $0.responseInformation = connack.properties.responseInformation }
-            self.connack.resolve(.success(connack))
-        case .message: break
-        // Those of callers who wait are answered all at once.
-        case .published(let call, _, _): (call as? MQTTStoredCall)?.didEnd()
-        case .subscribed(let call, let suback, let hasBacklog):
-            guard let call = call as? MQTTPendingCall else { return }
-            // Before the retained messages, which follow the SUBACK.
-            let note = state.withLock { $0.notes.removeValue(forKey: ObjectIdentifier(call)) }
-            note?(hasBacklog)
-            call.succeed(.subscribed(suback))
-        case .unsubscribed(let call, let unsuback):
-            if let call = call as? MQTTPendingCall {
-                call.succeed(.unsubscribed(unsuback))
-            } else {
-                (call as? MQTTStoredCall)?.didEnd()
-            }
-        case .timedOut(let call):
-            (call as? MQTTPendingCall)?.fail(
-                WaybillError(.timedOut, "the server did not acknowledge in time")
-            )
-        case .abandoned(let call):
-            // Told once the connection is over: whoever tries again then makes a new one.
-            guard let call = call as? MQTTPendingCall else { return }
-            state.withLock { $0.abandoned.append(call) }
-        case .trace(let trace):
-            configuration.wireLogger?.logFrame(
-                trace.isOutbound ? .outbound : .inbound,
-                trace.text,
-                byteCount: trace.byteCount,
-                body: Payload(trace.payload)
-            )
-        case .closed(let closure):
-            state.withLock { $0.closure = closure }
-            // The end is not left to a peer that is gone: nothing would answer the closing of a WebSocket.
-            if case .keepAliveTimedOut = closure { driver.close() }
-        }
+        return connection?.repeatedSerials ?? parked
     }
 }

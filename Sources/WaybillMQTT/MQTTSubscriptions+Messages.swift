@@ -112,11 +112,11 @@ extension MQTTSubscriptions {
 
     func take(_ receipt: MQTTDeliveryReceipt, _ settlement: Settlement) -> MessageValidity {
         let reason: MQTTReasonCode = settlement.isAccepted ? .success : .unspecifiedError
-        return keeper.acknowledge(receipt, reason) ? .valid : .comesAgain
+        return session.acknowledge(receipt, reason) ? .valid : .comesAgain
     }
 
     func validity(of receipt: MQTTDeliveryReceipt) -> MessageValidity {
-        keeper.repeatedSerials.contains(receipt) ? .comesAgain : .valid
+        session.repeatedSerials.contains(receipt) ? .comesAgain : .valid
     }
 
     /// Drops the unread messages that the server sends again, so that copies do not pile up.

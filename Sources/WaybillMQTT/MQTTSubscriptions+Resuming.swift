@@ -11,11 +11,11 @@ extension MQTTSubscriptions {
     /// A filter that the server no longer grants ends its streams with the refusal; the others go on.
     ///
     /// - Parameters:
-    ///   - session: The connection.
+    ///   - connection: The connection.
     ///   - hasSession: Whether the server has kept the session.
     ///   - isInDoubt: Whether that may be another one, in which nothing was subscribed to.
     /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
-    func resume(over session: MQTTSession, hasSession: Bool, isInDoubt: Bool) async throws {
+    func resume(over connection: MQTTConnection, hasSession: Bool, isInDoubt: Bool) async throws {
         let (entries, left) = state.withLock { state in
             if !hasSession || isInDoubt { state.router.forgetGrants() }
             if !hasSession { state.left.removeAll() }
@@ -23,25 +23,25 @@ extension MQTTSubscriptions {
         }
         if !hasSession { manual.removeAll() }
         saveLeft()
-        if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: session) }
+        if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: connection) }
         // Not before: held back, the server could not answer.
-        pressure.attach(session.reading)
-        session.endOpening()
+        pressure.attach(connection.reading)
+        connection.endOpening()
         // The connection may have ended meanwhile: then the pressure must not keep it.
-        if state.withLock({ $0.session !== session }) { pressure.detach() }
+        if state.withLock({ $0.connection !== connection }) { pressure.detach() }
     }
 
     private func resume(
         _ entries: [MQTTSubscriptionEntry],
         _ left: [MQTTLeftFilters.Filter],
-        over session: MQTTSession
+        over connection: MQTTConnection
     ) async throws {
         try await withThrowingTaskGroup { group in
-            for batch in MQTTSession.batches(of: left) {
-                group.addTask { try await self.leave(batch, over: session) }
+            for batch in MQTTConnection.batches(of: left) {
+                group.addTask { try await self.leave(batch, over: connection) }
             }
-            for batch in session.batches(of: entries) {
-                group.addTask { try await self.resubscribe(batch, over: session) }
+            for batch in connection.batches(of: entries) {
+                group.addTask { try await self.resubscribe(batch, over: connection) }
             }
             try await group.waitForAll()
         }
@@ -50,15 +50,15 @@ extension MQTTSubscriptions {
     /// Has the server forget filters.
     private func leave(
         _ left: [MQTTLeftFilters.Filter],
-        over session: MQTTSession
+        over connection: MQTTConnection
     ) async throws {
         guard let first = left.first else { return }
         do {
-            _ = try await session.unsubscribe(left.map(\.text), Self.request(first.text))
+            _ = try await connection.unsubscribe(left.map(\.text), Self.request(first.text))
         } catch let error as WaybillError where !Self.leavesOpen(error) {
             // One that the server refuses, or that cannot be sent, is not to keep the others.
             guard left.count == 1 else {
-                for one in left { try await leave([one], over: session) }
+                for one in left { try await leave([one], over: connection) }
                 return
             }
             // A filter without a listener may stay at the server.
@@ -77,13 +77,13 @@ extension MQTTSubscriptions {
 
     func resubscribe(
         _ entries: [MQTTSubscriptionEntry],
-        over session: MQTTSession
+        over connection: MQTTConnection
     ) async throws {
         guard let first = entries.first else { return }
         let asked = state.withLock { state in entries.map { state.router.askAgain(for: $0) } }
         // Also where no SUBACK comes.
         defer { state.withLock { state in for one in asked { state.router.forget(one) } } }
-        let answers = try await session.subscribe(
+        let answers = try await connection.subscribe(
             asked.map(\.subscription),
             identifier: entries.count == 1 ? first.identifier : nil,
             Self.request(first.subscription.filter),
@@ -109,7 +109,7 @@ extension MQTTSubscriptions {
                     )
                     return true
                 }
-                if !isWanted { session.leave(filter) {} }
+                if !isWanted { connection.leave(filter) {} }
             case .failure(let error):
                 let sources = state.withLock { state in
                     if let entry = state.router[filter], entry.established == nil {

@@ -15,7 +15,7 @@ final class MQTTSubscriptions: DeliverySettler {
     struct State: Sendable {
         var router = MQTTRouter()
         /// The connection that there is.
-        var session: MQTTSession?
+        var connection: MQTTConnection?
         /// Filters that the server may still have, and nobody any longer.
         var left: MQTTLeftFilters
         /// What nobody listens for yet; nil when nothing is kept.
@@ -42,7 +42,7 @@ final class MQTTSubscriptions: DeliverySettler {
     /// Where what was left is kept for the next launch; nil where no session outlives a connection.
     private let store: (any SessionStore)?
     var configuration: MQTTConfiguration { shared.value }
-    let keeper: MQTTSessionKeeper
+    let session: MQTTSession
     let pressure: ReadingPressure
     /// What waits in memory, whichever connection it came over.
     var account: MemoryAccount { pressure.account }
@@ -57,7 +57,7 @@ final class MQTTSubscriptions: DeliverySettler {
     ///   - environment: Where clocks come from.
     init(
         configuration shared: Shared<MQTTConfiguration>,
-        keeper: MQTTSessionKeeper,
+        session: MQTTSession,
         events: TransportEventSource,
         catchAll: CatchAll,
         account: MemoryAccount,
@@ -74,7 +74,7 @@ final class MQTTSubscriptions: DeliverySettler {
         self.environment = environment
         self.shared = shared
         self.events = events
-        self.keeper = keeper
+        self.session = session
         self.catchAll = catchAll
         pressure = ReadingPressure(account: account)
     }
@@ -82,20 +82,20 @@ final class MQTTSubscriptions: DeliverySettler {
     // MARK: Connections
 
     /// Goes over to a connection that the server has accepted, with the session that it has kept or without.
-    func attach(_ session: MQTTSession, hasSession: Bool) {
+    func attach(_ connection: MQTTConnection, hasSession: Bool) {
         state.withLock { state in
-            state.session = session
+            state.connection = connection
             if !state.isFamiliar || !hasSession { state.router.hasForeignIdentifiers = hasSession }
             state.isFamiliar = true
         }
-        if hasSession { removeRepeated(session.repeatedSerials) }
+        if hasSession { removeRepeated(connection.repeatedSerials) }
     }
 
     /// Lets go of a connection that is over.
-    func detach(_ session: MQTTSession) {
+    func detach(_ connection: MQTTConnection) {
         let isPresent = state.withLock { state in
-            guard state.session === session else { return false }
-            state.session = nil
+            guard state.connection === connection else { return false }
+            state.connection = nil
             state.lossTime = .now
             return true
         }
@@ -155,7 +155,7 @@ final class MQTTSubscriptions: DeliverySettler {
         _ all: [MQTTSubscription],
         _ request: Request,
         _ options: SubscribeOptions,
-        over session: MQTTSession
+        over connection: MQTTConnection
     ) async throws -> Messages<Message> {
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
@@ -169,8 +169,8 @@ final class MQTTSubscriptions: DeliverySettler {
                 if let filter { asked.append(Asked(filter: filter, answer: answer)) }
                 answers.append(answer)
             }
-            for batch in session.batches(of: asked) {
-                ask(for: batch, request, options, over: session)
+            for batch in connection.batches(of: asked) {
+                ask(for: batch, request, options, over: connection)
             }
             var granted = QoS.exactlyOnce
             for answer in answers { granted = min(granted, try await answer.value()) }
@@ -191,7 +191,7 @@ final class MQTTSubscriptions: DeliverySettler {
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
         let isAdded = add(listener, matching: all) { state in
-            guard state.session == nil else { return false }
+            guard state.connection == nil else { return false }
             for subscription in all { state.router.addLater(listener, subscription) }
             return true
         }
@@ -232,7 +232,7 @@ final class MQTTSubscriptions: DeliverySettler {
         for asked: [Asked],
         _ request: Request,
         _ options: SubscribeOptions,
-        over session: MQTTSession
+        over connection: MQTTConnection
     ) {
         guard let first = asked.first else { return }
         let begun = events.timestamp
@@ -241,7 +241,7 @@ final class MQTTSubscriptions: DeliverySettler {
         Task { @concurrent [request] in
             let results: [Result<QoS, WaybillError>]
             do {
-                results = try await session.subscribe(
+                results = try await connection.subscribe(
                     asked.map(\.filter.subscription),
                     identifier: asked.count == 1 ? first.filter.identifier : nil,
                     request,
@@ -258,7 +258,7 @@ final class MQTTSubscriptions: DeliverySettler {
                 switch result {
                 case .success(let granted):
                     do {
-                        try await note(granted, of: one.text, by: session, since: begun)
+                        try await note(granted, of: one.text, by: connection, since: begun)
                         one.answer.resolve(.success(granted))
                     } catch {
                         fail(one, error, isConfirmed: true, since: begun)
@@ -289,7 +289,7 @@ final class MQTTSubscriptions: DeliverySettler {
             let sources = state.router.revoke(filter, asked.answer)
             // The server may have it all the same.
             let left = isOpen && !sources.isEmpty ? state.left.add(filter) : nil
-            return (sources, left, state.session)
+            return (sources, left, state.connection)
         }
         if let left { tell(present, left) }
         asked.answer.resolve(.failure(error))
@@ -343,7 +343,7 @@ final class MQTTSubscriptions: DeliverySettler {
     private func note(
         _ granted: QoS,
         of filter: String,
-        by session: MQTTSession,
+        by connection: MQTTConnection,
         since begun: ContinuousClock.Instant?
     ) async throws {
         let (successor, entry) = state.withLock { state in
@@ -351,28 +351,28 @@ final class MQTTSubscriptions: DeliverySettler {
             if state.router[filter] != nil {
                 events.report(.subscribed(topic: filter, since: begun, qos: granted))
             }
-            guard state.session !== session else {
+            guard state.connection !== connection else {
                 state.router.grant(filter, granted)
-                return (MQTTSession?.none, MQTTSubscriptionEntry?.none)
+                return (MQTTConnection?.none, MQTTSubscriptionEntry?.none)
             }
             state.router.establish(filter)
-            return (state.session, state.router[filter])
+            return (state.connection, state.router[filter])
         }
         if let successor, let entry { try await resubscribe([entry], over: successor) }
     }
 
     /// When the last listener leaves, the filter goes.
     private func listenerLeft(_ source: MessageSource, _ filter: String) {
-        let (session, left) = state.withLock {
-            state -> (MQTTSession?, MQTTLeftFilters.Filter?) in
+        let (connection, left) = state.withLock {
+            state -> (MQTTConnection?, MQTTLeftFilters.Filter?) in
             let isEstablished = state.router.isEstablished(filter)
             guard state.router.remove(source, from: filter) else { return (nil, nil) }
             if isEstablished {
                 events.report(.subscriptionEnded(topic: filter, cause: source.failure))
             }
-            return (state.session, state.left.add(filter))
+            return (state.connection, state.left.add(filter))
         }
-        if let left { tell(session, left) }
+        if let left { tell(connection, left) }
     }
 
     /// Ends every stream of a filter and tells the server, now or when there is a connection again.
@@ -381,12 +381,12 @@ final class MQTTSubscriptions: DeliverySettler {
         var receipt: Receipt?
         var sources: [MessageSource]?
         while sources == nil {
-            let session = state.withLock { $0.session }
-            receipt = try await session?.unsubscribe([filter], request)
+            let connection = state.withLock { $0.connection }
+            receipt = try await connection?.unsubscribe([filter], request)
             sources = state.withLock { state in
-                if session == nil {
+                if connection == nil {
                     // The one that is there by now has been told of all that was left before.
-                    guard state.session == nil else { return nil }
+                    guard state.connection == nil else { return nil }
                     _ = state.left.add(filter)
                 }
                 return remove(filter, from: &state, because: nil)
@@ -403,14 +403,14 @@ final class MQTTSubscriptions: DeliverySettler {
     // MARK: What nobody listens to any longer
 
     /// Stores that a filter was left, and has the server forget it; without a connection, the next one does.
-    private func tell(_ session: MQTTSession?, _ left: MQTTLeftFilters.Filter) {
+    private func tell(_ connection: MQTTConnection?, _ left: MQTTLeftFilters.Filter) {
         saveLeft()
-        guard let session else { return }
-        session.leave(left.text) { [weak self] in self?.forgetLeft([left]) }
+        guard let connection else { return }
+        connection.leave(left.text) { [weak self] in self?.forgetLeft([left]) }
         // Somebody may have subscribed in between, and have been overtaken.
         let entry = state.withLock { $0.router[left.text] }
         guard let entry else { return }
-        Task { @concurrent in try? await resubscribe([entry], over: session) }
+        Task { @concurrent in try? await resubscribe([entry], over: connection) }
     }
 
     /// Forgets filters that the server has forgotten.

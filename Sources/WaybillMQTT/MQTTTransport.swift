@@ -107,7 +107,7 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     public var states: ConnectionStates { engine.states }
 
     /// Who waits for answers.
-    package var replyDesk: ReplyDesk { engine.replies.desk }
+    package var pendingReplies: PendingReplies { engine.replies.credentials }
 
     /// What happens to the connection, its subscriptions and messages; and what the providers that share it report.
     public var events: TransportEvents { engine.events.events }

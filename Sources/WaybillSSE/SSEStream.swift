@@ -53,15 +53,15 @@ final class SSEStream: Sendable {
     let configuration: SSEConfiguration
     let links: HTTPLinks
     /// Where its credentials come from, if anybody gives some; its own, since other streams may be refused others.
-    let desk: CredentialDesk?
-    let patience: SSEPatience
+    let desk: CredentialProvider?
+    let patience: SSEBackoff
     private let states: SSEStates
     private let events: TransportEventSource
     private let catchAll: CatchAll
     private let observers: SSEObservers
     /// What waits in memory, whichever connection it came over.
     private let account: MemoryAccount
-    let journal: SSEJournal
+    let journal: SSEReporter
     let state: Locked<State>
     let opened = Promise<Void>()
     private let ended = Promise<Void>()
@@ -87,8 +87,8 @@ final class SSEStream: Sendable {
         self.onEnd = onEnd
         configuration = engine.configuration
         links = engine.links
-        desk = configuration.credentials.map { [links] in CredentialDesk($0, in: links.plain) }
-        patience = SSEPatience(
+        desk = configuration.credentials.map { [links] in CredentialProvider($0, in: links.plain) }
+        patience = SSEBackoff(
             engine.configuration.reconnection,
             in: engine.links.plain,
             isPaused: isPaused
@@ -98,7 +98,7 @@ final class SSEStream: Sendable {
         catchAll = engine.catchAll
         observers = engine.observers
         account = MemoryAccount(limit: engine.configuration.memoryLimit)
-        journal = SSEJournal(topic: topic, events: engine.events)
+        journal = SSEReporter(topic: topic, events: engine.events)
         state = Locked(State(lastEventID: options.lastEventID ?? stated ?? ""))
     }
 

@@ -12,7 +12,7 @@ extension STOMPEngine {
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission {
         guard case .send(let options) = request.command, !request.expectsReply,
-            let session = lifecycle.connected
+            let connection = lifecycle.connected
         else { return .notNow }
         var end = completion
         do throws(WaybillError) {
@@ -21,10 +21,11 @@ extension STOMPEngine {
             let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
             end = reporting(request, isAcknowledged: asks, completion)
             guard asks else {
-                let pause = try session.submitUnconfirmed(headers, request, options)
+                let pause = try connection.submitUnconfirmed(headers, request, options)
                 // Whoever submits lets others have their turn by itself.
                 if pause == .drain {
-                    return .full { [driver = session.driver] in try await driver.wait(for: pause) }
+                    return .full { [driver = connection.driver] in try await driver.wait(for: pause)
+                    }
                 }
                 end(.success(Receipt(of: request.topic)))
                 return .taken(withdraw: nil)
@@ -35,8 +36,8 @@ extension STOMPEngine {
                 }
                 end(receipt.about(request))
             }
-            try session.submit(headers, request, options, true, call)
-            return .taken { if call.withdraw() { session.cancel(call) } }
+            try connection.submit(headers, request, options, true, call)
+            return .taken { if call.withdraw() { connection.cancel(call) } }
         } catch {
             // It came upon a connection that was just ending, and was not sent.
             if error.code == .notConnected { return .notNow }
@@ -69,7 +70,7 @@ extension STOMPEngine {
     }
 }
 
-extension STOMPSession {
+extension STOMPConnection {
     /// Sends a message that nothing confirms.
     ///
     /// - Returns: What to wait for before the next message.

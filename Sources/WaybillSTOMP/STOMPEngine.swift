@@ -15,7 +15,7 @@ final class STOMPEngine: Sendable {
     private let shared: Shared<STOMPConfiguration>
     private let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
-    let lifecycle: ConnectionLifecycle<STOMPSession>
+    let lifecycle: ConnectionLifecycle<STOMPConnection>
     private let hints = HintListener()
 
     init(
@@ -25,14 +25,14 @@ final class STOMPEngine: Sendable {
     ) {
         let shared = Shared(configuration)
         self.shared = shared
-        let settings = ConnectionLifecycle<STOMPSession>.Settings(
+        let settings = ConnectionLifecycle<STOMPConnection>.Settings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
             reconnection: configuration.reconnection,
             offlineQueue: configuration.offlineQueue
         )
-        let desk = configuration.credentials.map { CredentialDesk($0, in: environment) }
+        let credentials = configuration.credentials.map { CredentialProvider($0, in: environment) }
         let account = MemoryAccount(limit: configuration.memoryLimit)
         let catchAll = CatchAll(reportingTo: events, account: account)
         self.catchAll = catchAll
@@ -52,11 +52,11 @@ final class STOMPEngine: Sendable {
             reportingTo: events,
             .init(
                 prepare: { greeting, occasion in
-                    try await Self.prepare(greeting.request, &occasion, shared.value, desk)
+                    try await Self.prepare(greeting.request, &occasion, shared.value, credentials)
                 },
-                canReplaceCredentials: desk != nil,
+                canReplaceCredentials: credentials != nil,
                 open: { route, timeout, greeting in
-                    STOMPSession(
+                    STOMPConnection(
                         link: try await route.open(
                             within: timeout,
                             requesting: greeting.upgradeHeaders
@@ -88,11 +88,11 @@ final class STOMPEngine: Sendable {
         switch request.command {
         case .send(let options):
             // The way of most: no more functions between the caller and the frame than there must be.
-            guard !request.expectsReply, !events.isObserved, let session = lifecycle.connected
+            guard !request.expectsReply, !events.isObserved, let connection = lifecycle.connected
             else { return try await send(request, options) }
             let headers = try STOMPMapping.send(request, options, configuration)
             do {
-                return try await session.send(
+                return try await connection.send(
                     headers,
                     request,
                     options,
@@ -119,7 +119,7 @@ final class STOMPEngine: Sendable {
                 .settle(id, Settlement(isAccepted: false, transaction: transaction), request)
         case .begin(let transaction):
             let headers = try STOMPMapping.beginning(transaction, request)
-            return try await session(for: request, sending: headers)
+            return try await connection(for: request, sending: headers)
                 .transact(.begin, transaction, request)
         case .commit(let transaction):
             return try await lifecycle.current(for: request).transact(.commit, transaction, request)
@@ -168,9 +168,9 @@ final class STOMPEngine: Sendable {
             if lifecycle.queues(isAcknowledged: asks) {
                 return try await queued(headers, request, options, asksForReceipt: asks)
             }
-            let session = try await session(for: request, sending: headers)
+            let connection = try await connection(for: request, sending: headers)
             do {
-                return try await session.send(
+                return try await connection.send(
                     headers,
                     request,
                     options,
@@ -179,7 +179,7 @@ final class STOMPEngine: Sendable {
                 )
             } catch let error as WaybillError where error.code == .notConnected {
                 // It came upon a connection that was just ending, and was not sent.
-                try await session.over()
+                try await connection.over()
                 guard lifecycle.isAlive else { throw error }
             }
         }
@@ -197,8 +197,8 @@ final class STOMPEngine: Sendable {
             request,
             patience: configuration.offlineQueue.timeToLive ?? options.timeout
                 ?? configuration.receiptTimeout,
-            send: { session, call throws(WaybillError) in
-                try session.submit(headers, request, options, asksForReceipt, call)
+            send: { connection, call throws(WaybillError) in
+                try connection.submit(headers, request, options, asksForReceipt, call)
             },
             withdraw: { [lifecycle] call in lifecycle.connected?.cancel(call) }
         )
@@ -223,21 +223,21 @@ final class STOMPEngine: Sendable {
             options,
             later: { [subscriptions, all] in subscriptions.subscribeLater(all, options) },
             greeting: { () throws(WaybillError) in try greeting(.connecting(for: request)) },
-            session: { [headers] in try await session(for: request, sending: headers) },
-            now: { [all] session in
-                try await subscriptions.subscribe(all, request, options, over: session)
+            connection: { [headers] in try await connection(for: request, sending: headers) },
+            now: { [all] connection in
+                try await subscriptions.subscribe(all, request, options, over: connection)
             }
         )
     }
 
     /// The session, made first if need be and if the headers can be sent at all.
-    func session(
+    func connection(
         for request: Request,
         sending headers: STOMPHeaders
-    ) async throws -> STOMPSession {
-        if let session = lifecycle.connected { return session }
+    ) async throws -> STOMPConnection {
+        if let connection = lifecycle.connected { return connection }
         try STOMPMapping.check(headers, request)
-        return try await lifecycle.session(for: request) { () throws(WaybillError) in
+        return try await lifecycle.connection(for: request) { () throws(WaybillError) in
             try greeting(.connecting(for: request))
         }
     }
@@ -258,9 +258,9 @@ final class STOMPEngine: Sendable {
         _ request: Request,
         _ occasion: inout ConnectOccasion,
         _ configuration: STOMPConfiguration,
-        _ desk: CredentialDesk?
+        _ credentials: CredentialProvider?
     ) async throws -> STOMPGreeting {
-        let adapted = try await occasion.adapted(request, askingAt: desk)
+        let adapted = try await occasion.adapted(request, askingAt: credentials)
         let connect = try STOMPMapping.connect(adapted, configuration)
         var greeting = STOMPGreeting(request: request, connect: connect)
         if case .connect(let options) = adapted.command {

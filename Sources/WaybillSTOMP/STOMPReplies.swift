@@ -21,7 +21,7 @@ final class STOMPReplies: Sendable {
         var isReady = Promise<Void>()
     }
 
-    let desk: ReplyDesk
+    let credentials: PendingReplies
     let destination: String
     private let state = Locked(State())
 
@@ -29,7 +29,7 @@ final class STOMPReplies: Sendable {
     private let isTemporary: Bool
 
     init(configuration: STOMPConfiguration, environment: LinkEnvironment) {
-        desk = ReplyDesk(in: environment)
+        credentials = PendingReplies(in: environment)
         destination =
             configuration.replyDestination
             ?? "/temp-queue/waybill-"
@@ -39,8 +39,8 @@ final class STOMPReplies: Sendable {
 
     /// Sees to it that answers arrive over a connection.
     /// - Throws: Why they do not.
-    func prepare(over session: STOMPSession) async throws {
-        let identifier = ObjectIdentifier(session)
+    func prepare(over connection: STOMPConnection) async throws {
+        let identifier = ObjectIdentifier(connection)
         let (isReady, isNew) = state.withLock { state -> (Promise<Void>, Bool) in
             guard state.connection != identifier else { return (state.isReady, false) }
             state = State(connection: identifier)
@@ -50,11 +50,11 @@ final class STOMPReplies: Sendable {
         if isNew {
             Task { @concurrent in
                 do {
-                    try await self.subscribe(over: session)
+                    try await self.subscribe(over: connection)
                     isReady.resolve(.success(()))
                 } catch let error as WaybillError where error.code == .connectionLost {
                     // Who waits for it has sent nothing yet.
-                    self.forget(session)
+                    self.forget(connection)
                     isReady.resolve(
                         .failure(
                             WaybillError(
@@ -66,7 +66,7 @@ final class STOMPReplies: Sendable {
                         )
                     )
                 } catch {
-                    self.forget(session)
+                    self.forget(connection)
                     isReady.resolve(.failure(error))
                 }
             }
@@ -74,14 +74,14 @@ final class STOMPReplies: Sendable {
         try await isReady.value()
     }
 
-    private func subscribe(over session: STOMPSession) async throws {
+    private func subscribe(over connection: STOMPConnection) async throws {
         let options = SubscribeOptions()
         let request = Request(topic: destination, command: .subscribe(options))
-        if isTemporary, session.server?.hasBytePrefix("RabbitMQ") == true {
-            return try session.expectSubscription(destination, request)
+        if isTemporary, connection.server?.hasBytePrefix("RabbitMQ") == true {
+            return try connection.expectSubscription(destination, request)
         }
         do {
-            try await session.subscribe(
+            try await connection.subscribe(
                 STOMPMapping.subscription(request, options),
                 as: destination,
                 request,
@@ -89,25 +89,25 @@ final class STOMPReplies: Sendable {
             )
         } catch {
             // The server may have it all the same.
-            session.leave(destination)
+            connection.leave(destination)
             throw error
         }
     }
 
-    private func forget(_ session: STOMPSession) {
-        let identifier = ObjectIdentifier(session)
+    private func forget(_ connection: STOMPConnection) {
+        let identifier = ObjectIdentifier(connection)
         state.withLock { state in
             if state.connection == identifier { state.connection = nil }
         }
     }
 
     /// Subscribes again, where answers may come that somebody still waits for.
-    func resume(over session: STOMPSession) async throws {
-        guard !isTemporary, desk.count > 0 else { return }
-        do { try await prepare(over: session) } catch let error as WaybillError
+    func resume(over connection: STOMPConnection) async throws {
+        guard !isTemporary, credentials.count > 0 else { return }
+        do { try await prepare(over: connection) } catch let error as WaybillError
             where error.code == .rejected
         {
-            desk.fail(error)
+            credentials.fail(error)
             throw WaybillError(
                 .connectionLost,
                 "the server refused a subscription and ended the connection",
@@ -118,24 +118,24 @@ final class STOMPReplies: Sendable {
     }
 
     /// Lets go of a connection that is over, and of what only it could have answered.
-    func detach(_ session: STOMPSession, _ cause: WaybillError?) {
-        forget(session)
-        if isTemporary { desk.fail(sentOver: session, session.abandonment(cause)) }
+    func detach(_ connection: STOMPConnection, _ cause: WaybillError?) {
+        forget(connection)
+        if isTemporary { credentials.fail(sentOver: connection, connection.abandonment(cause)) }
     }
 
     /// Ends what waits when no connection follows.
     func conclude(_ error: WaybillError) {
-        desk.fail(error)
+        credentials.fail(error)
     }
 
     /// Hands over a message that belongs to no subscription of the app's.
     func take(_ frame: STOMPFrame, of id: String) {
         guard id.hasSameBytes(as: destination) else { return }
-        desk.take(STOMPMapping.message(frame, isAcknowledged: false))
+        credentials.take(STOMPMapping.message(frame, isAcknowledged: false))
     }
 }
 
-extension STOMPSession {
+extension STOMPConnection {
     /// Expects messages of a subscription that the server makes by itself.
     func expectSubscription(_ id: String, _ request: Request) throws(WaybillError) {
         do throws(STOMPSendError) {
@@ -159,7 +159,7 @@ extension STOMPEngine {
         sample.append(STOMPMapping.replyTo, replies.destination)
         try STOMPMapping.check(sample, request)
         let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
-        return try await replies.desk.answer(
+        return try await replies.credentials.answer(
             to: request,
             within: options.timeout ?? configuration.replyTimeout
         ) { correlation in
@@ -167,11 +167,11 @@ extension STOMPEngine {
             headers.append(STOMPMapping.replyTo, self.replies.destination)
             headers.append(STOMPMapping.correlationID, correlation)
             while true {
-                let session = try await self.session(for: request, sending: headers)
+                let connection = try await self.connection(for: request, sending: headers)
                 do {
-                    try await self.replies.prepare(over: session)
-                    self.replies.desk.noteSent(correlation, over: session)
-                    return try await session.send(
+                    try await self.replies.prepare(over: connection)
+                    self.replies.credentials.noteSent(correlation, over: connection)
+                    return try await connection.send(
                         headers,
                         request,
                         options,
@@ -180,7 +180,7 @@ extension STOMPEngine {
                     )
                 } catch let error as WaybillError where error.code == .notConnected {
                     // It came upon a connection that was just ending, and was not sent.
-                    try await session.over()
+                    try await connection.over()
                     guard self.lifecycle.isAlive else { throw error }
                 }
             }

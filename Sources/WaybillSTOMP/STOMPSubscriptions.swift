@@ -13,9 +13,9 @@ final class STOMPSubscriptions: DeliverySettler {
         var subscriptions: [String: STOMPSubscription] = [:]
         var lastSubscription: UInt64 = 0
         /// The connection that there is.
-        var session: STOMPSession?
+        var connection: STOMPConnection?
         /// Counts connections.
-        var connection: UInt64 = 0
+        var connectionNumber: UInt64 = 0
         /// When the connection before was lost.
         var lossTime: ContinuousClock.Instant?
     }
@@ -48,18 +48,18 @@ final class STOMPSubscriptions: DeliverySettler {
     // MARK: Connections
 
     /// Goes over to a connection that the server has accepted.
-    func attach(_ session: STOMPSession) {
+    func attach(_ connection: STOMPConnection) {
         state.withLock { state in
-            state.session = session
-            state.connection += 1
+            state.connection = connection
+            state.connectionNumber += 1
         }
     }
 
     /// Lets go of a connection that is over.
-    func detach(_ session: STOMPSession) {
+    func detach(_ connection: STOMPConnection) {
         let isPresent = state.withLock { state in
-            guard state.session === session else { return false }
-            state.session = nil
+            guard state.connection === connection else { return false }
+            state.connection = nil
             state.lossTime = .now
             return true
         }
@@ -72,40 +72,47 @@ final class STOMPSubscriptions: DeliverySettler {
     ///
     /// One that the server refuses ends with the refusal, and the connection with it: another one makes the
     /// others.
-    func resume(over session: STOMPSession) async throws {
-        let version = session.version
+    func resume(over connection: STOMPConnection) async throws {
+        let version = connection.version
         let found = state.withLock { state in
             let found = state.subscriptions.filter { $0.value.isEstablished || $0.value.isDeferred }
-            for id in found.keys { state.subscriptions[id]?.move(to: state.connection, version) }
+            for id in found.keys {
+                state.subscriptions[id]?.move(to: state.connectionNumber, version)
+            }
             return Self.inOrder(found)
         }
         for (id, _) in found { updatePressure(of: id) }
         try await withThrowingTaskGroup { group in
             for (id, subscription) in found {
                 group.addTask {
-                    try await self.resubscribe(id, subscription, over: session)
+                    try await self.resubscribe(id, subscription, over: connection)
                 }
             }
             try await group.waitForAll()
         }
         // Not before: held back, the server could not answer.
-        pressure.attach(session.reading)
-        session.endOpening()
+        pressure.attach(connection.reading)
+        connection.endOpening()
         // The connection may have ended meanwhile: then the pressure must not keep it.
-        if state.withLock({ $0.session !== session }) { pressure.detach() }
+        if state.withLock({ $0.connection !== connection }) { pressure.detach() }
     }
 
     private func resubscribe(
         _ id: String,
         _ subscription: STOMPSubscription,
-        over session: STOMPSession
+        over connection: STOMPConnection
     ) async throws {
         let request = Request(
             topic: subscription.request.destination,
             command: .subscribe(SubscribeOptions())
         )
         do {
-            try await session.subscribe(subscription.request, as: id, request, SubscribeOptions())
+            try await connection.subscribe(
+                subscription.request,
+                as: id,
+                request,
+                SubscribeOptions()
+            )
             let isWanted = state.withLock { state in
                 // Whoever listened may have left meanwhile.
                 guard let found = state.subscriptions[id] else { return false }
@@ -119,7 +126,7 @@ final class STOMPSubscriptions: DeliverySettler {
                 )
                 return true
             }
-            if !isWanted { session.leave(id) }
+            if !isWanted { connection.leave(id) }
         } catch let error as WaybillError where error.code == .rejected {
             if !subscription.isEstablished {
                 events.report(.subscriptionRefused(topic: request.topic, since: nil, error: error))
@@ -156,7 +163,9 @@ final class STOMPSubscriptions: DeliverySettler {
     func putBack(_ delivery: Delivery<STOMPSubscriptions>, as id: Message.ID) {
         // With the lock, so that it does not come behind the end of its connection.
         state.withLock { state in
-            guard state.session != nil, state.connection == delivery.name.connection else { return }
+            guard state.connection != nil, state.connectionNumber == delivery.name.connection else {
+                return
+            }
             manual.putBack(delivery, as: id)
         }
     }
@@ -173,7 +182,7 @@ final class STOMPSubscriptions: DeliverySettler {
         _ all: [STOMPMapping.Subscription],
         _ request: Request,
         _ options: SubscribeOptions,
-        over session: STOMPSession
+        over connection: STOMPConnection
     ) async throws -> Messages<Message> {
         let (ids, listener) = makeListener(all, options)
         let messages = listener.source.messages
@@ -183,14 +192,14 @@ final class STOMPSubscriptions: DeliverySettler {
                     subscription,
                     listener: listener,
                     policy: options.buffering ?? configuration.buffering,
-                    connection: state.connection,
-                    version: session.version
+                    connection: state.connectionNumber,
+                    version: connection.version
                 )
             }
         }
         do {
             for ((id, subscription), part) in zip(zip(ids, all), request.partsByTopic) {
-                try await subscribe(subscription, as: id, part, options, over: session)
+                try await subscribe(subscription, as: id, part, options, over: connection)
             }
             return messages
         } catch {
@@ -205,14 +214,14 @@ final class STOMPSubscriptions: DeliverySettler {
         as id: String,
         _ request: Request,
         _ options: SubscribeOptions,
-        over session: STOMPSession
+        over connection: STOMPConnection
     ) async throws {
         let begun = events.timestamp
         var isConfirmed = false
         do {
-            try await session.subscribe(subscription, as: id, request, options)
+            try await connection.subscribe(subscription, as: id, request, options)
             isConfirmed = true
-            try await establish(id, over: session, since: begun)
+            try await establish(id, over: connection, since: begun)
         } catch {
             if !isConfirmed {
                 let (topic, reason) = (request.topic, WaybillError(reporting: error))
@@ -231,13 +240,13 @@ final class STOMPSubscriptions: DeliverySettler {
         let (ids, listener) = makeListener(all, options)
         let messages = listener.source.messages
         let isAdded = state.withLock { state in
-            guard state.session == nil else { return false }
+            guard state.connection == nil else { return false }
             for (id, subscription) in zip(ids, all) {
                 var later = STOMPSubscription(
                     subscription,
                     listener: listener,
                     policy: options.buffering ?? configuration.buffering,
-                    connection: state.connection,
+                    connection: state.connectionNumber,
                     version: .v1_2
                 )
                 later.isDeferred = true
@@ -277,23 +286,23 @@ final class STOMPSubscriptions: DeliverySettler {
     /// too.
     private func establish(
         _ id: String,
-        over session: STOMPSession,
+        over connection: STOMPConnection,
         since begun: ContinuousClock.Instant?
     ) async throws {
         let (isWanted, successor, subscription) = state.withLock { state in
             guard let topic = state.subscriptions[id]?.request.destination else {
-                return (false, STOMPSession?.none, STOMPSubscription?.none)
+                return (false, STOMPConnection?.none, STOMPSubscription?.none)
             }
             events.report(.subscribed(topic: topic, since: begun))
             state.subscriptions[id]?.isEstablished = true
-            guard let successor = state.session, successor !== session else {
-                return (true, STOMPSession?.none, STOMPSubscription?.none)
+            guard let successor = state.connection, successor !== connection else {
+                return (true, STOMPConnection?.none, STOMPSubscription?.none)
             }
-            state.subscriptions[id]?.move(to: state.connection, successor.version)
+            state.subscriptions[id]?.move(to: state.connectionNumber, successor.version)
             return (true, successor, state.subscriptions[id])
         }
         // It has ended meanwhile, perhaps before the server knew of it.
-        if !isWanted { session.leave(id) }
+        if !isWanted { connection.leave(id) }
         if let successor, let subscription {
             try await resubscribe(id, subscription, over: successor)
         }
@@ -302,19 +311,19 @@ final class STOMPSubscriptions: DeliverySettler {
     /// Ends a subscription that nobody listens to any longer.
     private func listenerLeft(_ id: String) {
         guard remove([id]) else { return }
-        state.withLock { $0.session }?.leave(id)
+        state.withLock { $0.connection }?.leave(id)
     }
 
     /// Ends every subscription to a destination.
     func unsubscribe(_ headers: STOMPHeaders, _ request: Request) async throws -> Receipt {
-        let (found, session) = state.withLock { state in
+        let (found, connection) = state.withLock { state in
             (
                 Self.inOrder(
                     state.subscriptions.filter { _, subscription in
                         subscription.request.destination.hasSameBytes(as: request.topic ?? "")
                     }
                 ),
-                state.session
+                state.connection
             )
         }
         guard !found.isEmpty else {
@@ -328,13 +337,13 @@ final class STOMPSubscriptions: DeliverySettler {
             }
         }
         // Without a connection there is nothing left to end.
-        guard let session else { return Receipt(of: request.topic) }
+        guard let connection else { return Receipt(of: request.topic) }
         var failure: (any Error)?
         for (id, _) in found {
-            do { try await session.unsubscribe(id, headers, request) } catch {
+            do { try await connection.unsubscribe(id, headers, request) } catch {
                 // All of them go, whatever becomes of one; who was cancelled has not even sent it.
                 failure = failure ?? error
-                session.leave(id, headers)
+                connection.leave(id, headers)
             }
         }
         if let failure { throw failure }
@@ -384,7 +393,7 @@ final class STOMPSubscriptions: DeliverySettler {
             if token != nil {
                 state.subscriptions[id]?.noteReceived(byteCount: frame.body.count)
             }
-            return (state.subscriptions[id], state.connection)
+            return (state.subscriptions[id], state.connectionNumber)
         }
         guard let subscription else { return false }
         let listener = subscription.listener
@@ -430,10 +439,10 @@ final class STOMPSubscriptions: DeliverySettler {
     func settle(_ name: STOMPDeliveryName, _ settlement: Settlement) {
         noteSettled(name)
         guard settlement.isTaken else { return }
-        let session = state.withLock { state in
-            state.connection == name.connection ? state.session : nil
+        let connection = state.withLock { state in
+            state.connectionNumber == name.connection ? state.connection : nil
         }
-        session?.acknowledge(name.token)
+        connection?.acknowledge(name.token)
     }
 
     /// ACK repeats the id that the server has chosen, of any length.

@@ -38,7 +38,7 @@ package struct ConnectOccasion: Sendable {
     /// - Throws: What an interceptor or the source throws, as `WaybillError`; `CancellationError`.
     package mutating func adapted(
         _ request: Request,
-        askingAt desk: CredentialDesk?
+        askingAt desk: CredentialProvider?
     ) async throws -> Request {
         let adapted = try await passedThroughChain(request)
         guard let desk, case .connect(var options) = adapted.command else { return adapted }

@@ -4,10 +4,10 @@ import WireCore
 
 /// One attempt to connect, or the attempts that follow the loss of a connection, for all who wait for them.
 @usableFromInline
-package final class ConnectionAttempt<Session: Sendable>: Sendable {
+package final class ConnectionAttempt<Connection: Sendable>: Sendable {
     /// What comes of it.
     struct Made: Sendable {
-        let session: Session
+        let connection: Connection
         /// What the peer said.
         let receipt: Receipt
     }
@@ -56,7 +56,7 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
         /// Whether a peer has taken the credentials since one refused some.
         var isAccepted = false
         /// Tells a session that is there already how to say goodbye.
-        var farewell: (@Sendable (Session) -> Void)?
+        var farewell: (@Sendable (Connection) -> Void)?
     }
 
     /// Whether it stands in for a connection that was lost, or that is wanted without being waited for: it goes on
@@ -185,8 +185,8 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
     }
 
     /// Has a session that is there already say goodbye as whoever stops the attempt wants it.
-    func prepareEnd(of session: Session) {
-        state.withLock { $0.farewell }?(session)
+    func prepareEnd(of connection: Connection) {
+        state.withLock { $0.farewell }?(connection)
     }
 
     /// Stops it and waits until it has cleaned up.
@@ -196,7 +196,7 @@ package final class ConnectionAttempt<Session: Sendable>: Sendable {
     ///   - farewell: Tells a session that is there already how to say goodbye.
     func stop(
         because reason: WaybillError,
-        preparing farewell: @escaping @Sendable (Session) -> Void
+        preparing farewell: @escaping @Sendable (Connection) -> Void
     ) async {
         state.withLock { $0.farewell = farewell }
         cancel(because: reason)

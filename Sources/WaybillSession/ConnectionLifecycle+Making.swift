@@ -5,8 +5,8 @@ import WireCore
 extension ConnectionLifecycle {
     /// Makes a session by the first words that were kept, with other credentials should they be refused.
     func make(
-        for attempt: ConnectionAttempt<Session>
-    ) async throws -> ConnectionAttempt<Session>.Made {
+        for attempt: ConnectionAttempt<Connection>
+    ) async throws -> ConnectionAttempt<Connection>.Made {
         guard let (words, timeout) = memory.withLock({ $0.greeting }) else {
             throw attempt.stopReason
         }

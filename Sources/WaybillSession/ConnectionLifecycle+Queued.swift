@@ -8,7 +8,7 @@ extension ConnectionLifecycle {
         /// It waits, under this number.
         case queued(UInt64)
         /// There is a connection after all.
-        case connected(Session)
+        case connected(Connection)
     }
 
     /// Whether a send may wait in the queue now.
@@ -25,13 +25,13 @@ extension ConnectionLifecycle {
     /// Has a send wait for the connection that is being made again.
     /// - Throws: `limitExceeded`; `notConnected` and `shutDown` when none is being made any longer.
     package func enqueue(
-        _ item: OfflineQueue<Session>.Item,
+        _ item: OfflineQueue<Connection>.Item,
         for request: Request
     ) throws(WaybillError) -> Placement {
         let (placement, dropped) = try phase.withLock {
-            phase throws(WaybillError) -> (Placement?, [OfflineQueue<Session>.Item]) in
+            phase throws(WaybillError) -> (Placement?, [OfflineQueue<Connection>.Item]) in
             switch phase {
-            case .connected(let session): return (.connected(session), [])
+            case .connected(let connection): return (.connected(connection), [])
             case .connecting:
                 let (number, dropped) = try queue.append(item)
                 return (.queued(number), dropped)
@@ -44,7 +44,7 @@ extension ConnectionLifecycle {
     }
 
     /// Has sends go first that an earlier transport has left.
-    package func preload(_ items: [OfflineQueue<Session>.Item]) {
+    package func preload(_ items: [OfflineQueue<Connection>.Item]) {
         queue.preload(items)
     }
 
@@ -65,20 +65,20 @@ extension ConnectionLifecycle {
     package func queued<Answer: Sendable>(
         _ request: Request,
         patience: Duration,
-        send: @escaping @Sendable (Session, PendingCall<Answer>) throws(WaybillError) -> Void,
+        send: @escaping @Sendable (Connection, PendingCall<Answer>) throws(WaybillError) -> Void,
         withdraw: @escaping @Sendable (PendingCall<Answer>) -> Void
     ) async throws -> Answer {
         let call = PendingCall<Answer>()
         let number = Locked<UInt64?>(nil)
-        let item = OfflineQueue<Session>.Item(
+        let item = OfflineQueue<Connection>.Item(
             topic: request.topic,
             byteCount: request.body.count,
             patience: patience,
-            send: { session throws(WaybillError) in
+            send: { connection throws(WaybillError) in
                 // Whoever has gone meanwhile wants nothing sent.
                 guard !call.isDone else { return }
                 do throws(WaybillError) {
-                    try send(session, call)
+                    try send(connection, call)
                 } catch {
                     guard error.code != .notConnected else { throw error }
                     call.fail(error)
@@ -93,7 +93,7 @@ extension ConnectionLifecycle {
                     case .queued(let place):
                         number.withLock { $0 = place }
                         if call.isDone { _ = self.withdraw(place) }
-                    case .connected(let session): try send(session, call)
+                    case .connected(let connection): try send(connection, call)
                     }
                 },
                 withdrawing: { call in

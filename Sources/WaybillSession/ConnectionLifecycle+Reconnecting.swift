@@ -7,7 +7,7 @@ extension ConnectionLifecycle {
     /// What is to be done, with no lock held, after a connection.
     enum Next: Sendable {
         /// Connect again at a time; nil for when a pause is over.
-        case reconnect(ConnectionAttempt<Session>, WireInstant?)
+        case reconnect(ConnectionAttempt<Connection>, WireInstant?)
         /// Tell that it is over.
         case conclude(WaybillError?, isForGood: Bool)
     }
@@ -35,7 +35,7 @@ extension ConnectionLifecycle {
             states.report(.disconnected(cause: cause))
             return .conclude(cause, isForGood: false)
         }
-        let attempt = ConnectionAttempt<Session>(after: cause ?? Self.pause)
+        let attempt = ConnectionAttempt<Connection>(after: cause ?? Self.pause)
         phase = .connecting(attempt)
         report(.waiting(until: Self.instant(after: delay), cause: cause ?? Self.pause), attempt)
         return .reconnect(attempt, delay.map { now.advanced(by: $0) })
@@ -57,9 +57,9 @@ extension ConnectionLifecycle {
 
     /// Tries until the peer accepts, or there is no use in it, or enough of it.
     private func remake(
-        for attempt: ConnectionAttempt<Session>,
+        for attempt: ConnectionAttempt<Connection>,
         at time: WireInstant?
-    ) async throws -> ConnectionAttempt<Session>.Made {
+    ) async throws -> ConnectionAttempt<Connection>.Made {
         let timers = try clock()
         defer { timers.invalidate() }
         var next = time
@@ -88,7 +88,7 @@ extension ConnectionLifecycle {
 
     private func report(
         _ state: ConnectionState,
-        of attempt: ConnectionAttempt<Session>
+        of attempt: ConnectionAttempt<Connection>
     ) throws {
         try phase.withLock { phase in
             guard case .connecting(let current) = phase, current === attempt else {
@@ -99,7 +99,7 @@ extension ConnectionLifecycle {
     }
 
     /// Reports a state of an attempt, and a wait among the events, too.
-    func report(_ state: ConnectionState, _ attempt: ConnectionAttempt<Session>) {
+    func report(_ state: ConnectionState, _ attempt: ConnectionAttempt<Connection>) {
         if case .waiting(let instant, let cause) = state {
             attempt.announceSleep()
             journal.noteWaiting(until: instant, attempt: attempt.number + 1, cause: cause)
@@ -156,10 +156,10 @@ extension ConnectionLifecycle {
 
     private func closeForPause() async {
         // One that is being made is closed when it is there.
-        guard let session = connected, memory.withLock({ $0.beginClosingForPause() }) else {
+        guard let connection = connected, memory.withLock({ $0.beginClosingForPause() }) else {
             return
         }
-        await session.disconnect(within: settings.closeTimeout, abandonment: nil)
+        await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
     }
 
     /// Ends a pause: what was closed by it is connected again, at once.

@@ -41,13 +41,14 @@ extension ConnectionLifecycle {
         ///
         /// Throws `WaybillError`, or `CancellationError` when the task was cancelled.
         package typealias Preparing =
-            @Sendable (Session.Greeting, inout ConnectOccasion) async throws -> Session.Greeting
+            @Sendable (Connection.Greeting, inout ConnectOccasion) async throws ->
+            Connection.Greeting
 
         /// Makes a session over a new stream to a host, not begun yet, within a time.
         ///
         /// Throws `WaybillError`, or `CancellationError` when the task was cancelled. Nothing is left open then.
         package typealias Opening =
-            @Sendable (Failover.Route, Duration, Session.Greeting) async throws -> Session
+            @Sendable (Failover.Route, Duration, Connection.Greeting) async throws -> Connection
 
         /// Hears that the connection is over and no other follows: the cause, unless this side ended it, and
         /// whether there will never be another one.

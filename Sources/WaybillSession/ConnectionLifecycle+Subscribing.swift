@@ -10,7 +10,7 @@ extension ConnectionLifecycle {
     ///   - options: The options of its command.
     ///   - later: Has the next connection subscribe; nil when there is one already.
     ///   - greeting: The first words, should a connection be made for it.
-    ///   - session: Makes a connection if need be.
+    ///   - connection: Makes a connection if need be.
     ///   - now: Subscribes over it.
     /// - Returns: The messages.
     /// - Throws: `shutDown`, and what `session` and `now` throw.
@@ -18,11 +18,11 @@ extension ConnectionLifecycle {
         _ request: Request,
         _ options: SubscribeOptions,
         later: () -> Messages<Message>?,
-        greeting: () throws(WaybillError) -> Session.Greeting,
-        session: () async throws -> Session,
-        now: (Session) async throws -> Messages<Message>
+        greeting: () throws(WaybillError) -> Connection.Greeting,
+        connection: () async throws -> Connection,
+        now: (Connection) async throws -> Messages<Message>
     ) async throws -> Messages<Message> {
-        guard options.startsOffline else { return try await now(session()) }
+        guard options.startsOffline else { return try await now(connection()) }
         while true {
             if connected == nil, let messages = later() {
                 // Nobody would end it any more.
@@ -30,8 +30,8 @@ extension ConnectionLifecycle {
                 if settings.connectsOnDemand { connectPatiently(try greeting()) }
                 return messages
             }
-            let present: Session
-            do { present = try await session() } catch let error as WaybillError
+            let present: Connection
+            do { present = try await connection() } catch let error as WaybillError
                 where error.isRetryable && !isShutDown
             {
                 // There was to be one, and it has come to nothing.
@@ -48,12 +48,12 @@ extension ConnectionLifecycle {
     }
 
     /// Connects by the policy that holds for connections that were lost, unless one is there or on its way.
-    private func connectPatiently(_ greeting: Session.Greeting) {
-        let attempt = phase.withLock { phase -> ConnectionAttempt<Session>? in
+    private func connectPatiently(_ greeting: Connection.Greeting) {
+        let attempt = phase.withLock { phase -> ConnectionAttempt<Connection>? in
             if case .connecting(let attempt) = phase { attempt.isWanted = true }
             guard case .idle = phase, !memory.withLock({ $0.isLeft }) else { return nil }
             let cause = WaybillError(.notConnected, "there is no connection yet")
-            let attempt = ConnectionAttempt<Session>(after: cause, isFirst: true)
+            let attempt = ConnectionAttempt<Connection>(after: cause, isFirst: true)
             phase = .connecting(attempt)
             memory.withLock { memory in
                 memory.greeting = (greeting, settings.connectTimeout)
@@ -69,7 +69,7 @@ extension ConnectionLifecycle {
     /// - Returns: What is to be done; nil when there is no use in it.
     func goOn(
         _ phase: inout Phase,
-        after attempt: ConnectionAttempt<Session>,
+        after attempt: ConnectionAttempt<Connection>,
         _ cause: WaybillError?,
         at now: WireInstant
     ) -> Next? {
@@ -83,7 +83,7 @@ extension ConnectionLifecycle {
             return (false, memory.schedule.delay(after: cause, at: now, random: random))
         }
         guard isPaused || delay != nil else { return nil }
-        let next = ConnectionAttempt<Session>(after: reason, isFirst: true)
+        let next = ConnectionAttempt<Connection>(after: reason, isFirst: true)
         phase = .connecting(next)
         report(.waiting(until: Self.instant(after: delay), cause: reason), next)
         return .reconnect(next, delay.map { now.advanced(by: $0) })

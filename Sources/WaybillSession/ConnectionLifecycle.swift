@@ -13,16 +13,16 @@ public import WireCore
 /// | reconnecting | the peer accepts → connected; a fatal failure, the policy, disconnect → disconnected |
 /// | any | ``shutdown()`` → shut down, for good |
 @usableFromInline
-package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
+package final class ConnectionLifecycle<Connection: TransportConnection>: Sendable {
     /// Where a transport stands.
     @usableFromInline
     package enum Phase: Sendable {
         /// There is no connection.
         case idle
         /// One is being made, for the first time or again.
-        case connecting(ConnectionAttempt<Session>)
+        case connecting(ConnectionAttempt<Connection>)
         /// There is one.
-        case connected(Session)
+        case connected(Connection)
         /// There will not be another one.
         case shutDown
     }
@@ -30,7 +30,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     /// What is kept from one connection to the next.
     struct Memory: Sendable {
         /// What was said first, and how long it might take.
-        var greeting: (words: Session.Greeting, timeout: Duration)?
+        var greeting: (words: Connection.Greeting, timeout: Duration)?
         var schedule: ReconnectionSchedule
         /// Whether no connection is wanted for a while.
         var isPaused = false
@@ -55,11 +55,11 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     let failover: Failover
     let environment: LinkEnvironment
     let actions: Actions
-    let queue: OfflineQueue<Session>
+    let queue: OfflineQueue<Connection>
 
     /// Hears of every change once.
     package let states = ConnectionStateSource()
-    let journal: ConnectionJournal
+    let journal: ConnectionReporter
 
     /// - Parameters:
     ///   - settings: When and how long.
@@ -78,7 +78,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         self.failover = failover
         self.environment = environment
         self.actions = actions
-        journal = ConnectionJournal(events)
+        journal = ConnectionReporter(events)
         queue = OfflineQueue(settings.offlineQueue, in: environment, reportingTo: events)
         memory = Locked(Memory(schedule: ReconnectionSchedule(settings.reconnection)))
     }
@@ -88,18 +88,18 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     /// The session over which requests go now; nil when there is none.
     ///
     /// Every message asks for it, so that it is compiled into the transport's own module.
-    @inlinable package var connected: Session? {
+    @inlinable package var connected: Connection? {
         phase.withLock { phase in
-            guard case .connected(let session) = phase else { return nil }
-            return session
+            guard case .connected(let connection) = phase else { return nil }
+            return connection
         }
     }
 
     /// The session for a request that makes no sense without one.
     /// - Throws: `notConnected`, `shutDown`.
-    package func current(for request: Request) throws(WaybillError) -> Session {
-        guard let session = connected else { throw notConnected(request) }
-        return session
+    package func current(for request: Request) throws(WaybillError) -> Connection {
+        guard let connection = connected else { throw notConnected(request) }
+        return connection
     }
 
     /// Whether there is a connection or one is on its way back.
@@ -125,28 +125,29 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     /// - Returns: A session that the peer has accepted.
     /// - Throws: As ``connect(_:timeout:)``; `notConnected` when connections are made by hand only; what
     ///   `greeting` throws.
-    package func session(
+    package func connection(
         for request: Request,
-        greeting: () throws(WaybillError) -> Session.Greeting
-    ) async throws -> Session {
+        greeting: () throws(WaybillError) -> Connection.Greeting
+    ) async throws -> Connection {
         guard settings.connectsOnDemand else {
             switch phase.withLock({ $0 }) {
-            case .connected(let session): return session
-            case .connecting(let attempt): return try await made(by: attempt).session
+            case .connected(let connection): return connection
+            case .connecting(let attempt): return try await made(by: attempt).connection
             case .idle, .shutDown: throw notConnected(request)
             }
         }
         switch try join(greeting(), within: settings.connectTimeout, for: request) {
-        case .there(let session): return session
-        case .new(let attempt), .underWay(let attempt): return try await made(by: attempt).session
+        case .there(let connection): return connection
+        case .new(let attempt), .underWay(let attempt):
+            return try await made(by: attempt).connection
         }
     }
 
     /// What comes of an attempt; one that follows a loss may take long, and nobody waits for ever.
     private func made(
-        by attempt: ConnectionAttempt<Session>,
+        by attempt: ConnectionAttempt<Connection>,
         within timeout: Duration? = nil
-    ) async throws -> ConnectionAttempt<Session>.Made {
+    ) async throws -> ConnectionAttempt<Connection>.Made {
         guard attempt.isReconnection else { return try await attempt.outcome.value() }
         let timers = try clock()
         defer { timers.invalidate() }
@@ -190,7 +191,9 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     /// - Throws: `rejected` when there is a connection, or one is being made; `shutDown`;
     ///   `notConnected` when somebody disconnects meanwhile; what went wrong on the way;
     ///   `CancellationError`.
-    package func connect(_ greeting: Session.Greeting, timeout: Duration?) async throws -> Receipt {
+    package func connect(_ greeting: Connection.Greeting, timeout: Duration?) async throws
+        -> Receipt
+    {
         switch try join(greeting, within: timeout ?? settings.connectTimeout) {
         case .underWay(let attempt) where attempt.isReconnection:
             memory.withLock { memory in
@@ -206,9 +209,9 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     }
 
     private enum Joined {
-        case there(Session)
-        case underWay(ConnectionAttempt<Session>)
-        case new(ConnectionAttempt<Session>)
+        case there(Connection)
+        case underWay(ConnectionAttempt<Connection>)
+        case new(ConnectionAttempt<Connection>)
     }
 
     /// What is there, the attempt that is under way, or a new one.
@@ -220,7 +223,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     /// - Returns: One of the three.
     /// - Throws: `shutDown`; `notConnected` for a request after an explicit disconnect.
     private func join(
-        _ greeting: Session.Greeting,
+        _ greeting: Connection.Greeting,
         within timeout: Duration,
         for request: Request? = nil
     ) throws(WaybillError) -> Joined {
@@ -228,12 +231,12 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
             switch phase {
             case .connecting(let attempt): return .underWay(attempt)
             case .shutDown: throw .shutDown
-            case .connected(let session): return .there(session)
+            case .connected(let connection): return .there(connection)
             case .idle:
                 if let request, memory.withLock({ $0.isLeft }) {
                     throw WaybillError.disconnectedByApp.about(request)
                 }
-                let attempt = ConnectionAttempt<Session>()
+                let attempt = ConnectionAttempt<Connection>()
                 phase = .connecting(attempt)
                 memory.withLock { memory in
                     memory.isLeft = false
@@ -260,15 +263,15 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     }
 
     func make(
-        _ greeting: Session.Greeting,
+        _ greeting: Connection.Greeting,
         _ route: Failover.Route,
         within timeout: Duration,
-        for attempt: ConnectionAttempt<Session>
-    ) async throws -> ConnectionAttempt<Session>.Made {
+        for attempt: ConnectionAttempt<Connection>
+    ) async throws -> ConnectionAttempt<Connection>.Made {
         let host = route.address.endpoint.description
         let entry = journal.noteConnecting(to: host, attempt: attempt.number)
-        let session: Session
-        do { session = try await actions.open(route, timeout, greeting) } catch {
+        let connection: Connection
+        do { connection = try await actions.open(route, timeout, greeting) } catch {
             journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
             throw error
         }
@@ -277,24 +280,24 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         do {
             // The session keeps itself until its end. A weak reference would make each count of references to it a slow
             // one, and every message counts some.
-            let receipt = try await session.begin(greeting) { [weak self, weak attempt] cause in
-                self?.sessionEnded(session, cause, of: attempt)
+            let receipt = try await connection.begin(greeting) { [weak self, weak attempt] cause in
+                self?.sessionEnded(connection, cause, of: attempt)
             }
             attempt.noteAccepted()
-            let isResumed = Session.hasServerSessions ? receipt.isSessionPresent : nil
+            let isResumed = Connection.hasServerSessions ? receipt.isSessionPresent : nil
             journal.noteConnected(entry, isResumed: isResumed)
-            try await session.resume(receipt)
+            try await connection.resume(receipt)
             repeat {
-                try queue.flush(to: session)
-            } while try !takeOver(session, from: attempt)
+                try queue.flush(to: connection)
+            } while try !takeOver(connection, from: attempt)
             if memory.withLock({ $0.beginClosingForPause() }) {
-                await session.disconnect(within: settings.closeTimeout, abandonment: nil)
+                await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
             }
-            return ConnectionAttempt.Made(session: session, receipt: receipt)
+            return ConnectionAttempt.Made(connection: connection, receipt: receipt)
         } catch {
             journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
-            attempt.prepareEnd(of: session)
-            await session.disconnect(within: settings.closeTimeout, abandonment: nil)
+            attempt.prepareEnd(of: connection)
+            await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
             // Why the connection has ended says more than that what was under way was lost with it.
             let code = (error as? WaybillError)?.code
             if let cause = attempt.earlyEnd?.cause, code == .connectionLost || code == .notConnected
@@ -307,23 +310,23 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
 
     /// - Returns: Whether it is done; false when there are sends that have to go first.
     private func takeOver(
-        _ session: Session,
-        from attempt: ConnectionAttempt<Session>
+        _ connection: Connection,
+        from attempt: ConnectionAttempt<Connection>
     ) throws -> Bool {
         let (isDone, next) = try phase.withLock { phase -> (Bool, Next?) in
             guard case .connecting(let current) = phase, current === attempt else {
                 throw CancellationError()
             }
             guard queue.count == 0 else { return (false, nil) }
-            phase = .connected(session)
+            phase = .connected(connection)
             memory.withLock { memory in
-                memory.schedule.noteConnected(at: session.now)
+                memory.schedule.noteConnected(at: connection.now)
                 memory.isSuccessor = !attempt.isFirst
             }
             states.report(.connected)
             // A peer that accepts and hangs up at once may be faster than this task.
             let next = attempt.earlyEnd.map { end in
-                moveOn(&phase, after: end.cause, at: session.now)
+                moveOn(&phase, after: end.cause, at: connection.now)
             }
             return (true, next)
         }
@@ -331,7 +334,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         return isDone
     }
 
-    func fail(_ attempt: ConnectionAttempt<Session>, _ error: any Error) {
+    func fail(_ attempt: ConnectionAttempt<Connection>, _ error: any Error) {
         let cause = error as? WaybillError
         let timers = try? clock()
         defer { timers?.invalidate() }
@@ -356,13 +359,13 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     // MARK: The end
 
     private func sessionEnded(
-        _ session: Session?,
+        _ connection: Connection?,
         _ cause: WaybillError?,
-        of attempt: ConnectionAttempt<Session>?
+        of attempt: ConnectionAttempt<Connection>?
     ) {
         let next = phase.withLock { phase -> Next? in
             switch phase {
-            case .connected(let current) where current === session:
+            case .connected(let current) where current === connection:
                 return moveOn(&phase, after: cause, at: current.now)
             case .connecting(let current) where current === attempt:
                 current.earlyEnd = .init(cause: cause)
@@ -384,33 +387,33 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     /// - Throws: `shutDown`.
     package func disconnect(
         _ options: DisconnectOptions = DisconnectOptions(),
-        preparing prepare: @escaping @Sendable (Session) -> Void = { _ in }
+        preparing prepare: @escaping @Sendable (Connection) -> Void = { _ in }
     ) async throws(WaybillError) {
         memory.withLock { $0.isLeft = true }
         while true {
-            let session: Session
+            let connection: Connection
             switch phase.withLock({ $0 }) {
             case .idle: return
             case .shutDown: throw .shutDown
-            case .connected(let current): session = current
+            case .connected(let current): connection = current
             case .connecting(let attempt):
                 let reason = WaybillError(.notConnected, "disconnected while connecting")
                 await attempt.stop(because: reason, preparing: prepare)
                 // It may have been done just before it was stopped.
                 guard case .success(let made) = attempt.outcome.result else { return }
-                session = made.session
+                connection = made.connection
             }
-            await session.drain(within: options.drainTimeout ?? settings.drainTimeout)
+            await connection.drain(within: options.drainTimeout ?? settings.drainTimeout)
             memory.withLock { $0.closesForPause = false }
-            prepare(session)
-            await session.disconnect(
+            prepare(connection)
+            await connection.disconnect(
                 within: options.timeout ?? settings.closeTimeout,
                 abandonment: nil
             )
             // It may have been lost just before, and be on its way back, or there.
             switch phase.withLock({ $0 }) {
             case .connecting(let attempt) where !attempt.isFirst: continue
-            case .connected(let other) where other !== session:
+            case .connected(let other) where other !== connection:
                 guard memory.withLock({ $0.isSuccessor }) else { return }
             default: return
             }
@@ -423,7 +426,7 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
     ///
     /// - Parameter prepare: Tells a session how to say goodbye.
     package func shutdown(
-        preparing prepare: @escaping @Sendable (Session) -> Void = { _ in }
+        preparing prepare: @escaping @Sendable (Connection) -> Void = { _ in }
     ) async {
         switch shutDownPhase() {
         case .shutDown: return
@@ -431,11 +434,11 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         case .connecting(let attempt):
             states.report(.disconnected(cause: nil))
             await attempt.stop(because: .shutDown, preparing: prepare)
-        case .connected(let session):
+        case .connected(let connection):
             states.report(.disconnected(cause: nil))
             journal.noteDisconnected(nil)
-            prepare(session)
-            await session.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
+            prepare(connection)
+            await connection.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
         }
         conclude(nil, isForGood: true)
         #if os(Linux)
@@ -453,9 +456,9 @@ package final class ConnectionLifecycle<Session: ConnectionSession>: Sendable {
         switch phase {
         case .idle, .shutDown: break
         case .connecting(let attempt): attempt.cancel(because: .shutDown)
-        case .connected(let session):
+        case .connected(let connection):
             journal.noteDisconnected(nil)
-            session.disconnectNow()
+            connection.disconnectNow()
         }
         conclude(nil, isForGood: true)
     }

@@ -3,7 +3,7 @@ package import WaybillLink
 import WireCore
 
 /// Sends that wait for a connection, in the order of the calls.
-package final class OfflineQueue<Session: Sendable>: Sendable {
+package final class OfflineQueue<Connection: Sendable>: Sendable {
     /// One send.
     package struct Item: Sendable {
         /// Where it goes.
@@ -15,7 +15,7 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
         /// Hands it to a connection.
         ///
         /// Throws `notConnected` when that is over, and nothing was sent; whatever else goes wrong the caller is told.
-        package var send: @Sendable (Session) throws(WaybillError) -> Void
+        package var send: @Sendable (Connection) throws(WaybillError) -> Void
         /// Tells the caller that it was never sent.
         package var fail: @Sendable (WaybillError) -> Void
 
@@ -23,7 +23,7 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
             topic: String? = nil,
             byteCount: Int,
             patience: Duration?,
-            send: @escaping @Sendable (Session) throws(WaybillError) -> Void,
+            send: @escaping @Sendable (Connection) throws(WaybillError) -> Void,
             fail: @escaping @Sendable (WaybillError) -> Void
         ) {
             self.topic = topic
@@ -210,10 +210,10 @@ package final class OfflineQueue<Session: Sendable>: Sendable {
 
     /// Hands all that waits to a connection.
     /// - Throws: `notConnected` when that is over; the rest waits on.
-    package func flush(to session: Session) throws(WaybillError) {
+    package func flush(to connection: Connection) throws(WaybillError) {
         while let (number, waiting) = state.withLock({ $0.removeFirst() }) {
             do throws(WaybillError) {
-                try waiting.item.send(session)
+                try waiting.item.send(connection)
             } catch {
                 putBack(waiting, as: number)
                 throw error

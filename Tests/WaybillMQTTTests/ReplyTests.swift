@@ -85,7 +85,7 @@ import WireTestSupport
         #expect(try await provider.request(.send("x"), as: String.self) == "y")
         let reply = try await provider.request(.send("x"), as: Message.self)
         #expect(reply.text == "z" && reply.topic == "waybill/reply/c/00")
-        #expect(transport.replyDesk.strayCount == 2 && transport.replyDesk.count == 0)
+        #expect(transport.pendingReplies.strayCount == 2 && transport.pendingReplies.count == 0)
         #expect(script.failures == [] && script.isComplete)
         await transport.shutdown()
     }
@@ -106,10 +106,10 @@ import WireTestSupport
             }
             try await waitUntil { script.isComplete }
             clock.advance(by: (timeout ?? .seconds(30)) - .seconds(1))
-            #expect(transport.replyDesk.count == 1)
+            #expect(transport.pendingReplies.count == 1)
             clock.advance(by: .seconds(1))
             let error = await expectError(.timedOut) { try await asking.value }
-            #expect(error?.topic == "t" && transport.replyDesk.count == 0)
+            #expect(error?.topic == "t" && transport.pendingReplies.count == 0)
             await transport.shutdown()
         }
     }
@@ -126,7 +126,7 @@ import WireTestSupport
                 try await provider.request(.send("x"), as: String.self)
             }
         }
-        #expect(script.isComplete && transport.replyDesk.count == 0)
+        #expect(script.isComplete && transport.pendingReplies.count == 0)
         await transport.shutdown()
     }
 
@@ -141,7 +141,7 @@ import WireTestSupport
             second
         )
         #expect(try await provider.request(.send("x"), as: String.self) == "y")
-        #expect(second.failures == [] && transport.replyDesk.count == 0)
+        #expect(second.failures == [] && transport.pendingReplies.count == 0)
         await transport.shutdown()
     }
 
@@ -153,7 +153,7 @@ import WireTestSupport
         await expectError(.connectionLost) {
             try await provider.request(.send("x"), as: String.self)
         }
-        #expect(lost.replyDesk.count == 0)
+        #expect(lost.pendingReplies.count == 0)
 
         let (transport, other, script) = try transport(
             Self.start + [.expect(Self.request("1-00"))]
@@ -162,7 +162,7 @@ import WireTestSupport
         try await waitUntil { script.isComplete }
         await transport.shutdown()
         await expectError(.shutDown) { try await asking.value }
-        #expect(transport.replyDesk.count == 0)
+        #expect(transport.pendingReplies.count == 0)
     }
 
     @Test("The server may say where answers go (3.1.2.11.6, 3.2.2.3.15)")
@@ -264,7 +264,7 @@ import WireTestSupport
             try await group.waitForAll()
         }
         try await answering.value
-        #expect(transport.replyDesk.count == 0 && transport.replyDesk.strayCount == 0)
+        #expect(transport.pendingReplies.count == 0 && transport.pendingReplies.strayCount == 0)
         await transport.shutdown()
         await responder.shutdown()
         await fixture.broker.stop()
@@ -282,9 +282,9 @@ import WireTestSupport
         let message = try #require(try await iterator.next())
         asking.cancel()
         await #expect(throws: CancellationError.self) { try await asking.value }
-        #expect(transport.replyDesk.count == 0)
+        #expect(transport.pendingReplies.count == 0)
         try await answers.request(.command(.reply(to: message), topic: message.replyTopic))
-        try await waitUntil { transport.replyDesk.strayCount != 0 }
+        try await waitUntil { transport.pendingReplies.strayCount != 0 }
         await transport.shutdown()
         await responder.shutdown()
         await fixture.broker.stop()

@@ -93,7 +93,7 @@ import WireTestSupport
         )
         #expect(try await provider.request(.send("x"), as: String.self) == "y")
         #expect(try await provider.request(.send("x"), as: String.self) == "z")
-        #expect(transport.replyDesk.strayCount == 1 && transport.replyDesk.count == 0)
+        #expect(transport.pendingReplies.strayCount == 1 && transport.pendingReplies.count == 0)
         #expect(script.failures == [] && script.isComplete)
         try await close(transport, clock)
     }
@@ -143,7 +143,7 @@ import WireTestSupport
         try await waitUntil { script.isComplete }
         clock.advance(by: .seconds(9))
         await expectError(.timedOut) { try await asking.value }
-        #expect(transport.replyDesk.count == 0)
+        #expect(transport.pendingReplies.count == 0)
         try await close(transport, clock)
     }
 
@@ -169,7 +169,7 @@ import WireTestSupport
         await expectError(.connectionLost) {
             try await provider.request(.send("x"), as: String.self)
         }
-        #expect(transport.replyDesk.count == 0)
+        #expect(transport.pendingReplies.count == 0)
         #expect(try await provider.request(.send("x"), as: String.self) == "y")
         #expect(second.failures == [])
         try await close(transport, clock)
@@ -201,7 +201,7 @@ import WireTestSupport
         ) { $0.replyDestination = queue }
         let entry = STOMPEntry.send("x", asksForReceipt: false)
         #expect(try await provider.request(entry, as: String.self) == "y")
-        #expect(second.failures == [] && transport.replyDesk.count == 0)
+        #expect(second.failures == [] && transport.pendingReplies.count == 0)
         try await close(transport, clock)
     }
 
@@ -221,7 +221,7 @@ import WireTestSupport
         await expectError(.connectionLost) {
             try await provider.request(.send("x"), as: String.self)
         }
-        #expect(lost.replyDesk.count == 0)
+        #expect(lost.pendingReplies.count == 0)
 
         let (transport, other, script) = try transport(start, clock: clock) {
             $0.replyDestination = queue
@@ -230,7 +230,7 @@ import WireTestSupport
         try await waitUntil { script.isComplete }
         try await close(transport, clock)
         await expectError(.shutDown) { try await asking.value }
-        #expect(transport.replyDesk.count == 0)
+        #expect(transport.pendingReplies.count == 0)
     }
 
     // MARK: Refused before any I/O
@@ -291,7 +291,7 @@ import WireTestSupport
             try await group.waitForAll()
         }
         try await answering.value
-        #expect(transport.replyDesk.count == 0 && transport.replyDesk.strayCount == 0)
+        #expect(transport.pendingReplies.count == 0 && transport.pendingReplies.strayCount == 0)
         await transport.shutdown()
         await responder.shutdown()
         await fixture.broker.stop()
@@ -309,9 +309,9 @@ import WireTestSupport
         let message = try #require(try await take(1, asked).first)
         asking.cancel()
         await #expect(throws: CancellationError.self) { try await asking.value }
-        #expect(transport.replyDesk.count == 0)
+        #expect(transport.pendingReplies.count == 0)
         try await answers.request(.command(.reply(to: message), topic: message.replyTopic))
-        try await waitUntil { transport.replyDesk.strayCount != 0 }
+        try await waitUntil { transport.pendingReplies.strayCount != 0 }
         await transport.shutdown()
         await responder.shutdown()
         await fixture.broker.stop()

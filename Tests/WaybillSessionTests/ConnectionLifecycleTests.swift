@@ -22,14 +22,14 @@ import WireTestSupport
     }
 
     /// A session that begins and is not accepted, with a promise that it has begun.
-    private func silent() -> (FakeSession, Promise<Void>) {
+    private func silent() -> (FakeConnection, Promise<Void>) {
         let begun = Promise<Void>()
-        return (FakeSession { _ in begun.resolve(.success(())) }, begun)
+        return (FakeConnection { _ in begun.resolve(.success(())) }, begun)
     }
 
     @Test("Connect, disconnect: each state once, and the peer's words come back")
     func connectAndDisconnect() async throws {
-        let session = FakeSession { $0.accept() }
+        let session = FakeConnection { $0.accept() }
         var fixture = LifecycleFixture(session)
         let lifecycle = fixture.lifecycle
         #expect(lifecycle.connected == nil)
@@ -68,7 +68,7 @@ import WireTestSupport
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for _ in 0..<20 {
                 group.addTask {
-                    try await lifecycle.session(for: Self.request) { "on demand" } === session
+                    try await lifecycle.connection(for: Self.request) { "on demand" } === session
                 }
             }
             try await begun.value()
@@ -85,11 +85,11 @@ import WireTestSupport
         let (session, begun) = silent()
         let lifecycle = LifecycleFixture(session, connectsOnDemand: false).lifecycle
         await expect(.notConnected) {
-            try await lifecycle.session(for: Self.request) { "never" }
+            try await lifecycle.connection(for: Self.request) { "never" }
         }
         let connecting = Task { try await lifecycle.connect("a", timeout: nil) }
         try await begun.value()
-        let waiting = Task { try await lifecycle.session(for: Self.request) { "never" } }
+        let waiting = Task { try await lifecycle.connection(for: Self.request) { "never" } }
         session.accept()
         _ = try await connecting.value
         #expect(try await waiting.value === session)
@@ -109,8 +109,8 @@ import WireTestSupport
 
     @Test("An attempt that fails tells why, once; the next one starts afresh")
     func refused() async throws {
-        let refusing = FakeSession { $0.end(WaybillError(.unauthorized, "no")) }
-        let fine = FakeSession { $0.accept() }
+        let refusing = FakeConnection { $0.end(WaybillError(.unauthorized, "no")) }
+        let fine = FakeConnection { $0.accept() }
         var fixture = LifecycleFixture(refusing, fine)
         let lifecycle = fixture.lifecycle
         await expect(.unauthorized) { try await lifecycle.connect("a", timeout: nil) }
@@ -171,14 +171,14 @@ import WireTestSupport
         await expect(.shutDown) { try await lifecycle.connect("b", timeout: nil) }
         await expect(.shutDown) { try await lifecycle.disconnect() }
         await expect(.shutDown) { try lifecycle.current(for: Self.request) }
-        await expect(.shutDown) { try await lifecycle.session(for: Self.request) { "c" } }
+        await expect(.shutDown) { try await lifecycle.connection(for: Self.request) { "c" } }
         #expect(session.log == ["begin a", "disconnect"])
         #expect(await fixture.reported() == ["connecting (attempt 1)", "disconnected"])
     }
 
     @Test("Shutting down a connection fails its calls with shutDown")
     func shutdownWhileConnected() async throws {
-        let session = FakeSession { $0.accept() }
+        let session = FakeConnection { $0.accept() }
         var fixture = LifecycleFixture(session)
         _ = try await fixture.lifecycle.connect("a", timeout: nil)
         await fixture.lifecycle.shutdown()
@@ -190,14 +190,14 @@ import WireTestSupport
 
     @Test("A session that ends by itself is told once, with its cause, and replaced on demand")
     func sessionEnds() async throws {
-        let first = FakeSession { $0.accept() }
-        let second = FakeSession { $0.accept() }
+        let first = FakeConnection { $0.accept() }
+        let second = FakeConnection { $0.accept() }
         var fixture = LifecycleFixture(first, second)
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         #expect(lifecycle.connected == nil)
-        #expect(try await lifecycle.session(for: Self.request) { "b" } === second)
+        #expect(try await lifecycle.connection(for: Self.request) { "b" } === second)
         #expect(
             await fixture.reported() == [
                 "connecting (attempt 1)", "connected", "disconnected (connectionLost: lost)",
@@ -209,16 +209,16 @@ import WireTestSupport
 
     @Test("A peer that accepts and hangs up at once leaves no dead connection behind")
     func hangsUpAtOnce() async throws {
-        let first = FakeSession {
+        let first = FakeConnection {
             $0.accept()
             $0.end(Self.lost)
         }
-        let second = FakeSession { $0.accept() }
+        let second = FakeConnection { $0.accept() }
         var fixture = LifecycleFixture(first, second)
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         #expect(lifecycle.connected == nil)
-        #expect(try await lifecycle.session(for: Self.request) { "b" } === second)
+        #expect(try await lifecycle.connection(for: Self.request) { "b" } === second)
         #expect(
             await fixture.reported().prefix(3) == [
                 "connecting (attempt 1)", "connected", "disconnected (connectionLost: lost)",
@@ -231,7 +231,7 @@ import WireTestSupport
     func everybodyCancelled() async throws {
         let (session, begun) = silent()
         let lifecycle = LifecycleFixture(session).lifecycle
-        let waiting = Task { try await lifecycle.session(for: Self.request) { "a" } }
+        let waiting = Task { try await lifecycle.connection(for: Self.request) { "a" } }
         try await begun.value()
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
@@ -240,7 +240,7 @@ import WireTestSupport
 
     @Test("Abandoned, it closes without waiting")
     func abandoned() async throws {
-        let session = FakeSession { $0.accept() }
+        let session = FakeConnection { $0.accept() }
         let lifecycle = LifecycleFixture(session).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         lifecycle.abandon()

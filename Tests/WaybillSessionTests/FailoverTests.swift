@@ -182,8 +182,8 @@ import WireCore
 
     @Test("A connect goes from host to host, each with its own time and its own session")
     func lifecycle() async throws {
-        let busy = FakeSession { $0.end(Self.failure(.connectionRefused)) }
-        let open = FakeSession { $0.accept() }
+        let busy = FakeConnection { $0.end(Self.failure(.connectionRefused)) }
+        let open = FakeConnection { $0.accept() }
         let tried = Locked<[String]>([])
         var fixture = LifecycleFixture(busy, open, hosts: ["b", "c"]) { host, timeout in
             #expect(timeout == .seconds(3))
@@ -206,8 +206,8 @@ import WireCore
 
     @Test("After a lost connection the next connect begins with the first host again")
     func again() async throws {
-        let first = FakeSession { $0.accept() }
-        let second = FakeSession { $0.accept() }
+        let first = FakeConnection { $0.accept() }
+        let second = FakeConnection { $0.accept() }
         let tried = Locked<[String]>([])
         let lifecycle = LifecycleFixture(first, second, hosts: ["b"]) { host, _ in
             let count = tried.withLock { tried in
@@ -225,8 +225,8 @@ import WireCore
 
     @Test("Refused credentials are final, and no further host is asked")
     func credentials() async {
-        let no = FakeSession { $0.end(Self.failure(.unauthorized)) }
-        let other = FakeSession { $0.accept() }
+        let no = FakeConnection { $0.end(Self.failure(.unauthorized)) }
+        let other = FakeConnection { $0.accept() }
         let lifecycle = LifecycleFixture(no, other, hosts: ["b"]).lifecycle
         let error = await #expect(throws: WaybillError.self) {
             try await lifecycle.connect("hello", timeout: nil)
@@ -237,10 +237,10 @@ import WireCore
 
     @Test("Credentials that one host took and the next one refuses are replaced once more")
     func expiredMeanwhile() async throws {
-        let no = FakeSession { $0.end(Self.failure(.unauthorized)) }
-        let lost = FakeSession(refusesToResume: Self.failure(.timedOut)) { $0.accept() }
-        let late = FakeSession { $0.end(Self.failure(.unauthorized)) }
-        let fine = FakeSession { $0.accept() }
+        let no = FakeConnection { $0.end(Self.failure(.unauthorized)) }
+        let lost = FakeConnection(refusesToResume: Self.failure(.timedOut)) { $0.accept() }
+        let late = FakeConnection { $0.end(Self.failure(.unauthorized)) }
+        let fine = FakeConnection { $0.accept() }
         let refusals = Locked(0)
         let lifecycle = LifecycleFixture(
             no,
@@ -262,8 +262,8 @@ import WireCore
     @Test("Disconnecting while a host is tried ends the connect; the others are left alone")
     func disconnected() async throws {
         let begun = Promise<Void>()
-        let silent = FakeSession { _ in begun.resolve(.success(())) }
-        let other = FakeSession { $0.accept() }
+        let silent = FakeConnection { _ in begun.resolve(.success(())) }
+        let other = FakeConnection { $0.accept() }
         let lifecycle = LifecycleFixture(silent, other, hosts: ["b"]).lifecycle
         let connecting = Task { try await lifecycle.connect("hello", timeout: nil) }
         try await begun.value()

@@ -10,11 +10,13 @@ import WireTestSupport
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")
 
-    private func accepting() -> FakeSession { FakeSession(resumesAloud: true) { $0.accept() } }
+    private func accepting() -> FakeConnection {
+        FakeConnection(resumesAloud: true) { $0.accept() }
+    }
 
     /// Waits until the life cycle is in a state.
     private func wait(
-        _ lifecycle: ConnectionLifecycle<FakeSession>,
+        _ lifecycle: ConnectionLifecycle<FakeConnection>,
         for word: String
     ) async throws {
         try await waitUntil { "\(lifecycle.states.states.current)".hasPrefix(word) }
@@ -35,7 +37,7 @@ import WireTestSupport
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         #expect(lifecycle.connected == nil)
-        let waiting = Task { try await lifecycle.session(for: Self.request) { "b" } }
+        let waiting = Task { try await lifecycle.connection(for: Self.request) { "b" } }
         clock.advance(by: .milliseconds(399))
         await letOthersRun()
         #expect("\(lifecycle.states.states.current)" == "waiting (connectionLost: lost)")
@@ -55,7 +57,7 @@ import WireTestSupport
     func failures() async throws {
         let first = accepting()
         let refused = WaybillError(.connectionRefused, "not yet")
-        let (second, third) = (FakeSession { $0.end(refused) }, accepting())
+        let (second, third) = (FakeConnection { $0.end(refused) }, accepting())
         let clock = ManualClock()
         var fixture = LifecycleFixture(
             first,
@@ -87,7 +89,7 @@ import WireTestSupport
     @Test("A fatal refusal ends it, once, and whoever waits hears why")
     func fatal() async throws {
         let first = accepting()
-        let second = FakeSession { $0.end(WaybillError(.unauthorized, "no")) }
+        let second = FakeConnection { $0.end(WaybillError(.unauthorized, "no")) }
         let clock = ManualClock()
         let ends = Locked<[WaybillError?]>([])
         var fixture = LifecycleFixture(
@@ -175,7 +177,7 @@ import WireTestSupport
         let isDone = Locked(false)
         let waiting = Task {
             defer { isDone.withLock { $0 = true } }
-            return try await lifecycle.session(for: Self.request) { "b" }
+            return try await lifecycle.connection(for: Self.request) { "b" }
         }
         try await waitUntil(moving: { clock.advance(by: .milliseconds(100)) }) {
             isDone.withLock { $0 }
@@ -205,7 +207,7 @@ import WireTestSupport
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
-        let waiting = Task { try await lifecycle.session(for: Self.request) { "b" } }
+        let waiting = Task { try await lifecycle.connection(for: Self.request) { "b" } }
         await letOthersRun()
         if isShutdown { await lifecycle.shutdown() } else { try await lifecycle.disconnect() }
         await #expect(throws: WaybillError.self) { try await waiting.value }
@@ -287,7 +289,7 @@ import WireTestSupport
     @Test("A pause while connecting that is over before that connection is closed connects again")
     func pauseWhileConnecting() async throws {
         let (begun, closing) = (Promise<Void>(), Promise<Void>())
-        let first = FakeSession(closing: closing) { _ in begun.resolve(.success(())) }
+        let first = FakeConnection(closing: closing) { _ in begun.resolve(.success(())) }
         let second = accepting()
         let ends = Locked(0)
         var fixture = LifecycleFixture(
@@ -324,7 +326,7 @@ import WireTestSupport
     )
     func explicitDisconnect(before: String) async throws {
         let begun = Promise<Void>()
-        let first = FakeSession { session in
+        let first = FakeConnection { session in
             if before != "connecting" { session.accept() }
             begun.resolve(.success(()))
         }
@@ -346,7 +348,7 @@ import WireTestSupport
         _ = await connecting?.result
         let log = first.log
         do {
-            _ = try await lifecycle.session(for: Self.request) { "stray" }
+            _ = try await lifecycle.connection(for: Self.request) { "stray" }
             Issue.record("the request made a connection")
         } catch let error as WaybillError {
             #expect(error.code == .notConnected)
@@ -363,8 +365,8 @@ import WireTestSupport
     func credentials() async throws {
         let refused = WaybillError(.unauthorized, "no")
         for isLucky in [true, false] {
-            let first = FakeSession { $0.end(refused) }
-            let second = FakeSession { isLucky ? $0.accept() : $0.end(refused) }
+            let first = FakeConnection { $0.end(refused) }
+            let second = FakeConnection { isLucky ? $0.accept() : $0.end(refused) }
             let occasions = Locked<[String]>([])
             let lifecycle = LifecycleFixture(
                 first,

@@ -5,7 +5,7 @@ import WaybillSession
 import WireCore
 
 // What becomes of the messages that a server wants acknowledged.
-extension STOMPSession {
+extension STOMPConnection {
     /// Settles a message that was subscribed to with manual acknowledgement.
     func settle(
         _ id: Message.ID,

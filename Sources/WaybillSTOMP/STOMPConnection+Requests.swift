@@ -5,7 +5,7 @@ import WaybillSession
 import WireCore
 
 // Requests other than those that settle messages.
-extension STOMPSession {
+extension STOMPConnection {
     /// Sends a message, and waits for the receipt if one is asked for; reports it if somebody observes.
     func send(
         _ headers: STOMPHeaders,

@@ -5,7 +5,7 @@ public import WireCore
 ///
 /// A transport implements it over its protocol core and the link's driver.
 @usableFromInline
-package protocol ConnectionSession: AnyObject, Sendable {
+package protocol TransportConnection: AnyObject, Sendable {
     /// What the client says first, such as MQTT's CONNECT packet.
     associatedtype Greeting: Sendable
 
@@ -63,7 +63,7 @@ package protocol ConnectionSession: AnyObject, Sendable {
     func disconnectNow()
 }
 
-extension ConnectionSession {
+extension TransportConnection {
     /// False: most protocols have none.
     package static var hasServerSessions: Bool { false }
 }

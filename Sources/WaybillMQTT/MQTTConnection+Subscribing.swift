@@ -5,7 +5,7 @@ import WaybillSession
 import WireCore
 
 // SUBSCRIBE and UNSUBSCRIBE.
-extension MQTTSession {
+extension MQTTConnection {
     /// Sends SUBSCRIBE and waits for SUBACK.
     ///
     /// - Parameters:

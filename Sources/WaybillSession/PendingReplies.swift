@@ -10,7 +10,7 @@ import WireCore
 /// | is sent | its answer comes; its time is up; no answer can come any more → over |
 ///
 /// Whatever ends it, nothing of it stays.
-package final class ReplyDesk: Sendable {
+package final class PendingReplies: Sendable {
     private struct Waiter: Sendable {
         /// Its place in the order of the calls.
         let number: UInt64

@@ -5,7 +5,7 @@ import WaybillTesting
 import WireCore
 
 /// A session without a connection, which does what a test says.
-final class FakeSession: ConnectionSession {
+final class FakeConnection: TransportConnection {
     private struct State: Sendable {
         var onEnd: (@Sendable (WaybillError?) -> Void)?
         var log: [String] = []
@@ -15,7 +15,7 @@ final class FakeSession: ConnectionSession {
     /// Resolves with what the peer says.
     let acceptance = Promise<Receipt>()
     /// Called when the session has begun.
-    private let didBegin: @Sendable (FakeSession) -> Void
+    private let didBegin: @Sendable (FakeConnection) -> Void
 
     /// Whether resuming is logged.
     private let resumesAloud: Bool
@@ -28,7 +28,7 @@ final class FakeSession: ConnectionSession {
         resumesAloud: Bool = false,
         refusesToResume: WaybillError? = nil,
         closing: Promise<Void>? = nil,
-        didBegin: @escaping @Sendable (FakeSession) -> Void = { _ in }
+        didBegin: @escaping @Sendable (FakeConnection) -> Void = { _ in }
     ) {
         self.resumesAloud = resumesAloud
         self.refusesToResume = refusesToResume
@@ -91,7 +91,7 @@ final class FakeSession: ConnectionSession {
 
 /// A life cycle over sessions that are made beforehand, and everything that it reports.
 struct LifecycleFixture {
-    let lifecycle: ConnectionLifecycle<FakeSession>
+    let lifecycle: ConnectionLifecycle<FakeConnection>
     private var observer: ConnectionStates.AsyncIterator
 
     /// - Parameters:
@@ -106,7 +106,7 @@ struct LifecycleFixture {
     ///   - conclude: Hears of the end.
     ///   - onOpen: Is told the host and the time for it before each try.
     init(
-        _ sessions: FakeSession...,
+        _ sessions: FakeConnection...,
         hosts: [String] = [],
         connectsOnDemand: Bool = true,
         reconnection: ReconnectionPolicy = .never,

@@ -5,16 +5,16 @@ import WaybillSession
 import WaybillTesting
 import WireCore
 
-@Suite("Requests that wait for answers", .timeLimit(.minutes(5))) struct ReplyDeskTests {
+@Suite("Requests that wait for answers", .timeLimit(.minutes(5))) struct PendingRepliesTests {
     private let clock = ManualClock()
-    private let desk: ReplyDesk
+    private let desk: PendingReplies
     /// What is connected.
     private final class Connection: Sendable {}
     private let request = Request(topic: "t", command: .send)
 
     init() {
         let clock = clock
-        desk = ReplyDesk(
+        desk = PendingReplies(
             in: LinkEnvironment(
                 dialer: ScriptlessDialer(),
                 makeTimers: { () throws(LinkError) in clock.linkTimers },

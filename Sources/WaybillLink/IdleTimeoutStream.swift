@@ -2,7 +2,7 @@ import WireCore
 
 /// A stream that counts as broken when nothing has come from the peer for a time; time in which the peer is held back
 /// does not count.
-final class PatientStream: ByteStream, ByteStreamReceiver {
+final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
     private struct State: Sendable {
         var receiver: (any ByteStreamReceiver)?
         var isReading = true
@@ -131,7 +131,7 @@ private struct PatientDialer: Dialer {
         timers: any TimerSource
     ) async throws(LinkError) -> any ByteStream {
         let stream = try await base.dial(endpoint, timeout: timeout, timers: timers)
-        return PatientStream(stream, limit: limit, timers: timers)
+        return IdleTimeoutStream(stream, limit: limit, timers: timers)
     }
 }
 

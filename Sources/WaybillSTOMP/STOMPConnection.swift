@@ -19,7 +19,7 @@ struct STOMPGreeting: Sendable {
 }
 
 /// One connection from its stream to its end: the core, its driver, and who waits for answers.
-final class STOMPSession: ConnectionSession {
+final class STOMPConnection: TransportConnection {
     /// A message that is settled in a transaction, for the time until that ends.
     struct Held: Sendable {
         let id: Message.ID

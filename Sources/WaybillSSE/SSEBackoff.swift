@@ -4,7 +4,7 @@ import WaybillSession
 import WireCore
 
 /// When a stream is asked for again: by the policy, and by what the server and the app say.
-final class SSEPatience: Sendable {
+final class SSEBackoff: Sendable {
     private struct State: Sendable {
         var schedule: ReconnectionSchedule
         /// Whether no stream is wanted for a while.

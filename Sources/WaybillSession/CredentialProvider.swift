@@ -3,7 +3,7 @@ package import WaybillLink
 import WireCore
 
 /// Asks a source for credentials before each attempt, and remembers those that may be refused.
-package final class CredentialDesk: Sendable {
+package final class CredentialProvider: Sendable {
     private let source: CredentialSource
     private let environment: LinkEnvironment
     private let last = Locked<Credentials?>(nil)

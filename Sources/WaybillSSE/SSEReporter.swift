@@ -2,7 +2,7 @@ import Waybill
 import WireCore
 
 /// Tells observers what happens to one stream: to its connections, its subscription and its events.
-final class SSEJournal: Sendable {
+final class SSEReporter: Sendable {
     private struct State: Sendable {
         var host: String?
         var attempt = 1

@@ -2,7 +2,7 @@ import Waybill
 import WireCore
 
 /// Tells observers what happens to a transport's connections, of which there is one at a time.
-final class ConnectionJournal: Sendable {
+final class ConnectionReporter: Sendable {
     /// An attempt to connect to one host.
     struct Entry: Sendable {
         let host: String
