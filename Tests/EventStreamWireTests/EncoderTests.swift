@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// What the encoder writes, and that the parser reads the same.
+/// Checks the bytes that the encoder writes, and that the parser reads them back unchanged.
 @Suite("Event stream encoder") struct EncoderTests {
     private func text(
         _ body: (inout ByteWriter) throws(EventStreamEncodingError) -> Void

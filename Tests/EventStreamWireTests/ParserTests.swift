@@ -50,7 +50,7 @@ import WireTestSupport
         }
     }
 
-    /// Every way to deliver some bytes: whole, byte by byte, cut in two anywhere.
+    /// Every way in which a network can deliver the bytes: whole, byte by byte, cut in two at every place.
     static func deliveries(_ bytes: [UInt8]) -> [[[UInt8]]] {
         [[bytes], bytes.map { [$0] }]
             + bytes.indices.map { [Array(bytes[..<$0]), Array(bytes[$0...])] }
@@ -70,7 +70,7 @@ import WireTestSupport
             #expect(outcome.events == row.events)
             #expect(outcome.lastEventID == row.reconnect?.lastEventID ?? "")
             if let delay = row.reconnect?.delay {
-                // 3,000 stands for a client's own default in cases without a valid retry.
+                // A case without a valid `retry` expects the client's default, for which 3,000 ms stand here.
                 #expect(outcome.reconnectionTime ?? .seconds(3) == .milliseconds(delay))
             }
         }
@@ -211,7 +211,7 @@ import WireTestSupport
         for pieces in Self.deliveries(Array("data: 12345\n\n".utf8)) {
             #expect(throws: line) { try Self.parse(pieces, limits: limits) }
         }
-        // No end of line needed to know.
+        // The limit is exceeded before the line ends.
         #expect(throws: line) { try Self.parse([Array("data: 12345".utf8)], limits: limits) }
         let event = EventStreamViolation.eventTooLong(maximum: 12)
         let long = Array("data:12345\ndata:1234567".utf8).prefix(22)

@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// Bodies and how their ends are told (RFC 9112, 6 and 7).
+/// Bodies and how a reader finds their end (RFC 9112, 6 and 7).
 @Suite("HTTP bodies") struct BodyTests {
     struct Body: Equatable {
         var text = ""
@@ -11,7 +11,7 @@ import WireTestSupport
         var left = 0
     }
 
-    /// Decodes pieces, then the end of the stream where asked.
+    /// Decodes the pieces one by one. With `endsStream`, the stream ends after the last one.
     private func decode(
         _ framing: HTTPBodyFraming,
         _ pieces: [[UInt8]],

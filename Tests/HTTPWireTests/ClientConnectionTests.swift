@@ -156,7 +156,7 @@ import WireTestSupport
                 "1F 8B 08 00 00 00 00 00 02 03 4B 49 2C 49 B4 52 48 E4 E2 4A 01 33 92 B8 B8 00 BA 59 C7 DF 12 00 00 00"
             ),
             ("deflate", "78 9C 4B 49 2C 49 B4 52 48 E4 E2 4A 01 33 92 B8 B8 00 33 88 04 D4"),
-            // Without zlib's header, as some servers send it.
+            // Raw deflate without zlib's header, as some servers send it.
             ("deflate", "4B 49 2C 49 B4 52 48 E4 E2 4A 01 33 92 B8 B8 00"),
         ]
         for (coding, hex) in rows {

@@ -5,7 +5,7 @@ import WireTestSupport
 
 /// The server's end of a connection (RFC 9112).
 @Suite("HTTP server connection") struct ServerConnectionTests {
-    /// A connection and what has come of it.
+    /// A server core and the events that it has returned.
     private struct Server {
         var core: HTTPServerConnection
         var events: [HTTPServerConnection.Event] = []

@@ -9,7 +9,7 @@ import WireTestSupport
 
     struct Row: Sendable, CustomTestStringConvertible {
         var name: String
-        /// What the proxy sends, up to the byte that decides.
+        /// The proxy's bytes, up to the byte that decides the outcome.
         var answer: String
         var outcome: HTTPTunnelHandshake.Outcome
 

@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// Somebody who waits, told apart by number.
+/// A pending call, identified by its number.
 final class Call: MQTTCall {
     let number: Int
 
@@ -12,7 +12,7 @@ final class Call: MQTTCall {
     }
 }
 
-/// A client core under test: packets in, packets out, and what it told.
+/// A client core under test. A test gives it packets, and reads the packets that it sends and a log of its events.
 struct ClientHarness {
     var client: MQTTClientConnection
     var now = WireInstant.zero
@@ -20,9 +20,9 @@ struct ClientHarness {
     private var outbound = ReceiveBuffer(capacity: 64)
     private var decoder: MQTTPacketDecoder
 
-    /// What was told since the last look, in words.
+    /// The events since the last call of `told()`, in words.
     var log: [String] = []
-    /// Receipts of delivered messages, in order.
+    /// The receipts of the delivered messages, in order.
     var receipts: [MQTTDeliveryReceipt] = []
 
     let version: MQTTVersion
@@ -49,14 +49,14 @@ struct ClientHarness {
 
     // MARK: Reconnecting
 
-    /// Ends the connection where it is and takes what is left of it.
+    /// Ends the connection and returns the session state that outlives it.
     mutating func cut() -> MQTTSessionState {
         endOfStream()
         _ = client.outbound.takeBytes()
         return client.takeSessionState()
     }
 
-    /// Makes a new connection with that state, up to CONNACK unless there is none.
+    /// Makes a new connection with the session state. Receives CONNACK unless it is nil.
     mutating func connect(
         resuming session: MQTTSessionState,
         connack: MQTTConnack?,
@@ -90,7 +90,7 @@ struct ClientHarness {
         log.removeAll { $0.hasPrefix("closed") }
     }
 
-    /// Goes on with the session.
+    /// Resumes the session and logs the calls that the core drops.
     mutating func resume() {
         for dropped in client.resumeSession(at: now) {
             let caller = dropped.call.map { "\(number($0))" } ?? "nobody"
@@ -105,7 +105,7 @@ struct ClientHarness {
         note()
     }
 
-    /// Packets that the core wants sent, taken.
+    /// Takes the packets that the core wants sent.
     var sent: [MQTTPacket] {
         mutating get {
             outbound.append(client.outbound.takeBytes())
@@ -209,7 +209,6 @@ struct ClientHarness {
 }
 
 extension MQTTPacket {
-    /// A message for tests.
     static func message(
         _ text: String,
         _ qos: MQTTQoS = .atMostOnce,
@@ -229,7 +228,6 @@ extension MQTTPacket {
 }
 
 extension MQTTAcknowledgement {
-    /// An acknowledgement for tests.
     static func ack(_ id: UInt16, _ code: MQTTReasonCode = .success) -> MQTTAcknowledgement {
         MQTTAcknowledgement(packetIdentifier: id, reasonCode: code)
     }

@@ -133,10 +133,10 @@ import WireCore
             seen.insert(identifier)
             harness.receive(.puback(.ack(identifier)))
         }
-        // The table skips an identifier whose place is taken: one in four while it is this small.
+        // The table skips an identifier whose place is taken. In a table this small, that is one identifier in four.
         #expect(seen.count == 65_535 - 2 * 8_192)
         _ = harness.told()
-        // All at once: every identifier is given out, and then there is none left.
+        // Takes every free identifier at once, so that none is left.
         for number in 0..<65_533 { try harness.publish(.atLeastOnce, number) }
         #expect(throws: MQTTSendError.noPacketIdentifierLeft) {
             try harness.client.subscribe(

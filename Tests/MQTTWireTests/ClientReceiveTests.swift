@@ -171,7 +171,7 @@ import WireTestSupport
         #expect(harness.sent == [.connect(MQTTConnect()), .disconnect(MQTTDisconnect())])
     }
 
-    /// Bytes after CONNACK, the violation, and the reason of our DISCONNECT.
+    /// Each row: the bytes after CONNACK, the violation, and the reason code of the client's DISCONNECT.
     @Test(
         "What breaks the order is a violation with its reason",
         arguments: [
@@ -192,7 +192,7 @@ import WireTestSupport
         harness.receive(.message("late"))
         #expect(harness.told() == [], "nothing after the end")
 
-        // 3.1.1 has no words for it, and a DISCONNECT would discard the will.
+        // 3.1.1 has no reason code for it, and a DISCONNECT would make the server discard the will.
         var old = try ClientHarness(.v3_1_1)
         old.receive(("36 05 0001 61 0001" as Hex).bytes)
         #expect(old.told() == ["closed qualityOfServiceInvalid"])
@@ -229,7 +229,7 @@ import WireTestSupport
             harness.receive(.connack(connack))
             #expect(harness.told() == ["closed \(name)"])
         }
-        // With a session asked for, its presence is welcome; with a refusal it is not.
+        // A present session is valid when the client asked for one. It is a violation in a refusal.
         let resumed = MQTTConnect(clientIdentifier: "c", cleanStart: false)
         var harness = try ClientHarness(
             .v5,

@@ -3,7 +3,6 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// A decoder that takes packets off a buffer.
 func makeDecoder(
     _ version: MQTTVersion,
     _ role: MQTTRole,
@@ -109,7 +108,7 @@ func makeDecoder(
                 try make(code).encode(into: &writer, version: .v5)
                 var buffer = ReceiveBuffer(capacity: 16)
                 buffer.append(writer.bytes)
-                // One reason only clients give.
+                // Only clients send this reason code.
                 let role: MQTTRole = kind == .disconnect && raw == 0x04 ? .server : .client
                 #expect(try makeDecoder(.v5, role)(&buffer) == make(code))
             }
@@ -122,7 +121,7 @@ func makeDecoder(
 }
 
 @Suite("MQTT codec: lengths") struct RemainingLengthTests {
-    /// The borders of one to four bytes (MQTT 5, table 2-3).
+    /// The smallest and largest lengths of one to four bytes (MQTT 5, table 2-3).
     static let borders = [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]
 
     @Test("A PUBLISH at each border is written and read", arguments: borders.dropFirst(2))
@@ -149,7 +148,7 @@ func makeDecoder(
         #expect(throws: MQTTViolation.packetTooLarge(byteCount: 268_435_460, maximum: 1 << 20)) {
             try makeDecoder(.v5, .client)(&buffer)
         }
-        // A limit that lets it pass must not lead to a buffer of that size before the bytes are there.
+        // Even under a limit that allows the length, the decoder must not reserve a buffer before the bytes arrive.
         var other = ReceiveBuffer(capacity: 16)
         other.append(("30 80 80 01" as Hex).bytes)
         #expect(try makeDecoder(.v5, .client)(&other) == nil)

@@ -156,7 +156,7 @@ import WireTestSupport
     @Test("Every encoding error has a row")
     func complete() {
         let names = Set(Self.rows.map { "\($0.error)".prefix { $0 != "(" } })
-        // All but packetTooLarge, which has a test of its own.
+        // packetTooLarge has a test of its own.
         #expect(names.count == 16, "\(names.sorted())")
     }
 

@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// Packets and their bytes, worked out by hand from the formats of chapter 3.
+/// Packets and their bytes, derived by hand from the formats of chapter 3.
 enum GoldenPackets {
     struct Row: Sendable, CustomTestStringConvertible {
         let name: String
@@ -34,7 +34,7 @@ enum GoldenPackets {
     static let rows: [Row] = version3 + version5
 
     private static let version3: [Row] = [
-        // A plain hand-made client's three packets.
+        // The three packets of a minimal client that was written by hand.
         row(
             "3.1.1 CONNECT, plain client",
             .v3_1_1,

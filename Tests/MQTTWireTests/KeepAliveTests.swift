@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// A client core and a server core, and the time between them in literals.
+/// A client core and a server core with a literal clock.
 @Suite("MQTT: keep alive of a client that listens (3.1.2.10)") struct ListenerKeepAliveTests {
     private struct Pair {
         var client = MQTTClientConnection()
@@ -27,7 +27,7 @@ import WireTestSupport
             exchange()
         }
 
-        /// Carries bytes to and fro until both are quiet.
+        /// Carries bytes both ways until neither end has more to send.
         mutating func exchange() {
             while !client.outbound.isEmpty || !server.outbound.isEmpty {
                 let bytes = client.outbound.takeBytes()

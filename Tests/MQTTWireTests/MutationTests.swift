@@ -12,7 +12,7 @@ import WireTestSupport
 @Suite("MQTT codec: mutated input") struct MutationTests {
     static let isExtended = ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1"
 
-    /// Inputs for each of the seeds: ten million in all in the extended set.
+    /// The number of inputs for each seed: ten million in all in the extended set.
     static let count = isExtended ? 2_500_000 : 5_000
 
     @Test(
@@ -46,7 +46,7 @@ import WireTestSupport
                 refusals += 1
             }
         }
-        // Both must happen often, else the mutations are too wild or too tame.
+        // Both outcomes must be frequent. Otherwise the mutations change too much or too little.
         #expect(packets > Self.count / 20)
         #expect(refusals > Self.count / 20)
     }
@@ -69,13 +69,13 @@ import WireTestSupport
         }
     }
 
-    /// What was decoded can be encoded, and is the same when it is decoded again.
+    /// Checks that a decoded packet can be encoded, and that the result decodes to the same packet.
     private func check(_ packet: MQTTPacket, _ version: MQTTVersion) {
         var writer = ByteWriter()
         do {
             try packet.encode(into: &writer, version: version)
         } catch MQTTEncodingError.clientIdentifierMissing {
-            // A client must not send it; a server answers it with a return code (3.1.1, 3.1.3-8).
+            // A client must not send an empty identifier. A server answers it with a return code (3.1.1, 3.1.3-8).
             return
         } catch {
             Issue.record("\(error) for \(packet)")

@@ -73,7 +73,7 @@ import WireTestSupport
         #expect(try named(Array(repeating: 7, count: 500_000)) == [7])
         let limit = UInt32(MQTTProperties.subscriptionIdentifierLimit)
         #expect(try named(Array(1...limit)) == Array(1...limit))
-        // Its topic tells which filters it matches.
+        // The topic of a message tells which filters match it, so the identifiers can be left out.
         #expect(try named(Array(1...500_000)) == [])
     }
 }

@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// A client core and a server core, joined by arrays.
+/// A client core and a server core, joined by arrays of bytes.
 @Suite("MQTT: a client and a server") struct PairTests {
     private struct Pair {
         var client: MQTTClientConnection
@@ -22,7 +22,7 @@ import WireTestSupport
             generator = SeededGenerator(seed: seed)
         }
 
-        /// Carries bytes to and fro in pieces of random length until both are quiet.
+        /// Carries bytes both ways in pieces of random length until neither end has more to send.
         mutating func run() {
             while !client.outbound.isEmpty || !server.outbound.isEmpty {
                 for byte in pieces(client.outbound.takeBytes()) {
@@ -49,7 +49,7 @@ import WireTestSupport
             return pieces
         }
 
-        /// A server that accepts everything and sends each message back at its own quality.
+        /// The server's application: accepts every request and sends each message back with the same QoS.
         private mutating func answer() {
             for event in server.takeEvents() {
                 switch event {

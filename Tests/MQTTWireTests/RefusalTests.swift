@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// Every way to break the encoding: bytes, who reads them, what is wrong, and what MQTT 5 says about it.
+/// Every violation of the encoding: the bytes, the role that reads them, the error, and MQTT 5's reason code for it.
 @Suite("MQTT codec: refusals") struct RefusalTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let hex: Hex

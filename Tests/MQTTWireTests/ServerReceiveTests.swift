@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// A server core that has named a Receive Maximum, and a client of bytes.
+/// A server core that has announced a Receive Maximum, and a client made of bytes.
 @Suite("MQTT server: its own Receive Maximum (3.3.4-9, 4.9)") struct ServerReceiveTests {
     private struct Harness {
         var server = MQTTServerConnection(maximumPacketSize: 1 << 20, at: .zero)
@@ -39,7 +39,7 @@ import WireTestSupport
     func exceeded() {
         var harness = Harness()
         harness.receive(.message("1", .exactlyOnce, id: 1), .message("2", .exactlyOnce, id: 2))
-        // QoS 1 is acknowledged at once and takes no place.
+        // A QoS 1 message is acknowledged at once and does not count against the Receive Maximum.
         for id in UInt16(10)...20 { harness.receive(.message("x", .atLeastOnce, id: id)) }
         harness.receive(.pubrel(.ack(1)), .message("3", .exactlyOnce, id: 3))
         #expect(!harness.server.isFinished)

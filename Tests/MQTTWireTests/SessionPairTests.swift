@@ -3,9 +3,9 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// A client that keeps its session and a server that may lose it, cut apart again and again.
+/// A client that keeps its session and a server that may lose it. The connection between them breaks again and again.
 @Suite("MQTT: a session over many connections (4.1, 4.3, 4.4)") struct SessionPairTests {
-    /// The application on both sides, which remembers what it was told.
+    /// Both cores with their applications, which record the events.
     private struct World {
         let version: MQTTVersion
         let window: Int
@@ -13,24 +13,24 @@ import WireTestSupport
         var client = MQTTClientConnection()
         var server = MQTTServerConnection(maximumPacketSize: 1 << 20, at: .zero)
         var clientSession = MQTTSessionState()
-        /// What the server keeps; nil when it has no session.
+        /// The session that the server keeps; nil when it has none.
         var serverSession: MQTTSessionState?
         var losesSessions = false
 
         private var toServer = ReceiveBuffer(capacity: 64)
         private var toClient = ReceiveBuffer(capacity: 64)
-        /// Bytes on their way, lost with the connection.
+        /// Bytes in transit, which are lost with the connection.
         private var upward: [UInt8] = []
         private var downward: [UInt8] = []
         private var receipts: [MQTTDeliveryReceipt] = []
 
-        /// How often the server got each of the client's messages.
+        /// How many times each of the client's messages arrived at the server.
         var arrived: [Int: Int] = [:]
-        /// How often the client got each of the server's messages.
+        /// How many times each of the server's messages arrived at the client.
         var heard: [Int: Int] = [:]
         /// The client's messages in the order of their first arrival.
         var order: [Int] = []
-        /// What each caller was told.
+        /// The results that each call got.
         var told: [Int: [String]] = [:]
         var lossCount = 0
 
@@ -64,7 +64,7 @@ import WireTestSupport
             try client.connect(request, hasSessionState: true, resuming: session, at: .zero)
         }
 
-        /// Cuts the connection; whatever is on its way is lost.
+        /// Cuts the connection. Bytes in transit are lost.
         mutating func cut() {
             upward = []
             downward = []
@@ -73,11 +73,11 @@ import WireTestSupport
             handleClient()
             handleServer()
             clientSession = client.takeSessionState()
-            // A server that had not answered CONNECT goes on with the session that it has.
+            // A server that had not answered CONNECT keeps the session that it had before.
             if hasAccepted { serverSession = server.takeSessionState() }
             hasAccepted = false
-            // If the news of a lost session is lost, too, the next CONNACK says "present" for the new
-            // one, and no client can know: MQTT has no remedy, so the model leaves that out.
+            // If the CONNACK that reports a new session is lost, the next CONNACK says "session present" for the new
+            // session. The client cannot detect that, and MQTT has no remedy, so the model leaves that case out.
             if isSessionNew, !isNewsReceived { serverSession = nil }
             isSessionNew = false
             isNewsReceived = false
@@ -87,9 +87,9 @@ import WireTestSupport
             }
         }
 
-        /// Whether the server has answered CONNECT.
+        /// True when the server has answered CONNECT.
         private(set) var hasAccepted = false
-        /// Whether it has begun a session then, and whether the client knows.
+        /// True when the CONNACK began a new session. `isNewsReceived` is true when the client has got that CONNACK.
         private var isSessionNew = false
         private var isNewsReceived = false
 
@@ -111,7 +111,7 @@ import WireTestSupport
             handleClient()
         }
 
-        /// Carries everything until both are quiet.
+        /// Carries all bytes until neither end has more to send.
         mutating func settle() {
             repeat {
                 for _ in 0..<10 { step() }
@@ -145,7 +145,7 @@ import WireTestSupport
                 switch event {
                 case .connected:
                     isNewsReceived = true
-                    // Sometimes at once, sometimes later, as after a SUBACK.
+                    // The resumption comes at once or later, as it does when the app waits for a SUBACK.
                     if below(2) == 0 { resume() }
                 case .message(let publish, let receipt):
                     heard[Self.number(publish), default: 0] += 1
@@ -183,7 +183,7 @@ import WireTestSupport
             try client.publish(Self.message(number), call: Call(number), at: .zero)
         }
 
-        /// Takes a message at random, connected or not.
+        /// Acknowledges a message at random. Works without a connection, too.
         mutating func acknowledgeOne() {
             guard !receipts.isEmpty else { return }
             let receipt = receipts.remove(at: below(receipts.count))
@@ -220,7 +220,7 @@ import WireTestSupport
                 try world.publish(sent)
                 sent += 1
             case 5, 6:
-                // A session that is lost takes the server's messages with it.
+                // When a session is lost, the server's messages in it are lost, too.
                 guard !world.losesSessions, world.hasAccepted else { continue }
                 world.server.send(World.message(served))
                 served += 1

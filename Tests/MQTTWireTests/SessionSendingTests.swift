@@ -5,7 +5,7 @@ import WireTestSupport
 
 @Suite("MQTT client: messages that outlast the connection (4.1, 4.4, 4.6, 4.9)")
 struct SessionSendingTests {
-    /// A connection that keeps its session, with a window.
+    /// Connects with a session that outlives the connection, and with a send window.
     private func start(_ version: MQTTVersion, window: Int = 20) throws -> ClientHarness {
         try ClientHarness(version) {
             $0.keepsSession = true
@@ -13,7 +13,7 @@ struct SessionSendingTests {
         }
     }
 
-    /// Messages at every stage: 1 is past PUBREC, 2 and 3 are sent, 4 and 5 wait.
+    /// Has messages at every stage: 1 is past PUBREC, 2 and 3 are sent, 4 and 5 are queued.
     private func midway(_ version: MQTTVersion) throws -> ClientHarness {
         var harness = try start(version, window: 3)
         let qualities: [MQTTQoS] = [
@@ -161,7 +161,7 @@ struct SessionSendingTests {
         harness.receive(.pubrec(.ack(1)))
         try harness.reconnect(sessionPresent: true)
         harness.resume()
-        // The first message was taken over before the connection was lost, the second one is sent again.
+        // The server had completed the first message before the connection was lost. It gets the second one again.
         harness.receive(.pubcomp(.ack(1, .packetIdentifierNotFound)), .pubrec(.ack(2)))
         #expect(harness.told() == ["published 1 Success (0x00)"])
         harness.receive(.pubcomp(.ack(2, .packetIdentifierNotFound)))

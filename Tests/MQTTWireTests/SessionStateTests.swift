@@ -4,7 +4,7 @@ import WireCore
 import WireTestSupport
 
 extension ClientHarness {
-    /// Acknowledges messages, and says which of them do not come again.
+    /// Acknowledges messages. The result is true for each that the server will not send again.
     fileprivate mutating func acknowledge(_ indices: Int...) -> [Bool] {
         indices.map { client.acknowledge(receipts[$0], at: now) }
     }
@@ -160,7 +160,7 @@ struct SessionStateTests {
                     .message("3", .exactlyOnce, id: 3, dup: true),
                 ] : [.message("1", .atLeastOnce, id: 1)]
             #expect(harness.sent == sent, "stage \(stage)")
-            // Withdrawn after the session was lost, the message is gone already.
+            // After the session is lost, a withdrawn message is already gone.
             let isTold = !isPresent && stage < 3
             #expect(harness.told() == (isTold ? ["lost nobody", "lost nobody"] : []))
         }
@@ -187,7 +187,7 @@ struct SessionStateTests {
 
     // MARK: Inbound messages
 
-    /// When the application has taken the message.
+    /// The moment at which the application acknowledges the message.
     enum Taken: CaseIterable {
         case afterCut, inState, whileConnecting, beforeRepetition, afterRepetition
     }

@@ -2,7 +2,7 @@ import MQTTWire
 import Testing
 import WireTestSupport
 
-/// Topics are UTF-8 strings that are compared as they are (MQTT 5, 4.7.3): no normalisation.
+/// Topics are UTF-8 strings that are compared byte by byte, without normalisation (MQTT 5, 4.7.3).
 @Suite("MQTT topics as bytes") struct TopicByteTests {
     @Test("Names that look alike match themselves alone", arguments: LookalikeNames.all)
     func lookalikes(names: LookalikeNames) throws {

@@ -57,7 +57,7 @@ import WireTestSupport
         #expect(try MQTTTopicFilter("$share/g/a/b").filter == "a/b")
     }
 
-    /// The rules again, written as plainly as possible.
+    /// The matching rules once more, in the plainest form, to compare with.
     private func naive(_ filter: [Substring], _ topic: [Substring]) -> Bool {
         if filter.first == "#" { return true }
         guard let level = filter.first else { return topic.isEmpty }

@@ -25,7 +25,7 @@ import WireTestSupport
         #expect(try makeDecoder(.v5, .client)(&buffer) == .publish(expected))
     }
 
-    /// The border of one and two bytes for the length of the properties, and that of two and three.
+    /// Lengths of properties around the borders of one and two bytes, and of two and three.
     @Test(
         "They are as long as was said before them",
         arguments: [0, 121, 122, 123, 124, 16_377, 16_378, 16_379, 65_535]

@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// Somebody who waits, told apart by number.
+/// A pending call, identified by its number.
 final class Call: STOMPCall {
     let number: Int
 
@@ -12,22 +12,22 @@ final class Call: STOMPCall {
     }
 }
 
-/// A client core under test: text in, text out, and what it told.
+/// A client core under test. A test gives it text, and reads the text that it sends and a log of its events.
 struct ClientHarness {
     var client: STOMPClientConnection
     var now = WireInstant.zero
     private var buffer = ReceiveBuffer(capacity: 64)
 
-    /// What was told since the last look, in words.
+    /// The events since the last call of `told()`, in words.
     private var log: [String] = []
-    /// What acknowledges the messages so far, in order.
+    /// The tokens that acknowledge the messages so far, in order.
     var tokens: [STOMPAckToken] = []
-    /// The last CONNECTED.
+    /// The last CONNECTED frame.
     var connected: STOMPConnected?
-    /// How the connection ended.
+    /// The end of the connection; nil while it is open.
     var closure: STOMPClosure?
 
-    /// A client that is connected with a version, or that has not begun for nil.
+    /// Makes a client that is connected with the version. With nil it has not begun to connect.
     init(
         _ version: STOMPVersion?,
         request: STOMPConnect = STOMPConnect(host: "h"),
@@ -44,7 +44,7 @@ struct ClientHarness {
         log = []
     }
 
-    /// What the core wants sent, taken.
+    /// Takes the text that the core wants sent.
     var sent: String {
         mutating get { String(decoding: client.outbound.takeBytes(), as: UTF8.self) }
     }

@@ -54,7 +54,7 @@ import WireTestSupport
         }
         #expect(harness.sent == "")
         #expect(harness.client.pendingReceiptCount == 0)
-        // Nothing was used up.
+        // The refused requests have used no receipt number.
         try harness.send(1)
         #expect(harness.sent.contains("receipt:1\n"))
     }
@@ -145,7 +145,7 @@ import WireTestSupport
             }
         }
         #expect(receipts.count == 10_000)
-        // The rest runs out in the order of deadlines, none too early, none forgotten.
+        // The other receipts expire in the order of their deadlines, each at its deadline.
         var expired = 0
         while let deadline = receipts.earliestDeadline {
             let early = WireInstant(nanoseconds: deadline.nanoseconds - 1)

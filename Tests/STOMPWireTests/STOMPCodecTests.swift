@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// Feeds text to a decoder and returns what it says of it.
+/// Decodes all frames of the text.
 func decodeAll(
     _ text: String,
     _ version: STOMPVersion? = .v1_2,
@@ -18,7 +18,6 @@ func decodeAll(
     return frames
 }
 
-/// The text of one encoded frame.
 func encode(
     _ command: STOMPCommand,
     _ headers: STOMPHeaders,
@@ -43,7 +42,7 @@ func encode(
     )
     func decode(row: GoldenFrames.Row) {
         let verifier = DecoderVerifier { plainDecoder(row.version, row.role) }
-        // Once CONNECTED has told its version, it is the version that counts.
+        // A CONNECTED frame changes the decoder's version, so only the first one is decoded by the rules of its row.
         guard row.frame.command != .connected else {
             let once = verifier.verify([(row.bytes, row.frame)])
             return #expect(once.allSatisfy { $0.hasPrefix("coalesced") })
@@ -269,7 +268,7 @@ func encode(
         var decoder = STOMPFrameDecoder(role: .client, version: .v1_2)
         var buffer = ReceiveBuffer()
         let text = "MESSAGE\nx:" + String(repeating: "y", count: 60_000) + "\n\n"
-        // A scan from the front at every byte would take minutes here.
+        // A decoder that scanned from the front at every byte would take minutes here.
         for byte in text.utf8 {
             buffer.append([byte])
             if try decoder.next(&buffer) != nil { Issue.record("too early") }

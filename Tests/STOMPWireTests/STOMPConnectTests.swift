@@ -10,7 +10,7 @@ import WireTestSupport
         return harness.sent
     }
 
-    /// A client that has sent CONNECT and hears that.
+    /// Makes a client that has sent CONNECT and receives the text as the answer.
     private func answered(
         _ text: String,
         versions: [STOMPVersion] = STOMPVersion.allCases

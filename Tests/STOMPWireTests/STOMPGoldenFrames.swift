@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// A frame in plain values, to compare.
+/// A frame as plain values, for comparisons.
 struct PlainFrame: Equatable, Sendable, CustomStringConvertible {
     var command: STOMPCommand
     var headers: STOMPHeaders
@@ -27,7 +27,7 @@ struct PlainFrame: Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A decoder that takes plain frames off a buffer.
+/// Makes a decoder that returns plain frames.
 func plainDecoder(
     _ version: STOMPVersion?,
     _ role: STOMPRole,
@@ -37,14 +37,14 @@ func plainDecoder(
     return { buffer in try decoder.next(&buffer).map { PlainFrame($0) } }
 }
 
-/// Frames and their bytes: first the examples of the specification, then what they leave open.
+/// Frames and their bytes: first the examples of the specification, then cases that the examples leave open.
 enum GoldenFrames {
     struct Row: Sendable, CustomTestStringConvertible {
         let version: STOMPVersion?
         let role: STOMPRole
         let bytes: [UInt8]
         let frame: PlainFrame
-        /// Whether our encoder writes these very bytes.
+        /// True when the package's encoder writes exactly these bytes.
         let isOurs: Bool
 
         var testDescription: String {
@@ -189,14 +189,14 @@ enum GoldenFrames {
     // MARK: What the examples leave open
 
     private static let spellings =
-        // Repeated headers are kept; the first counts.
+        // Repeated headers are kept. The first one counts.
         row(
             all,
             .client,
             "MESSAGE\nfoo:World\nfoo:Hello\n\n\0",
             PlainFrame(.message, ["foo": "World", "foo": "Hello"])
         )
-        // An empty value, a colon in a value, and blanks that belong to it.
+        // An empty value, a colon in a value, and blanks that belong to the value.
         + row(all, .client, "MESSAGE\nx:\n\n\0", PlainFrame(.message, ["x": ""]))
         + row(
             all,
@@ -219,7 +219,7 @@ enum GoldenFrames {
             isOurs: false
         )
         + row(all, .server, "SEND\nx: a \n\n\0", PlainFrame(.send, ["x": " a "]))
-        // Line ends: before a frame, and CR LF inside one of 1.2.
+        // Line ends before a frame, and CR LF inside a frame of 1.2.
         + row(
             all,
             .client,
@@ -248,7 +248,7 @@ enum GoldenFrames {
             PlainFrame(.receipt, ["receipt-id": "1\r"]),
             isOurs: false
         )
-        // Bodies: counted with NULs, uncounted, counted and empty.
+        // Bodies: counted and with NULs inside, uncounted, counted and empty.
         + row(
             all,
             .client,
@@ -264,7 +264,7 @@ enum GoldenFrames {
             PlainFrame(.receipt, ["content-length": "0"]),
             isOurs: false
         )
-        // The first content-length counts, too.
+        // Of repeated content-length headers, the first one counts.
         + row(
             all,
             .client,

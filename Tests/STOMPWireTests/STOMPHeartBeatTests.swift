@@ -4,7 +4,7 @@ import WireCore
 import WireTestSupport
 
 @Suite("STOMP: heart-beats") struct STOMPHeartBeatTests {
-    /// A client that can and wants that, and hears the rest from the server.
+    /// Makes a client that offers these intervals and receives the server's intervals.
     private func harness(
         _ outgoing: Duration,
         _ incoming: Duration,
@@ -89,7 +89,7 @@ import WireTestSupport
         #expect(harness.sent == "\n")
         harness.advance(.milliseconds(374))
         #expect(harness.sent == "")
-        // A frame is as good, and starts the interval anew.
+        // A frame counts as a heart-beat and starts the interval again.
         try harness.send()
         #expect(harness.sent != "")
         #expect(harness.client.deadline == WireInstant(nanoseconds: 1_124_000_000))

@@ -12,10 +12,10 @@ import WireTestSupport
 @Suite("STOMP codec: mutated input") struct STOMPMutationTests {
     static let isExtended = ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1"
 
-    /// Inputs for each of the seeds: ten million in all in the extended set.
+    /// The number of inputs for each seed: ten million in all in the extended set.
     static let count = isExtended ? 2_500_000 : 5_000
 
-    /// Small enough for a mutation to hit them.
+    /// Limits so low that mutations exceed them.
     private static let limits = {
         var limits = STOMPLimits()
         limits.maximumLineByteCount = 128
@@ -44,7 +44,7 @@ import WireTestSupport
                 limits: Self.limits
             )
             var buffer = ReceiveBuffer(capacity: 64)
-            // In two pieces, so that it also goes on where it stopped.
+            // The input arrives in two pieces, so that the decoder also has to resume.
             let cut = Int(generator.next() % UInt64(bytes.count + 1))
             do {
                 for piece in [bytes[..<cut], bytes[cut...]] {
@@ -58,7 +58,7 @@ import WireTestSupport
                 refusals += 1
             }
         }
-        // Both must happen often, else the mutations are too wild or too tame.
+        // Both outcomes must be frequent. Otherwise the mutations change too much or too little.
         #expect(frames > Self.count / 20)
         #expect(refusals > Self.count / 20)
     }
@@ -102,7 +102,7 @@ import WireTestSupport
         }
     }
 
-    /// What was decoded can be encoded, unless a raw head cannot carry it, and is the same again.
+    /// Checks that a decoded frame can be encoded and decodes to the same frame, unless the raw head cannot carry it.
     private func check(_ frame: STOMPFrame, _ version: STOMPVersion?, _ role: STOMPRole) {
         let plain = PlainFrame(frame)
         let fields = plain.headers.fields.filter { $0.name != "content-length" }
@@ -116,7 +116,7 @@ import WireTestSupport
                 into: &writer
             )
         } catch STOMPEncodingError.lineBreakNotAllowed {
-            // A CR before 1.2: received as data, never sent.
+            // Before 1.2 a CR is data when it is received, and is never sent.
             return
         } catch {
             Issue.record("\(error) for \(plain)")
@@ -125,7 +125,7 @@ import WireTestSupport
         #expect(writer.withUnsafeBytes { STOMPFrameEnd.unitLength($0) } == writer.count)
         var buffer = ReceiveBuffer(capacity: 64)
         buffer.append(writer.bytes)
-        // Padding of 1.0 is taken off values once more.
+        // A decoder of 1.0 removes the padding of values, so it does so once more here.
         let padded = version == .v1_0 && fields.contains { $0.value.hasPrefix(" ") }
         let isOpening = frame.command.isHandshake
         var decoder = STOMPFrameDecoder(role: role, version: isOpening ? nil : version)

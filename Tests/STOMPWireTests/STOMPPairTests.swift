@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// A client core and a server core, joined by arrays.
+/// A client core and a server core, joined by arrays of bytes.
 @Suite("STOMP: a client and a server") struct STOMPPairTests {
     private struct Pair {
         var client = STOMPClientConnection()
@@ -24,7 +24,7 @@ import WireTestSupport
             try client.connect(STOMPConnect(versions: versions, host: "h"), at: .zero)
         }
 
-        /// Carries bytes to and fro in pieces of random length until both are quiet.
+        /// Carries bytes both ways in pieces of random length until neither end has more to send.
         mutating func run() throws {
             while !client.outbound.isEmpty || !server.outbound.isEmpty {
                 for piece in pieces(client.outbound.takeBytes()) {
@@ -40,7 +40,7 @@ import WireTestSupport
             }
         }
 
-        /// Lets time pass, at every deadline of either.
+        /// Moves the time on, and stops at every deadline of either end.
         mutating func wait(_ duration: Duration) throws {
             let end = now.advanced(by: duration)
             while let next = [client.deadline, server.deadline].compactMap({ $0 }).min(),
@@ -67,7 +67,7 @@ import WireTestSupport
             return pieces
         }
 
-        /// A broker that sends each message to all who listen to its destination.
+        /// The server's application: a broker that sends each message to all subscriptions of its destination.
         private mutating func answer() throws {
             for event in server.takeEvents() {
                 switch event {
@@ -193,7 +193,7 @@ import WireTestSupport
         try pair.run()
         try pair.wait(.seconds(3_600))
         #expect(pair.closures == [])
-        // Both agreed on ten seconds, the longer of what they said.
+        // Both agreed on ten seconds, the longer of the two intervals.
         let silence = pair.now.advanced(by: .seconds(21))
         pair.client.advance(to: silence)
         #expect(pair.client.isFinished)

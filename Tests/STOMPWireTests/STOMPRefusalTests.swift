@@ -3,7 +3,7 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// Every way to break the protocol: what is said, to whom, and what is wrong with it.
+/// Every violation of the protocol: the bytes, the role that reads them, and the error.
 @Suite("STOMP: refusals") struct STOMPRefusalTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let version: STOMPVersion?
@@ -153,7 +153,7 @@ import WireTestSupport
 
     // MARK: What a connection refuses
 
-    /// What is said to a connected client.
+    /// Input of a connected client.
     static let clientRows: [Row] =
         rows(all, .client, "CONNECTED\nversion:1.2\n\n\0", .connectedTwice)
         + rows(all, .client, "RECEIPT\n\n\0", .headerMissing(.receipt, "receipt-id"))
@@ -172,7 +172,7 @@ import WireTestSupport
         #expect(harness.sent == "")
     }
 
-    /// What is said to a server: all that a client says, from the first byte on.
+    /// Input of a server, complete from the first byte of the connection.
     static let serverRows: [Row] =
         rows([nil], .server, "SEND\ndestination:/q\n\n\0", .frameBeforeConnected(.send))
         + rows([nil], .server, "CONNECT\naccept-version:2.0\nhost:h\n\n\0", .versionNotOffered)
@@ -258,14 +258,14 @@ import WireTestSupport
     func complete() {
         let rows = Self.decoderRows + Self.clientRows + Self.serverRows
         var kinds = Set(rows.map { Self.kind($0.violation) })
-        // The one with a test of its own.
+        // This case has a test of its own.
         kinds.insert(Self.kind(.tooManyFramesHeld(maximum: 64)))
         #expect(kinds == Set(0..<25))
         let messages = Set(rows.map { $0.violation.message })
         #expect(messages.allSatisfy { !$0.isEmpty && !$0.contains("\n") })
     }
 
-    /// A number for each case: a new one does not compile until it is listed here.
+    /// Gives each case a number. The switch does not compile until a new case is listed.
     private static func kind(_ violation: STOMPViolation) -> Int {
         switch violation {
         case .commandUnknown: 0

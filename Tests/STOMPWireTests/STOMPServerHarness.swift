@@ -3,18 +3,18 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// A server core under test: text in, text out, and what it told.
+/// A server core under test. A test gives it text, and reads the text that it sends and a log of its events.
 struct ServerHarness {
     var server: STOMPServerConnection
     var now = WireInstant.zero
     private var buffer = ReceiveBuffer(capacity: 64)
     private var log: [String] = []
-    /// The last CONNECT.
+    /// The last CONNECT frame.
     var request: STOMPConnectRequest?
-    /// How the connection ended.
+    /// The end of the connection; nil while it is open.
     var closure: STOMPServerClosure?
 
-    /// A server with a client of that version, or one that nobody has talked to for nil.
+    /// Makes a server with a client of that version. With nil no client has sent anything.
     init(
         _ version: STOMPVersion?,
         heartBeat: String? = nil,
@@ -32,7 +32,7 @@ struct ServerHarness {
         log = []
     }
 
-    /// What the core wants sent, taken.
+    /// Takes the text that the core wants sent.
     var sent: String {
         mutating get { String(decoding: server.outbound.takeBytes(), as: UTF8.self) }
     }

@@ -3,13 +3,13 @@ import Testing
 import WireCore
 import WireTestSupport
 
-/// How many requests wait for their receipts at a time.
+/// The limit on the requests that wait for their receipts.
 @Suite("STOMP: requests in flight") struct STOMPWindowTests {
     private func harness(_ window: Int) throws -> ClientHarness {
         try ClientHarness(.v1_2) { $0.maximumInFlight = window }
     }
 
-    /// The numbers of the receipts that were asked for since the last look, in order; `DISCONNECT` by its name.
+    /// The receipt numbers in the frames sent since the last call, in order. DISCONNECT is listed by its name.
     private func asked(_ harness: inout ClientHarness) -> [String] {
         harness.sent.split(separator: "\0").map { frame in
             let lines = frame.drop { $0 == "\n" }.split(separator: "\n")
@@ -48,7 +48,7 @@ import WireTestSupport
         answer(2, &harness)
         #expect(harness.told() == [])
         answer(1, &harness)
-        // It is still sent, and its own receipt counts.
+        // The frame is still sent, and only its own receipt completes it.
         #expect(asked(&harness) == ["2"])
         answer(2, &harness)
         #expect(harness.told() == ["receipt 1 1", "receipt 2 2"])
@@ -88,7 +88,7 @@ import WireTestSupport
             )
         }
         #expect(asked(&harness) == ["1", "2"])
-        // The server has the first, whatever becomes of its caller: nothing follows yet.
+        // The server has the first request although its caller has gone, so the next one is not sent yet.
         harness.client.cancel(calls[0])
         harness.client.cancel(calls[2])
         harness.client.cancel(calls[4])
@@ -127,7 +127,7 @@ import WireTestSupport
         #expect(asked(&harness) == ["1"])
         harness.advance(.seconds(10))
         #expect(harness.told() == ["timed out 2"])
-        // A server that does not answer in time loses the place, too.
+        // A request that is not answered in time also gives up its place in the window.
         harness.advance(.seconds(20))
         #expect(harness.told() == ["timed out 1"])
         #expect(asked(&harness) == ["3"])
@@ -226,7 +226,7 @@ import WireTestSupport
                 at: .zero
             )
         }
-        // What RabbitMQ 3.10 says.
+        // The text is RabbitMQ 3.10's.
         let body =
             "'/nowhere/x' is not a valid destination.\nValid destination types are: /temp-queue, /exchange.\n"
         harness.receive("ERROR\nmessage:Unknown destination\ncontent-type:text/plain\n\n\(body)\0")

@@ -41,7 +41,7 @@ struct AutobahnLimitTests {
         let bytes = [UInt8](repeating: 0x2A, count: 1 << 20)
         for kind in [WebSocketOpcode.text, .binary] {
             let frame = Frame.server(kind, bytes)
-            // Single bytes for text alone, which has the more to do for each.
+            // Only text is fed byte by byte: its validation does the most work for each piece.
             for chop in [kind == .text ? 1 : 16, 64, 1_024, 65_536] {
                 var client = try SocketHarness.open()
                 for start in stride(from: 0, to: frame.count, by: chop) {
@@ -79,7 +79,7 @@ struct AutobahnLimitTests {
 
     // MARK: 12 and 13. Compression
 
-    /// The parameters that a client asks for, and those that a server adds of its own.
+    /// The parameters that a client offers, and those that a server adds.
     struct Mode: Sendable, CustomTestStringConvertible {
         let client: PermessageDeflate
         let server: PermessageDeflate
@@ -103,7 +103,7 @@ struct AutobahnLimitTests {
         }
     }()
 
-    /// A client and a server that have agreed with each other.
+    /// A client and a server that have completed the handshake with each other.
     private func pair(_ mode: Mode) throws -> (SocketHarness, SocketHarness) {
         var client = try SocketHarness.connecting(SocketHarness.configuration(deflate: mode.client))
         var server = SocketHarness(
@@ -122,7 +122,7 @@ struct AutobahnLimitTests {
             Issue.record("not opened")
             return (client, server)
         }
-        // Both ends must mean the same.
+        // Both ends must agree on the same parameters.
         #expect(opening.deflate == other.deflate)
         let agreed = try #require(opening.deflate)
         #expect(

@@ -3,17 +3,17 @@ import WebSocketWire
 import WireCore
 import WireTestSupport
 
-/// What Autobahn's test suite asks of a client, against the core: its groups 1 to 7 and 10, in our own words.
+/// The requirements of Autobahn's test suite for a client, groups 1 to 7 and 10, tested on the core.
 ///
-/// Each conversation is fed frame by frame, all at once and byte by byte, which is what the suite's variants
-/// of one case differ in.
+/// Each conversation is fed frame by frame, all at once and byte by byte. The suite's variants of one case differ in
+/// the same way.
 @Suite("Autobahn's groups: frames, control frames, closing") struct AutobahnTests {
-    /// What the server sends, and what must come of it.
+    /// The server's frames, and the events and answers that they must cause.
     struct Row: Sendable, CustomTestStringConvertible {
         let name: String
         let frames: [[UInt8]]
         let events: [WebSocketEvent]
-        /// What the client answers, as a server reads it.
+        /// The client's answers, as a server reads them.
         let answers: [WebSocketReader.Input]
 
         init(
@@ -28,7 +28,7 @@ import WireTestSupport
             self.answers = answers
         }
 
-        /// Frames of which the last breaks the protocol; nothing behind it is heard.
+        /// Frames of which the last one breaks the protocol. The client ignores everything after it.
         static func fails(
             _ name: String,
             _ frames: [[UInt8]],
@@ -57,7 +57,7 @@ import WireTestSupport
         }
     }
 
-    /// What a server reads of a client's bytes.
+    /// Reads a client's bytes as a server does.
     static func answers(_ bytes: [UInt8]) -> [WebSocketReader.Input] {
         var reader = WebSocketReader(role: .server, maximumMessageSize: 1 << 20)
         var buffer = ReceiveBuffer()

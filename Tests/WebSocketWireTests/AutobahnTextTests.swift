@@ -3,23 +3,23 @@ import WebSocketWire
 import WireCore
 import WireTestSupport
 
-/// Autobahn's group 6: what is UTF-8 and what is not, and how soon that is noticed.
+/// Autobahn's group 6: which bytes are UTF-8, and how early invalid text is detected.
 @Suite("Autobahn's groups: text") struct AutobahnTextTests {
     /// Well-formed text (Unicode 15, table 3-7), by the range it comes from.
     static let valid: [Hex] = [
         "00", "7F", "48 65 6C 6C 6F", "C2 80", "DF BF", "E0 A0 80", "E1 80 80", "EC BF BF",
         "ED 80 80", "ED 9F BF", "EE 80 80", "EF BF BD", "EF BF BF", "F0 90 80 80", "F1 80 80 80",
         "F3 BF BF BF", "F4 8F BF BF",
-        // What no character has been given to is text all the same.
+        // Code points without a character are valid text.
         "EF BF BE", "F0 9F BF BE", "F0 9F BF BF", "F4 8F BF BE",
         "CE BA E1 BD B9 CF 83 CE BC CE B5", "EF BB BF 61",
     ]
 
-    /// Text, and how many of its bytes must have come before it is refused.
+    /// Invalid text, and the number of bytes after which it must be refused.
     static let invalid: [(Hex, Int)] = [
-        // Continuations without a beginning, and bytes that stand nowhere.
+        // Continuation bytes without a first byte, and bytes that are valid nowhere.
         ("80", 1), ("BF", 1), ("61 80 BF", 2), ("FE", 1), ("FF", 1), ("FE FE FF FF", 1),
-        // Beginnings without a continuation.
+        // First bytes without a continuation.
         ("C2 20", 2), ("E1 20", 2), ("E1 80 20", 3), ("F1 20", 2), ("F1 80 80 20", 4),
         ("C2 C2 80", 2), ("E1 80 E1", 3),
         // Overlong forms.
@@ -28,16 +28,16 @@ import WireTestSupport
         // Surrogates, alone and in pairs.
         ("ED A0 80", 2), ("ED AF BF", 2), ("ED B0 80", 2), ("ED BF BF", 2),
         ("ED A0 80 ED B0 80", 2),
-        // Beyond U+10FFFF.
+        // Code points beyond U+10FFFF.
         ("F4 90 80 80", 2), ("F5 80 80 80", 1), ("F7 BF BF BF", 1), ("FB BF BF BF BF", 1),
         ("CE BA E1 BD B9 CF 83 CE BC CE B5 ED A0 80", 13),
         ("CE BA E1 BD B9 CF 83 CE BC CE B5 F4 90 80 80", 13),
     ]
 
-    /// Text that ends too early.
+    /// Text that ends within a character.
     static let unfinished: [Hex] = ["C2", "E1", "E1 80", "F1", "F1 80", "F1 80 80", "61 CE"]
 
-    /// The same text in one frame, in a fragment for each byte, and with an empty fragment at either end.
+    /// The same text in one frame, in one fragment for each byte, and with an empty fragment at either end.
     private static func ways(_ bytes: [UInt8]) -> [[[UInt8]]] {
         let each =
             bytes.enumerated().map { index, byte in
@@ -92,7 +92,7 @@ import WireTestSupport
     func failFast() throws {
         let template = try SocketHarness.open()
         for (text, position) in Self.invalid {
-            // One frame that announces more than will ever come.
+            // One frame whose length is larger than the bytes that arrive.
             var client = template
             client.receive([0x81, 0x7D])
             for (index, byte) in text.bytes.enumerated() {
@@ -100,7 +100,7 @@ import WireTestSupport
                 let isOver = !client.core.isOpen
                 #expect(isOver == (index + 1 >= position), "\(text.bytes) at \(index)")
             }
-            // A fragment for each byte, none of them the last.
+            // One fragment for each byte, none of which is the last.
             var fragmented = template
             for (index, byte) in text.bytes.enumerated() {
                 fragmented.receive(
@@ -130,7 +130,7 @@ import WireTestSupport
         let configuration = SocketHarness.configuration(deflate: PermessageDeflate())
         func outcome(_ bytes: [UInt8], cutAt position: Int) throws -> [WebSocketEvent] {
             var client = try SocketHarness.open(configuration, extensions: "permessage-deflate")
-            // A stored block: what is compressed is visible, and can be cut between any two bytes.
+            // In a stored block the bytes stay readable and can be cut at any place.
             let size = UInt8(bytes.count)
             let block = [0x00, size, 0x00, ~size, 0xFF] + bytes + [0x00]
             client.receive(

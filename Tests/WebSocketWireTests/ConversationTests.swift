@@ -63,7 +63,7 @@ import WireTestSupport
         for number in 0..<100 { client.receive(Frame.server(.ping, [UInt8(number)])) }
         #expect(client.core.outboundByteCount == before)
         _ = client.sent()
-        // A peer that waits for the answer says nothing more.
+        // The peer sends nothing while it waits for the answer.
         var server = SocketHarness.server()
         server.receive(client.sent())
         #expect(server.events() == [.pong(ByteSlice(copying: [99]))])

@@ -14,7 +14,7 @@ import WireTestSupport
 @Suite(
     "RFC 7692: permessage-deflate",
     .enabled(if: Compression.isAvailable, "no zlib here"),
-    // Half a million mutated frames in the extended set, each inflated, take more than a minute.
+    // The half million mutated frames of the extended set take more than a minute to inflate.
     .timeLimit(.minutes(10))
 )
 struct DeflateTests {
@@ -34,15 +34,15 @@ struct DeflateTests {
         var client = try Self.client()
         client.receive("C1 07 F2 48 CD C9 C9 07 00")
         client.receive("41 03 F2 48 CD 80 04 C9 C9 07 00")
-        // With the context of the messages before (7.2.3.2).
+        // The second message uses the context of the first (7.2.3.2).
         client.receive("C1 05 F2 00 11 00 00")
         // A block without compression (7.2.3.3).
         client.receive("C1 0B 00 05 00 FA FF 48 65 6C 6C 6F 00")
-        // A block that says it is the last (7.2.3.4).
+        // A block with the "final" bit (7.2.3.4).
         client.receive("C1 08 F3 48 CD C9 C9 07 00 00")
         // Two blocks (7.2.3.5).
         client.receive("C1 0D F2 48 05 00 00 00 FF FF CA C9 C9 07 00")
-        // Nothing (7.2.3.6).
+        // An empty message (7.2.3.6).
         client.receive("C1 01 00")
         #expect(client.events() == Array(repeating: .text("Hello"), count: 6) + [.text("")])
     }
@@ -93,7 +93,7 @@ struct DeflateTests {
         }
     }
 
-    /// A server that has agreed to the same parameters.
+    /// Makes a server with the same parameters.
     private func pairedServer(with answer: String) throws -> SocketHarness {
         var configuration = SocketHarness.configuration(
             deflate: PermessageDeflate(
@@ -136,7 +136,7 @@ struct DeflateTests {
 
         try server.core.send(.text, [0x61, 0xFF, 0x61])
         var strict = try Self.client()
-        // The server's context is of no use to a new client: a message without one.
+        // The new client lacks the old context, so this message is compressed without one.
         strict.receive("C1 05 4A FC CF 00 00")
         _ = strict.events()
         var fresh = try pairedServer(with: "")
@@ -169,9 +169,9 @@ struct DeflateTests {
 
     @Test("Blocks that say they are the last may come by the hundred thousand (7.2.3.4)")
     func finalBlocks() throws {
-        // An empty last block in two bytes, over and over, then "Hello" that refers back across them.
+        // 200,000 empty final blocks of two bytes, then a "Hello" that refers back across them.
         let empty = Array(repeating: [0x03, 0x00] as [UInt8], count: 200_000).flatMap { $0 }
-        // With a full window before them, which each has to keep.
+        // A full window precedes them, which every block has to keep.
         var server = try pairedServer(with: "")
         try server.core.send(.binary, [UInt8](repeating: 0, count: 40_000))
         var client = try Self.client()
@@ -282,7 +282,7 @@ struct DeflateTests {
             Hex("C1 07 F2 48 CD C9 C9 07 00").bytes, Hex("41 03 F2 48 CD 80 04 C9 C9 07 00").bytes,
             Hex("C1 0D F2 48 05 00 00 00 FF FF CA C9 C9 07 00").bytes,
         ]
-        // zlib's memory is made anew for each input: fewer of them.
+        // Each input allocates zlib's memory anew, so there are fewer inputs here.
         await Mutations.run(seeds, count: Mutations.count / 20, seed: 0x7692) { bytes in
             guard var client = try? Self.client(maximumMessageSize: 4_096) else { return }
             client.receive(bytes)

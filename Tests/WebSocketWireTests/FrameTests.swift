@@ -11,7 +11,7 @@ import WireTestSupport
         .message(WebSocketMessage(kind: kind, payload: ByteSlice(copying: bytes)))
     }
 
-    /// What a client reads: name, bytes, meaning. The first four are the examples of 5.7.
+    /// Each row: a name, the bytes, and the frame that a client reads. The first four are the examples of 5.7.
     static let clientRows: [(String, [UInt8], Input)] = [
         (
             "a single-frame unmasked text message", Hex("81 05 48 65 6C 6C 6F").bytes,
@@ -146,7 +146,7 @@ import WireTestSupport
             let frame = writer.outbound.takeBytes()
             seen.insert(Array(frame[2..<6]))
         }
-        // The 32 low halves differ; the high halves of these small numbers are all zero.
+        // The 32 low halves differ. The high halves of such small numbers are all zero, which makes one more value.
         #expect(seen.count == 33)
     }
 

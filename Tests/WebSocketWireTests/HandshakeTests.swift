@@ -39,7 +39,7 @@ import WireTestSupport
             "Sec-WebSocket-Key": "AQIDBAUGBwgBAgMEBQYHCA==", "Sec-WebSocket-Version": "13",
             "Sec-WebSocket-Protocol": "chat.v2, chat.v1",
         ]
-        // Offered only where the system has zlib.
+        // The client offers compression only where the system has zlib.
         if Compression.isAvailable {
             expected.append(
                 name: "Sec-WebSocket-Extensions",

@@ -3,7 +3,7 @@ import WebSocketWire
 import WireCore
 import WireTestSupport
 
-/// What must fail a connection, and with which code (RFC 6455, 5, 7 and 8).
+/// Input that must fail a connection, and the close code (RFC 6455, 5, 7 and 8).
 @Suite("RFC 6455, 7.1.7: failing the connection") struct RefusalTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let name: String
@@ -94,7 +94,7 @@ import WireTestSupport
         }
     }
 
-    /// What a server reads of a client's bytes.
+    /// Reads a client's bytes as a server does.
     private func serverFrames(_ bytes: [UInt8]) -> [WebSocketReader.Input] {
         var reader = WebSocketReader(role: .server, maximumMessageSize: 1 << 20)
         var buffer = ReceiveBuffer()
@@ -114,7 +114,7 @@ import WireTestSupport
 
     @Test("Text fails at the first byte that cannot be, before its frame is complete (8.1)")
     func failFast() throws {
-        // The examples that tell a strict reader apart: the message is announced as 16 bytes long.
+        // Invalid UTF-8 in a frame that announces 16 bytes. A strict reader refuses it before the frame is complete.
         var client = try SocketHarness.open()
         client.receive("81 10 CE BA E1 BD B9 CF 83 CE BC CE B5")
         #expect(client.events() == [])
@@ -130,7 +130,7 @@ import WireTestSupport
 
     @Test("Every violation that there is has a row")
     func complete() {
-        // One label for each case; the compiler sees to it that none is forgotten.
+        // Gives each case a number. The switch does not compile until a new case is listed.
         func label(_ violation: WebSocketViolation) -> Int {
             switch violation {
             case .reservedBits: 0
@@ -150,8 +150,7 @@ import WireTestSupport
             case .unexpectedText: 14
             }
         }
-        // Those have tests of their own: ``unmaskedFrame()``, `DeflateTests.garbage()` and
-        // `WebSocketStreamTests.text()`.
+        // ``unmaskedFrame()``, `DeflateTests.garbage()` and `WebSocketStreamTests.text()` test these three.
         let elsewhere: Set = [3, 13, 14]
         #expect(Set(Self.rows.map { label($0.violation) }).union(elsewhere) == Set(0..<15))
     }

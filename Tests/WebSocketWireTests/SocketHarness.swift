@@ -3,13 +3,13 @@ import WebSocketWire
 import WireCore
 import WireTestSupport
 
-/// One end of a connection with literal time and literal keys.
+/// One end of a connection, with a literal clock and a literal key.
 struct SocketHarness {
     var core: WebSocketConnection
     var buffer = ReceiveBuffer(capacity: 16)
     var now = WireInstant.zero
 
-    /// Every masking key is 37 FA 21 3D, that of the examples in RFC 6455, 5.7.
+    /// The masking key of the examples in RFC 6455, 5.7: 37 FA 21 3D.
     static let key: UInt32 = 0x3D21_FA37
 
     static func configuration(
@@ -46,7 +46,7 @@ struct SocketHarness {
         )
     }
 
-    /// A client with an open connection, and nothing waiting.
+    /// A client with an open connection and no bytes or events left over from the handshake.
     static func open(
         _ configuration: WebSocketConfiguration = configuration(),
         extensions: String? = nil
@@ -64,7 +64,7 @@ struct SocketHarness {
         return harness
     }
 
-    /// A server with an open connection, and nothing waiting.
+    /// A server with an open connection and no bytes or events left over from the handshake.
     static func server(
         _ configuration: WebSocketConfiguration = configuration()
     ) -> SocketHarness {
@@ -86,7 +86,7 @@ struct SocketHarness {
     static let switching =
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 
-    /// The accept key, found out by asking a server.
+    /// The accept key for a key, which a server core computes.
     static func acceptKey(for key: String) -> String {
         let request = HTTPRequestHead(
             method: "GET",
@@ -102,7 +102,7 @@ struct SocketHarness {
         return response.head.headers.first("sec-websocket-accept") ?? ""
     }
 
-    /// A field of the request that waits to leave.
+    /// The value of a header field in the request that waits to be sent.
     func sentHeader(_ name: String) -> String? {
         var buffer = ReceiveBuffer()
         buffer.append(core.outbound.bytes)
@@ -122,13 +122,13 @@ struct SocketHarness {
         core.advance(to: now)
     }
 
-    /// What waits to leave, taken.
+    /// Takes the bytes that wait to be sent.
     mutating func sent() -> [UInt8] { core.outbound.takeBytes() }
 
-    /// What waits to leave, in hexadecimal.
+    /// Takes the bytes that wait to be sent, in hexadecimal.
     mutating func sentHex() -> String { Hex.text(sent()) }
 
-    /// The events that wait, with messages as text where they are.
+    /// Takes the events, except `violationAhead`.
     mutating func events() -> [WebSocketEvent] {
         core.takeEvents().filter { $0 != .violationAhead }
     }

@@ -5,9 +5,9 @@ import WireCore
 struct LockObserverTests {
     private struct Refusal: Error {}
 
-    /// What the closures were called for.
+    /// A log of the calls of the closures.
     private final class Calls: Sendable {
-        // No race: the process runs one test, whose body suspends nowhere, and only that body takes locks.
+        // No race: the process runs one test. Its body never suspends, and only that body takes locks.
         nonisolated(unsafe) var log: [String] = []
         nonisolated(unsafe) var depth = 0
 
@@ -26,7 +26,7 @@ struct LockObserverTests {
         .enabled(if: LockObserver.isCompiledIn)
     )
     func calls() async {
-        // In a process of its own: the closures stay for good.
+        // The closures cannot be removed again, so the test has a process of its own.
         await #expect(processExitsWith: .success) {
             let calls = Calls()
             let outer = Locked(1)
@@ -54,7 +54,7 @@ struct LockObserverTests {
                 precondition(thrown == ["take", "open"], "\(thrown)")
             }
 
-            // The first closures stay.
+            // A second call must not replace the closures.
             LockObserver.install {
                 preconditionFailure("installed twice")
             } didUnlock: {
@@ -77,7 +77,7 @@ struct LockObserverTests {
                 calls.depth += 1
             } didUnlock: {
                 calls.depth -= 1
-                // Once, or each opening would lead to another.
+                // Notes only the first call: noting takes a lock, which calls this closure again.
                 guard calls.depth == 0, calls.log.isEmpty else { return }
                 calls.note("preempted")
                 value.withLock { $0 += 10 }

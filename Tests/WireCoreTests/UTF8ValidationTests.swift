@@ -7,7 +7,7 @@ import WireTestSupport
         bytes.withUnsafeBytes { UTF8Validation.scan($0) }
     }
 
-    /// The standard library's own opinion.
+    /// The standard library's validation, to compare with.
     private func isWellFormed(_ bytes: [UInt8]) -> Bool {
         Array(String(decoding: bytes, as: UTF8.self).utf8) == bytes
     }

@@ -40,7 +40,7 @@ import WireTestSupport
 
     @Test("Prefixes, suffixes and separators stand where their bytes stand")
     func parts() {
-        // A mark behind a character makes another character of both.
+        // A combining mark after a character makes one new character of both.
         let marked = "/queue/\u{301}a"
         #expect(!marked.hasPrefix("/queue/"))
         #expect(marked.hasBytePrefix("/queue/"))
@@ -55,7 +55,7 @@ import WireTestSupport
     @Test("Only ASCII letters have a case")
     func cases() {
         #expect("Content-TYPE".hasSameBytesIgnoringASCIICase(as: "content-type"))
-        // U+212A, the sign for Kelvin, becomes a "k" in Unicode's lower case.
+        // U+212A, the Kelvin sign, becomes "k" in Unicode's lower case.
         #expect("\u{212A}ey".lowercased() == "key")
         #expect(!"\u{212A}ey".hasSameBytesIgnoringASCIICase(as: "key"))
         #expect("\u{212A}EY".asciiLowercased.hasSameBytes(as: "\u{212A}ey"))

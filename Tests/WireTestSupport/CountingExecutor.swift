@@ -1,6 +1,6 @@
 import WireCore
 
-/// Runs jobs one after another, and counts them: a call that hops away comes back as a further job.
+/// Runs jobs one after another and counts them. A call that leaves the actor comes back as one more job.
 package final class CountingExecutor: SerialExecutor {
     private struct State: Sendable {
         var count = 0
@@ -44,7 +44,7 @@ package final class CountingExecutor: SerialExecutor {
     }
 }
 
-/// An actor on such an executor.
+/// An actor on a ``CountingExecutor``.
 package actor CountingActor {
     private let executor = CountingExecutor()
 

@@ -1,14 +1,14 @@
 package import WireCore
 
-/// Feeds a decoder every row in every way that a network may deliver it.
+/// Feeds a decoder every row in every way in which a network may deliver it.
 ///
-/// Whole, byte by byte, cut in two at every place, coalesced with the other rows, with bytes behind it
-/// that must stay, and truncated, when it must ask for more.
+/// Each row comes whole, byte by byte, cut in two at every place, joined with the other rows, with bytes after it
+/// that must stay, and truncated, so that the decoder must ask for more.
 package struct DecoderVerifier<Output: Equatable & Sendable>: Sendable {
     /// A row of a golden table.
     package typealias Row = (bytes: [UInt8], output: Output)
 
-    /// A decoder with its own state: takes one output off the front of a buffer, or asks for more.
+    /// Takes one output off the front of a buffer; nil asks for more bytes.
     package typealias Decode = (inout ReceiveBuffer) throws -> Output?
 
     private let makeDecoder: @Sendable () -> Decode
@@ -18,7 +18,7 @@ package struct DecoderVerifier<Output: Equatable & Sendable>: Sendable {
     }
 
     /// Checks the rows.
-    /// - Returns: What went wrong, in words; empty when all is well.
+    /// - Returns: The failures in words; empty when there is none.
     package func verify(_ rows: [Row]) -> [String] {
         var failures: [String] = []
         for row in rows {
@@ -46,7 +46,7 @@ package struct DecoderVerifier<Output: Equatable & Sendable>: Sendable {
         return failures
     }
 
-    /// Every place in short rows, the ends and some between in long ones.
+    /// The places at which a row is cut: all of them in a short row, in a long one the ends and some between.
     private func splits(of count: Int) -> [Int] {
         guard count > 512 else { return Array(1..<max(count, 1)) }
         let between = stride(from: 64, to: count - 64, by: max(count / 32, 1))

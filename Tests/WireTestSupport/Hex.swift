@@ -1,4 +1,4 @@
-/// Bytes written as people write them: `10 0C 00 04`.
+/// Bytes in the usual notation, `10 0C 00 04`.
 package struct Hex: ExpressibleByStringLiteral, Sendable {
     package let bytes: [UInt8]
 
@@ -15,7 +15,7 @@ package struct Hex: ExpressibleByStringLiteral, Sendable {
         self.bytes = bytes
     }
 
-    /// The same notation back.
+    /// The bytes in the same notation.
     package static func text(_ bytes: some Collection<UInt8>) -> String {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }
             .joined(separator: " ")

@@ -1,4 +1,4 @@
-/// Two names that Swift takes for equal strings, and whose bytes differ.
+/// Two names that are equal as Swift strings although their bytes differ.
 package struct LookalikeNames: Sendable, CustomStringConvertible {
     package let one: String
     package let other: String
@@ -10,8 +10,8 @@ package struct LookalikeNames: Sendable, CustomStringConvertible {
         }.joined(separator: " and ")
     }
 
-    /// Composed and decomposed letters, marks in another order and so of the same length, scalars that decompose to one
-    /// other scalar, among them one in ASCII.
+    /// Composed and decomposed letters, marks in another order and so of the same length, and scalars that decompose
+    /// to one other scalar, among them one in ASCII.
     package static let all = [
         LookalikeNames(one: "\u{E9}", other: "e\u{301}"),
         LookalikeNames(one: "caf\u{E9}/x", other: "cafe\u{301}/x"),

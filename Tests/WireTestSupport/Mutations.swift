@@ -1,25 +1,25 @@
 import Foundation
 
-/// Valid bytes made wrong in small ways: bytes changed, removed, repeated, cut off, joined.
+/// Changes valid bytes in small ways: bytes are replaced, removed, repeated, cut off or joined.
 package enum Mutations {
-    /// Whether there is time for the extended set.
+    /// True when the extended set was asked for.
     package static let isExtended =
         ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1"
 
-    /// How many inputs a suite tries: few by default, ten million in the extended set.
+    /// The number of inputs for a suite: few by default, ten million in the extended set.
     package static var count: Int { isExtended ? 10_000_000 : 20_000 }
 
-    /// Lets other tests run now and then: a loop of minutes would hold its thread, of which there are few.
+    /// Yields now and then. A loop of minutes would otherwise hold one of the few threads.
     package static func giveWay(at index: Int) async {
         if index.isMultiple(of: 500) { await Task.yield() }
     }
 
-    /// Calls `body` with that many inputs made from the seeds.
+    /// Calls `body` with inputs made from the seeds.
     ///
     /// - Parameters:
     ///   - seeds: Valid inputs.
-    ///   - count: How many.
-    ///   - seed: What makes the run repeat itself.
+    ///   - count: The number of inputs.
+    ///   - seed: The seed of the random numbers. The same seed gives the same run.
     ///   - body: Must not trap.
     package static func run(
         _ seeds: [[UInt8]],

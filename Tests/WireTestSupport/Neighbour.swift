@@ -1,8 +1,8 @@
 import WireCore
 
-/// How often a task of the main actor does something before another one runs there, or the limit if none does.
+/// Counts the calls that a task on the main actor makes before another task runs there, up to the limit.
 ///
-/// What is done must not be suspended by itself: then another task runs only if this one gives way on purpose.
+/// The call must not suspend by itself. Then another task runs only when the call yields on purpose.
 @MainActor
 package func callsBeforeNeighbour(
     atMost limit: Int,

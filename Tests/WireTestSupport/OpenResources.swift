@@ -1,17 +1,17 @@
 #if os(Linux)
     import Glibc
 
-    /// What this process has open.
+    /// The resources that this process holds.
     package struct OpenResources: Sendable {
-        /// Descriptors, whatever they are for.
+        /// The number of descriptors of any kind.
         package let descriptors: Int
-        /// Threads of the event loop, by their name.
+        /// The number of threads with the event loop's name.
         package let loops: Int
-        /// Threads of any kind.
+        /// The number of all threads.
         package let threads: Int
-        /// What was allocated and not freed, and what the allocator keeps for each thread, some 200 KiB.
+        /// Bytes that were allocated and not freed, and some 200 KiB that the allocator keeps for each thread.
         ///
-        /// Not the memory of the process, in which much may be free and in between.
+        /// The memory of the process would be no measure: it also contains what is free.
         package let allocatedBytes: Int
 
         /// - Parameter loopThreadName: The name of the event loop's thread.
@@ -25,14 +25,15 @@
             }
         }
 
-        /// Measures until what is expected is so, twice in a row with as many descriptors, for ten seconds at most.
+        /// Measures until the measurement is as expected, twice in a row with as many descriptors, for ten seconds at
+        /// most.
         ///
         /// The kernel lists a thread for a moment after it was joined, and a descriptor until the thread that closes
-        /// it gets to run; what leaks stays. The first sleep has the runtime open what it needs to sleep.
+        /// it runs. A leak stays. The first sleep opens what the runtime needs for sleeping.
         ///
         /// - Parameters:
         ///   - loopThreadName: The name of the event loop's thread.
-        ///   - isExpected: Whether a measurement is what is expected.
+        ///   - isExpected: Returns true for a measurement that ends the wait.
         /// - Returns: The last measurement.
         package static func settled(
             loop loopThreadName: String,
@@ -49,9 +50,9 @@
             }
         }
 
-        /// Asks the C library's allocator: its module map leaves `malloc_info` out.
+        /// Asks glibc's allocator with `malloc_info`, which the module map of the C library leaves out.
         private static func countAllocatedBytes() -> Int {
-            // The signature is glibc's: int malloc_info(int, FILE *).
+            // The signature in glibc: int malloc_info(int, FILE *).
             typealias Inform = @convention(c) (Int32, UnsafeMutablePointer<FILE>) -> Int32
             var text: UnsafeMutablePointer<CChar>?
             var size = 0
@@ -71,7 +72,7 @@
             return bytes("current") + bytes("mmap") - bytes("rest") - bytes("fast")
         }
 
-        /// The first bytes of a small file; empty when there is none.
+        /// The first bytes of a small file; empty when the file does not exist.
         private static func contents(of path: String) -> String {
             guard let file = fopen(path, "r") else { return "" }
             defer { fclose(file) }

@@ -1,7 +1,7 @@
 package import WireCore
 
 extension ProtocolCore {
-    /// Decodes all that the buffer holds, however often the core stops half-way, as its driver does.
+    /// Decodes everything in the buffer, as the driver does: a core may stop half-way several times.
     package mutating func receiveAll(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         repeat { receive(&buffer, at: now) } while hasMoreInput
     }

@@ -1,4 +1,4 @@
-/// Random numbers that repeat themselves: the seed is part of the test.
+/// Random numbers that depend on the seed alone.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -6,7 +6,7 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         state = seed
     }
 
-    /// A linear congruential step, its bits mixed by multiplications and shifts.
+    /// Makes a linear congruential step, then mixes the bits by multiplications and shifts.
     package mutating func next() -> UInt64 {
         state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         var mixed = state

@@ -1,7 +1,7 @@
 #if os(Linux)
     import Glibc
 
-    /// A listening socket that does only what a test tells it.
+    /// A listening socket that does only what a test asks for.
     package final class SilentListener: Sendable {
         package struct Failure: Error {
             let call: String
@@ -12,8 +12,10 @@
         private let descriptor: Int32
         private let fillers: [Int32]
 
-        /// Listens on 127.0.0.1. With no backlog the kernel's queue is filled at once, so that further
-        /// connections are neither accepted nor refused; with nil the port is taken and refuses.
+        /// Listens on 127.0.0.1.
+        ///
+        /// With a backlog of 0 the kernel's queue is filled at once, so that further connections are neither accepted
+        /// nor refused. With nil the port is bound and refuses connections.
         package init(backlog: Int32? = 0) throws {
             let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             var address = sockaddr_in()
@@ -50,7 +52,7 @@
             self.fillers = fillers
         }
 
-        /// Takes a connection and breaks it.
+        /// Accepts a connection and resets it.
         package func acceptAndReset() throws {
             let accepted = accept(descriptor, nil, nil)
             guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
@@ -65,7 +67,7 @@
             Glibc.close(accepted)
         }
 
-        /// Takes a connection, writes, and finishes its own direction only.
+        /// Accepts a connection, writes the text, and shuts down only its own direction.
         package func acceptAndWrite(_ text: String, thenFinish: Bool) throws {
             let accepted = accept(descriptor, nil, nil)
             guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
@@ -76,7 +78,7 @@
             Glibc.close(accepted)
         }
 
-        /// Takes a connection, writes what its peer's socket takes at once, and resets it.
+        /// Accepts a connection, writes as much as the peer's socket takes at once, and resets it.
         package func acceptAndWriteThenReset(_ text: String) throws {
             let accepted = accept(descriptor, nil, nil)
             guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }

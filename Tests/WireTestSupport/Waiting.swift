@@ -6,14 +6,14 @@ package struct WaitedInVain: Error, CustomStringConvertible {
     package var description: String { "\(fileID):\(line): not so in time" }
 }
 
-/// Waits until something is so.
+/// Waits until the condition is true.
 ///
-/// Whoever waited for ever would hang the whole run: a time limit cancels a test, and ends it only if the test heeds that.
+/// An endless wait would hang the whole run: a time limit only cancels a test, and a test may ignore that.
 ///
 /// - Parameters:
-///   - move: Moves a clock on, between looks, by a step that is small beside all that is limited by that clock: what
-///     others do meanwhile may take a few of them.
-///   - isSo: Whether it is so.
+///   - move: Moves a clock on between two checks. The step must be small beside all times that the clock limits,
+///     since other tasks may need several steps for their work.
+///   - isSo: The condition.
 /// - Throws: ``WaitedInVain`` after two minutes, or when the test is out of time.
 package func waitUntil(
     moving move: () -> Void = {},
@@ -27,7 +27,7 @@ package func waitUntil(
             if try isSo() { return }
             await Task.yield()
         }
-        // Leaves the processor to those that are to make it so.
+        // Leaves the processor to the tasks that make the condition true.
         try? await Task.sleep(for: .milliseconds(1))
         guard !Task.isCancelled, ContinuousClock.now < end else {
             throw WaitedInVain(fileID: fileID, line: line)
@@ -36,7 +36,7 @@ package func waitUntil(
     }
 }
 
-/// Gives other tasks, and other threads, time to do what they would do.
+/// Gives other tasks and threads time to run.
 package func letOthersRun() async {
     for _ in 0..<5 {
         for _ in 0..<20 { await Task.yield() }

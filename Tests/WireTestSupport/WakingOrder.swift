@@ -3,8 +3,8 @@
 
     /// Tasks that wait for something, and the order in which they were woken.
     ///
-    /// They run one at a time and in the order in which they were begun or resumed, where the shared pool and an actor's
-    /// queue would let one overtake another.
+    /// They run one at a time, in the order in which they were started or resumed. On the shared pool or in an
+    /// actor's queue, one task could overtake another.
     package final class WakingOrder: Sendable {
         private final class Queue: TaskExecutor {
             private let jobs = Locked<[UnownedJob]>([])
@@ -14,7 +14,6 @@
                 jobs.withLock { $0.append(job) }
             }
 
-            /// Runs what there is.
             func run() {
                 while let job = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
                     job.runSynchronously(on: asUnownedTaskExecutor())
@@ -33,11 +32,11 @@
 
         package init() {}
 
-        /// Begins tasks one after the other, each of which comes to its first wait.
+        /// Starts tasks one after the other. Each runs up to its first wait.
         ///
         /// - Parameters:
-        ///   - count: How many.
-        ///   - wait: What each does, given its number from 0 on.
+        ///   - count: The number of tasks.
+        ///   - wait: The body of each task, which gets the task's number from 0 on.
         package func begin(_ count: Int, _ wait: @escaping @Sendable (Int) async -> Void) {
             state.withLock { $0.count = count }
             for number in 0..<count {
@@ -49,7 +48,7 @@
             queue.run()
         }
 
-        /// Lets the tasks go on, until something is so.
+        /// Runs the tasks until the condition is true.
         package func run(until isSo: () -> Bool) async throws {
             try await waitUntil {
                 queue.run()
@@ -57,7 +56,7 @@
             }
         }
 
-        /// The numbers of the tasks in the order in which they were woken, when all were.
+        /// The numbers of all tasks in the order in which they were woken.
         package var woken: [Int] {
             get async throws {
                 try await run { state.withLock { $0.woken.count == $0.count } }

@@ -2,7 +2,7 @@ import Foundation
 
 /// The web platform's cases for event streams, in a neutral form (`event-stream-cases.json`).
 package struct WebPlatformCase: Decodable, Sendable, CustomStringConvertible {
-    /// What the request must be that is answered.
+    /// The request that the case answers.
     package struct ExpectedRequest: Decodable, Sendable {
         package let method: String?
         package let path: String?
@@ -29,9 +29,8 @@ package struct WebPlatformCase: Decodable, Sendable, CustomStringConvertible {
             case request = "expect_request"
         }
 
-        /// The body.
         package var bytes: [UInt8] { Data(base64Encoded: body).map { [UInt8]($0) } ?? [] }
-        /// The whole response.
+        /// The whole response, head included.
         package var rawBytes: [UInt8] { Data(base64Encoded: raw).map { [UInt8]($0) } ?? [] }
     }
 
