@@ -8,22 +8,22 @@ import WireCore
 
 /// Turns values into bodies: JSON, Protobuf, or another format that the service speaks.
 ///
-/// An encoder says by itself which types it encodes. One encoder serves a whole family of types, such as every type
-/// that conforms to a protocol of a Protobuf library.
+/// An encoder decides which types it encodes. One encoder can serve a whole family of types, such as every type that
+/// conforms to a protocol of a Protobuf library.
 public protocol BodyEncoder: Sendable {
-    /// What the encoder makes, as in a content type header; nil to say nothing about it.
+    /// The content type of the encoded bodies, as in a `content-type` header; nil to send none.
     var contentType: String? { get }
 
     /// Encodes a value.
     ///
-    /// - Returns: The body; nil when the encoder does not encode values of this type, so that the next one is asked.
-    /// - Throws: Any error; the caller sees it as the cause of `encodingFailed`.
+    /// - Returns: The body; nil when the encoder does not encode values of this type, and the next encoder is asked.
+    /// - Throws: Any error; it becomes the cause of `encodingFailed`.
     func encode<Value: Sendable>(_ value: Value) throws -> Payload?
 }
 
 /// Turns the bodies of messages into values.
 ///
-/// A decoder says by itself which types it decodes. One decoder serves a whole family of types:
+/// A decoder decides which types it decodes. One decoder can serve a whole family of types:
 ///
 /// ```swift
 /// struct ProtobufDecoder: BodyDecoder {
@@ -38,30 +38,29 @@ public protocol BodyEncoder: Sendable {
 /// }
 /// ```
 public protocol BodyDecoder: Sendable {
-    /// Whether the decoder is meant for such a content type, which may be absent.
+    /// Whether the decoder is meant for a content type; nil stands for a message without one.
     func accepts(contentType: String?) -> Bool
 
     /// Whether the decoder decodes values of this type.
     ///
-    /// Asked when a request or a subscription is made, so that a type which no decoder knows fails before anything is
-    /// sent.
+    /// Called when a request or a subscription is made. A type that no decoder knows fails before anything is sent.
     func decodes(_ type: Any.Type) -> Bool
 
     /// Decodes a value.
     ///
-    /// - Returns: The value; nil when the decoder does not decode this type, so that the next one is asked.
-    /// - Throws: Any error; the next decoder is tried then.
+    /// - Returns: The value; nil when the decoder does not decode this type, and the next decoder is asked.
+    /// - Throws: Any error; the next decoder is then tried.
     func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value?
 }
 
-/// JSON by `JSONEncoder`; keys are sorted by default, so that the same value gives the same bytes.
+/// Encodes JSON with `JSONEncoder`. Keys are sorted by default, so the same value gives the same bytes.
 public struct JSONBodyEncoder: BodyEncoder {
     private let makeEncoder: @Sendable () -> JSONEncoder
 
-    /// Says `application/json`.
+    /// The content type `application/json`.
     public var contentType: String? { "application/json" }
 
-    /// One for all, and never changed: making one takes as long as encoding a small value.
+    /// Shared and never changed: making an encoder takes as long as encoding a small value.
     private static let shared: JSONEncoder = {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -73,7 +72,7 @@ public struct JSONBodyEncoder: BodyEncoder {
         makeEncoder = { Self.shared }
     }
 
-    /// Encodes with an encoder of one's own, made anew for each value.
+    /// Encodes with a custom encoder; the closure is called for each value.
     public init(_ makeEncoder: @escaping @Sendable () -> JSONEncoder) {
         self.makeEncoder = makeEncoder
     }
@@ -89,15 +88,15 @@ public struct JSONBodyEncoder: BodyEncoder {
         try encodeCodable(value)
     }
 
-    /// Without looking up whether the value is `Encodable`.
+    /// Skips the look-up of whether the value is `Encodable`.
     func encodeCodable(_ value: some Encodable) throws -> Payload {
         Payload(try makeEncoder().encode(value))
     }
 }
 
-/// JSON by `JSONDecoder`.
+/// Decodes JSON with `JSONDecoder`.
 public struct JSONBodyDecoder: BodyDecoder {
-    /// One for all messages, and never changed: making one takes a good part of what decoding takes.
+    /// Shared and never changed: making a decoder takes a good part of the time that decoding takes.
     private let shared: JSONDecoder?
     private let makeDecoder: @Sendable () -> JSONDecoder
 
@@ -107,13 +106,13 @@ public struct JSONBodyDecoder: BodyDecoder {
         makeDecoder = { JSONDecoder() }
     }
 
-    /// Decodes with a decoder of one's own, made anew for each value.
+    /// Decodes with a custom decoder; the closure is called for each message.
     public init(_ makeDecoder: @escaping @Sendable () -> JSONDecoder) {
         shared = nil
         self.makeDecoder = makeDecoder
     }
 
-    /// Accepts JSON content types, and bodies that name none.
+    /// Accepts JSON content types, and messages without a content type.
     public func accepts(contentType: String?) -> Bool {
         guard let contentType, contentType != "application/json" else { return true }
         let media = contentType.unicodeScalars.prefix { $0 != ";" && $0 != " " }
@@ -138,7 +137,7 @@ public struct JSONBodyDecoder: BodyDecoder {
         try decodeCodable(type, from: message)
     }
 
-    /// Without looking up whether the type is `Decodable`.
+    /// Skips the look-up of whether the type is `Decodable`.
     func decodeCodable<Value: Decodable>(
         _ type: Value.Type,
         from message: Message

@@ -4,10 +4,10 @@
     import Foundation
 #endif
 
-/// Turns messages into what the caller asked for.
+/// Turns messages into the type that the caller asked for.
 struct ResponseDecoding: Sendable {
     private let decoders: [any BodyDecoder]
-    /// The first decoder, where it is the one for JSON: it needs no look-up of what the compiler knows already.
+    /// The first decoder, if it is the JSON decoder: it can skip look-ups for types that the compiler knows.
     private let json: JSONBodyDecoder?
 
     init(decoders: [any BodyDecoder]) {
@@ -15,11 +15,11 @@ struct ResponseDecoding: Sendable {
         json = decoders.first as? JSONBodyDecoder
     }
 
-    /// Refuses a type that nothing here can make, so that nothing is sent in vain.
+    /// Refuses a type that no decoder can make, before anything is sent.
     ///
     /// - Parameters:
     ///   - type: The type that the caller asks for.
-    ///   - request: What the error is about.
+    ///   - request: The request, which the error names.
     /// - Throws: `invalidEntry`.
     func check(_ type: Any.Type, _ request: Request) throws(WaybillError) {
         if Self.isTakenAsItIs(type) { return }
@@ -35,22 +35,23 @@ struct ResponseDecoding: Sendable {
         )
     }
 
-    /// As ``check(_:_:)``, for a type that is known to be `Decodable`.
+    /// Does the same as ``check(_:_:)`` for a type that is known to be `Decodable`.
     func checkCodable(_ type: any Decodable.Type, _ request: Request) throws(WaybillError) {
         if json == nil { try check(type, request) }
     }
 
     /// Decodes a message to a type that is known to be `Decodable`.
     ///
-    /// Text, data and bytes are themselves, never sent through a decoder. Of the decoders, those that
-    /// accept the content type come first, then the others, each in order.
+    /// Text, data and bytes are returned as they are, without a decoder. Decoders that accept the content type are
+    /// tried first, then the others, each in order.
+    ///
     /// - Throws: `decodingFailed`, with the error of the decoder that was tried first.
     func decode<Value: Decodable>(
         _ type: Value.Type,
         from message: Message
     ) throws(WaybillError) -> Value {
         if Self.isDirect(type) { return try direct(type, from: message) }
-        // The way of nearly all messages: the first decoder accepts and decodes it, and no list is made.
+        // The case of nearly all messages: the first decoder accepts and decodes it, without an array of candidates.
         guard let json, json.accepts(contentType: message.contentType) else {
             return try decode(type, from: message, trying: decoders[...], after: nil)
         }
@@ -61,7 +62,7 @@ struct ResponseDecoding: Sendable {
         }
     }
 
-    /// Decodes a message to any type, as ``decode(_:from:)``; a message is itself, too.
+    /// Decodes a message to any type, as ``decode(_:from:)`` does; `Message` is returned as it is, too.
     ///
     /// - Throws: `decodingFailed`, with the error of the decoder that was tried first.
     func decodeAny<Value>(
@@ -73,13 +74,13 @@ struct ResponseDecoding: Sendable {
         return try decode(type, from: message, trying: decoders[...], after: nil)
     }
 
-    /// Asks decoders.
+    /// Tries decoders in order.
     ///
     /// - Parameters:
-    ///   - type: What the message is to be.
+    ///   - type: The type to decode to.
     ///   - message: The message.
     ///   - candidates: The decoders.
-    ///   - failure: Why another decoder has failed before.
+    ///   - failure: The error of a decoder that was tried before.
     /// - Returns: The value.
     /// - Throws: `decodingFailed`.
     private func decode<Value>(
@@ -112,7 +113,7 @@ struct ResponseDecoding: Sendable {
         isDirect(type) || type == Message.self
     }
 
-    // Apart from the cast below: an optional of the caller's type is looked up at each call.
+    // Separate from the cast below: an optional of the caller's type would be looked up at each call.
     private static func isDirect(_ type: Any.Type) -> Bool {
         type == Data.self || type == [UInt8].self || type == String.self
     }

@@ -2,11 +2,11 @@
     public import Combine
 
     extension ConnectionStates {
-        /// The same states for Combine: the present one first, then each change once, in order.
+        /// Publishes the states to Combine: the present state first, then each change once, in order.
         ///
-        /// Every subscriber is an observer of its own and gets a state when it demands one. One that lags more than
-        /// 64 changes behind misses the oldest of them. It never fails; values come on a thread of the concurrent
-        /// pool, so a view takes them through `receive(on:)`.
+        /// Every subscriber observes separately and receives a state when it demands one. A subscriber that lags more
+        /// than 64 changes behind misses the oldest of them. The publisher never fails. Values arrive on a thread of
+        /// the concurrent pool, so a view uses `receive(on:)`.
         public var publisher: AnyPublisher<ConnectionState, Never> {
             SequencePublisher {
                 var iterator = makeAsyncIterator()

@@ -1,19 +1,19 @@
 import WireCore
 
-/// Takes elements from a sequence as somebody demands them, and none before: what the bridge to Combine is made of.
+/// Takes elements from a sequence only as they are demanded: the core of the bridge to Combine.
 ///
-/// `@unchecked Sendable`, because: the three closures alone are not `Sendable`. They are called by the one task of
-/// ``run()`` and nobody else, one at a time, and whoever made them has let go of them by then.
+/// `@unchecked Sendable`, because: the three closures alone are not `Sendable`. Only the one task of ``run()`` calls
+/// them, one at a time. Their creator has released them by then.
 package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
     private struct State {
-        /// How many elements are demanded and not taken; nil for all there are.
+        /// The number of elements demanded and not yet taken; nil for no limit.
         var demand: Int? = 0
         var waiter: CheckedContinuation<Void, Never>?
         var task: Task<Void, Never>?
-        /// Whether it was cancelled or has ended.
+        /// Whether the delivery was cancelled or has ended.
         var isOver = false
 
-        /// Takes one element off the demand, if there is any.
+        /// Takes one element off the demand; false if there is none.
         mutating func takeDemand() -> Bool {
             guard let count = demand else { return true }
             guard count > 0 else { return false }
@@ -27,12 +27,12 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
     private let receive: (Element) -> Int?
     private let complete: ((any Error)?) -> Void
 
-    /// Joins both sides; ``run()`` sets them going.
+    /// Joins a sequence and its subscriber; ``run()`` starts the delivery.
     ///
     /// - Parameters:
     ///   - next: Takes the next element; nil at the end.
-    ///   - receive: Hands it over, and gives the further demand, nil for all there are.
-    ///   - complete: Called once, unless it was cancelled before: with the error that has ended it, or nil.
+    ///   - receive: Hands over the element and returns the further demand; nil for no limit.
+    ///   - complete: Called once at the end, with the error or nil; not called after ``cancel()``.
     package init(
         next: @escaping () async throws -> Element?,
         receive: @escaping (Element) -> Int?,
@@ -43,8 +43,9 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         self.complete = complete
     }
 
-    /// Demands more.
-    /// - Parameter count: How many elements beyond those that are demanded already; nil for all there are.
+    /// Adds to the demand.
+    ///
+    /// - Parameter count: The number of elements beyond those already demanded; nil for no limit.
     package func demand(_ count: Int?) {
         let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
             if let count, let present = state.demand {
@@ -58,7 +59,7 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         waiter?.resume()
     }
 
-    /// Ends it: nothing is handed over from now on but an element that is being handed over at this moment.
+    /// Ends the delivery. An element that is being handed over at this moment still arrives; no other does.
     package func cancel() {
         let (waiter, task) = state.withLock { state in
             state.isOver = true
@@ -68,9 +69,7 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         waiter?.resume()
     }
 
-    /// Begins to meet the demand.
-    ///
-    /// To be called once.
+    /// Starts the delivery; call it once.
     package func run() {
         let task = Task { [self] in await deliver() }
         let isOver = state.withLock { state in
@@ -92,7 +91,7 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Waits until an element is demanded; false when it was cancelled.
+    /// Waits until an element is demanded; returns false after a cancellation.
     private func takeDemand() async -> Bool {
         while true {
             let (isOver, isDemanded) = state.withLock { state in

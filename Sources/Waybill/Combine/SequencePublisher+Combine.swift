@@ -1,16 +1,16 @@
 #if canImport(Combine)
     import Combine
 
-    /// Gives every subscriber an iteration of a sequence, and takes from it what was demanded.
+    /// Gives every subscriber its own iteration of a sequence, and takes only the elements that are demanded.
     struct SequencePublisher<Output: Sendable, Failure: Error>: Publisher {
-        /// Begins an iteration, and gives what takes the next element from it.
+        /// Begins an iteration; the returned closure takes the next element.
         let begin: @Sendable () -> () async throws -> Output?
-        /// What a subscriber is told of an error; nil for an end without one.
+        /// Maps an error to the publisher's failure; nil finishes the publisher without one.
         let failure: @Sendable (any Error) -> Failure?
 
         func receive<S: Subscriber>(subscriber: S) where Failure == S.Failure, Output == S.Input {
             let delivery = DemandedDelivery<Output>(
-                // Begun here and not in the task, so that nothing is missed from now on.
+                // Begun here and not in the task, so that no element from now on is missed.
                 next: begin(),
                 receive: { subscriber.receive($0).max },
                 complete: { [failure] error in
@@ -23,7 +23,7 @@
         }
     }
 
-    /// One subscriber's demand, in Combine's words.
+    /// One subscriber's demand, as a Combine subscription.
     private final class SequenceSubscription<Element: Sendable>: Subscription {
         private let delivery: DemandedDelivery<Element>
 

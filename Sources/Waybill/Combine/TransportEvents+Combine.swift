@@ -2,11 +2,11 @@
     public import Combine
 
     extension TransportEvents {
-        /// The same events for Combine: each once, in order, from when somebody subscribes.
+        /// Publishes the events to Combine: each once, in order, from the moment of subscribing.
         ///
-        /// Every subscriber is an observer of its own and gets an event when it demands one; one that lags is told
-        /// what it has missed. It never fails, and finishes when the transport is gone; values come on a thread of
-        /// the concurrent pool.
+        /// Every subscriber observes separately and receives an event when it demands one. A subscriber that lags is
+        /// told how many events it has missed. The publisher never fails, and finishes when the transport is gone.
+        /// Values arrive on a thread of the concurrent pool.
         public var publisher: AnyPublisher<TransportEvent, Never> {
             SequencePublisher {
                 var iterator = makeAsyncIterator()

@@ -1,6 +1,6 @@
 import WireCore
 
-/// An entry without a type of its own, for one request or for a service that is still being explored.
+/// An entry without an enum of its own, for a single request or a service that is still being explored.
 ///
 /// ```swift
 /// let provider = Provider<AnyEntry>(transport: transport)
@@ -8,27 +8,27 @@ import WireCore
 /// let messages = try await provider.messages(.subscribe(topic: "lamps/+"))
 /// ```
 ///
-/// A service with a few endpoints is better described by an enum that conforms to ``EntryType``: the compiler then
-/// lists what was forgotten.
+/// An enum that conforms to ``EntryType`` describes a service with a few endpoints better: the compiler then reports
+/// missing cases.
 public struct AnyEntry: EntryType {
-    /// MQTT topic name or filter, STOMP destination, path of an event stream; nil where none applies.
+    /// The MQTT topic name or filter, STOMP destination, or path of an event stream; nil for commands without a topic.
     public var topic: String?
-    /// The topics of a subscription; ``topic`` alone unless others were given.
+    /// The topics of a subscription; only ``topic`` unless others were given.
     public var topics: [String]
-    /// What is to be done.
+    /// The command to carry out.
     public var command: EntryCommand
-    /// What goes with it.
+    /// The body to send.
     public var body: EntryBody
-    /// What is said beside it.
+    /// The headers to send.
     public var headers: Headers
-    /// Whether a ``TokenInterceptor`` puts its token on it.
+    /// Whether a ``TokenInterceptor`` adds its token.
     public var needsToken: Bool
-    /// How it is tried again; nil leaves that to the provider's interceptors.
+    /// The retry policy; nil leaves retries to the provider's interceptors.
     public var retry: RetryPolicy?
-    /// How long the command may take; nil for the transport's own limit.
+    /// The time limit of the command; nil for the transport's own limit.
     public var timeout: Duration?
 
-    /// Makes an entry; each parameter has its meaning at the property of the same name.
+    /// Makes an entry; each parameter has the meaning of the property of the same name.
     public init(
         topic: String? = nil,
         topics: [String]? = nil,
@@ -96,8 +96,8 @@ public struct AnyEntry: EntryType {
     ///
     /// - Parameters:
     ///   - topics: The topics or filters.
-    ///   - headers: What is said beside them.
-    ///   - qos: The best quality of service wanted, where no options are given.
+    ///   - headers: The headers to send.
+    ///   - qos: The highest quality of service wanted; not used where options are given.
     ///   - options: All options; nil for the defaults with `qos`.
     /// - Returns: The entry.
     public static func subscribe(
@@ -141,6 +141,6 @@ extension AnyEntry: CustomStringConvertible, CustomReflectable {
         ([command.name] + topics.map { $0.withoutQuery.escaped }).joined(separator: " ")
     }
 
-    /// Nothing: bodies, headers and passwords are never shown.
+    /// Empty: bodies, headers and passwords are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

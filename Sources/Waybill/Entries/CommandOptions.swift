@@ -1,26 +1,26 @@
-/// How to open a connection; what is nil is left to the transport's configuration.
+/// Options for opening a connection; an option that is nil is left to the transport's configuration.
 public struct ConnectOptions: Sendable {
-    /// Who the client is; a server that keeps sessions keeps them under this name.
+    /// The client identifier; the server keeps a session under this name.
     public var clientIdentifier: String?
-    /// The user's name.
+    /// The user name.
     public var userName: String?
     /// The password; never logged.
     public var password: String?
-    /// What the server publishes should the connection be lost.
+    /// The message that the server publishes if the connection is lost.
     public var will: Will?
-    /// Whether an earlier session is discarded.
+    /// Whether the server discards an earlier session.
     public var cleanStart: Bool?
-    /// How long the connection may be silent, in whole seconds up to 65,535; zero turns it off.
+    /// The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off.
     public var keepAlive: Duration?
-    /// How long connecting may take, for each host where there are several.
+    /// The time limit for connecting; it counts for each host where there are several.
     public var timeout: Duration?
     /// Fields of the HTTP request that opens a WebSocket, such as `Authorization`.
     ///
-    /// They replace fields of the same name in the configuration. Over plain TCP or TLS there is no such request:
-    /// connecting then fails with `unsupported`.
+    /// They replace fields of the same name in the configuration. Plain TCP and TLS have no such request: connecting
+    /// then fails with `unsupported`.
     public var upgradeHeaders: Headers = [:]
 
-    /// Collects options.
+    /// Makes a set of options; each parameter has the meaning of the property of the same name.
     public init(
         clientIdentifier: String? = nil,
         userName: String? = nil,
@@ -42,20 +42,20 @@ public struct ConnectOptions: Sendable {
     }
 }
 
-/// What the server publishes in the client's name when the connection is lost.
+/// The message that the server publishes for the client when the connection is lost.
 public struct Will: Sendable {
-    /// Where it is published.
+    /// The topic of the message.
     public var topic: String
-    /// What is published.
+    /// The body of the message.
     public var body: Payload
-    /// How surely it is delivered.
+    /// The quality of service of the message.
     public var qos: QoS
-    /// Whether the server keeps it for those who subscribe later.
+    /// Whether the server keeps the message for later subscribers.
     public var retain: Bool
-    /// How long the server waits for the client to come back before it publishes (MQTT 5).
+    /// The time that the server waits for the client to come back before it publishes (MQTT 5).
     public var delay: Duration?
 
-    /// Describes a will.
+    /// Makes a will; each parameter has the meaning of the property of the same name.
     public init(
         topic: String,
         body: Payload,
@@ -71,17 +71,17 @@ public struct Will: Sendable {
     }
 }
 
-/// How to send.
+/// Options for sending.
 public struct SendOptions: Sendable {
-    /// How surely it is delivered.
+    /// The quality of service.
     public var qos: QoS
-    /// Whether the server keeps it for those who subscribe later.
+    /// Whether the server keeps the message for later subscribers.
     public var retain: Bool
-    /// Whether sending twice does no harm, so that a send which may have arrived is retried.
+    /// Whether sending twice does no harm; a send that may have arrived is then retried.
     ///
     /// Messages of QoS 1 and 2 are retried in any case.
     public var isIdempotent: Bool
-    // Rarely set: out of line, since these options travel with every message.
+    // Rarely set, so kept out of line: these options travel with every message.
     private var box: RareBox?
 
     private struct Rare: Hashable, Sendable {
@@ -107,7 +107,7 @@ public struct SendOptions: Sendable {
         set { box = RareBox(newValue) }
     }
 
-    /// Collects options; each has its meaning at the property of the same name.
+    /// Makes a set of options; each parameter has the meaning of the property of the same name.
     public init(
         qos: QoS = .atMostOnce,
         retain: Bool = false,
@@ -138,15 +138,14 @@ public struct SendOptions: Sendable {
         )
     }
 
-    /// How long the peer's acknowledgement may take, or its answer where one is asked for; nil for the
-    /// transport's own limit.
+    /// The time limit for the peer's acknowledgement, or for its reply where one is requested; nil for the transport's
+    /// own limit.
     public var timeout: Duration? {
         get { box?.values.timeout }
         set { rare.timeout = newValue }
     }
 
-    /// After what time the server discards a message that it could not deliver (MQTT 5), in whole
-    /// seconds; nil for never.
+    /// The time after which the server discards an undelivered message (MQTT 5), in whole seconds; nil for never.
     public var expiry: Duration? {
         get { box?.values.expiry }
         set { rare.expiry = newValue }
@@ -158,80 +157,81 @@ public struct SendOptions: Sendable {
         set { rare.method = newValue }
     }
 
-    /// Whether a receipt is asked for and awaited (STOMP); nil for the transport's own way.
+    /// Whether the send asks for a receipt and waits for it (STOMP); nil for the transport's default.
     public var asksForReceipt: Bool? {
         get { box?.values.asksForReceipt }
         set { rare.asksForReceipt = newValue }
     }
 
-    /// Where whoever gets it shall send an answer (MQTT 5's response topic, STOMP's `reply-to`).
+    /// The topic to which the receiver sends its reply (MQTT 5's response topic, STOMP's `reply-to`).
     ///
-    /// For those who listen to the answers themselves; a request that returns its answer has one already.
+    /// Set it where the app subscribes to the replies itself. A request that returns its reply sets a topic of its own.
     public var responseTopic: String? {
         get { box?.values.responseTopic }
         set { rare.responseTopic = newValue }
     }
 
-    /// What an answer carries, so that it is told apart (MQTT 5's correlation data, STOMP's `correlation-id`).
+    /// Data that a reply carries back, so that it can be matched (MQTT 5's correlation data, STOMP's `correlation-id`).
     ///
-    /// ``EntryCommand/reply(to:qos:)`` takes it from the message that is answered.
+    /// ``EntryCommand/reply(to:qos:)`` copies it from the message that is answered.
     public var correlationData: [UInt8]? {
         get { box?.values.correlationData }
         set { rare.correlationData = newValue }
     }
 }
 
-/// How to subscribe.
+/// Options for subscribing.
 public struct SubscribeOptions: Sendable {
-    /// When retained messages are sent (MQTT 5, 3.8.3.1).
+    /// When the server sends retained messages (MQTT 5, 3.8.3.1).
     public enum RetainHandling: Sendable {
         /// At each subscription.
         case send
-        /// At a subscription that did not exist before.
+        /// At a subscription that is new to the server.
         case sendIfNew
         /// Never.
         case doNotSend
     }
 
-    /// The best quality of service wanted; the server may grant less.
+    /// The highest quality of service wanted; the server may grant less.
     public var qos: QoS
-    /// Whether one's own messages are left out (MQTT 5).
+    /// Whether the server leaves out the client's own messages (MQTT 5).
     public var noLocal: Bool
-    /// Whether messages keep the retain flag they were sent with (MQTT 5).
+    /// Whether messages keep the retain flag that they were sent with (MQTT 5).
     public var retainAsPublished: Bool
-    /// When retained messages are sent (MQTT 5).
+    /// When the server sends retained messages (MQTT 5).
     public var retainHandling: RetainHandling
-    /// What happens when messages come faster than they are taken; nil for the transport's default.
+    /// What happens when messages arrive faster than the consumer takes them; nil for the transport's default.
     public var buffering: BufferPolicy?
     /// When messages are acknowledged.
     public var acknowledgement: AcknowledgementMode
-    /// STOMP's own way to say how messages are acknowledged; nil to let the quality of service say it.
+    /// STOMP's ack mode; nil derives it from the quality of service.
     public var ackMode: AckMode?
-    /// Whether a receipt is asked for and awaited (STOMP); nil for the transport's own way.
+    /// Whether the subscription asks for a receipt and waits for it (STOMP); nil for the transport's default.
     public var asksForReceipt: Bool?
-    /// The HTTP method that asks for an event stream; nil for `GET`, or `POST` where the entry has a body.
+    /// The HTTP method of the request for an event stream; nil for `GET`, or for `POST` where the entry has a body.
     public var method: String?
-    /// The types of events wanted; nil for all.
+    /// The event types wanted; nil for all.
     ///
     /// Server-sent events only.
     public var eventTypes: Set<String>?
-    /// Where an earlier stream stopped: the id of its last event.
+    /// The id of the last event of an earlier stream, from which the server continues.
     ///
     /// Server-sent events only.
     public var lastEventID: String?
-    /// How long the peer's acknowledgement may take; nil for the transport's own limit.
+    /// The time limit for the peer's acknowledgement; nil for the transport's own limit.
     public var timeout: Duration?
-    /// Whether the stream begins at once where there is no connection, and is subscribed to when there is one; false by
-    /// default.
+    /// Whether the stream begins at once without a connection; false by default.
     ///
-    /// The connection is made as one that was lost: attempt after attempt, as the transport's policy says, also when
-    /// somebody else's first attempt fails meanwhile. Where connections are made by hand only, the stream waits for the
-    /// next one, and ends with an attempt at it that fails. A refusal ends the stream, and so does all that ends the
-    /// streams of a connection; ``timeout`` counts only where there is a connection, and the rest of this makes no
-    /// difference then.
+    /// The transport then connects as after a lost connection, attempt after attempt, as its policy says. The failed
+    /// first attempt of another call does not end the stream. The SUBSCRIBE follows once there is a connection.
+    ///
+    /// Where connections are opened by hand only, the stream waits for the next attempt, and ends if that attempt
+    /// fails. A refusal by the server ends the stream, and so does anything that ends the streams of a connection.
+    /// ``timeout`` counts only while there is a connection. With a connection at the start, this option makes no
+    /// difference.
     public var startsOffline: Bool
 
-    /// Collects options; each has its meaning at the property of the same name.
+    /// Makes a set of options; each parameter has the meaning of the property of the same name.
     public init(
         qos: QoS = .atMostOnce,
         noLocal: Bool = false,
@@ -263,50 +263,50 @@ public struct SubscribeOptions: Sendable {
     }
 }
 
-/// How a STOMP server wants messages acknowledged (STOMP 1.2, SUBSCRIBE ack Header).
+/// How the client acknowledges messages to a STOMP server (STOMP 1.2, SUBSCRIBE ack Header).
 public enum AckMode: Hashable, Sendable {
-    /// Not at all.
+    /// The client acknowledges nothing.
     case auto
     /// Each acknowledgement covers all messages of the subscription before it.
     case client
-    /// Each message by itself; from 1.1 on.
+    /// Each message is acknowledged separately; from STOMP 1.1 on.
     case clientIndividual
 }
 
-/// When a message that the peer wants acknowledged is.
+/// When a message that needs an acknowledgement is acknowledged.
 public enum AcknowledgementMode: Sendable {
     /// As soon as the consumer has taken it from the stream.
     case whenTaken
-    /// When the app says so, by an entry with the command `ack` or `nack`.
+    /// When the app sends an entry with the command `ack` or `nack`.
     case manual
 }
 
-/// What happens to messages that come faster than they are taken.
+/// What happens to messages that arrive faster than the consumer takes them.
 ///
-/// What the protocol itself holds back (MQTT at QoS 1 and 2) is never dropped, whatever the policy. Nor is
-/// what a STOMP server wants acknowledged: a subscription fails when more of that waits than the policy
-/// allows, from its arrival to its acknowledgement.
+/// Messages that the protocol itself holds back (MQTT at QoS 1 and 2) are never dropped, whatever the policy. Neither
+/// are messages that a STOMP server wants acknowledged: the subscription fails when more of them wait than the policy
+/// allows. There, a message counts from its arrival to its acknowledgement.
 public struct BufferPolicy: Hashable, Sendable {
-    /// What to do with what does not fit.
+    /// What to do with a message that does not fit.
     public enum Overflow: Hashable, Sendable {
-        /// The message that has waited longest makes room.
+        /// The oldest waiting message is dropped.
         case dropOldest
         /// The new message is dropped.
         case dropNewest
         /// The subscription ends with `slowConsumer`.
         case fail
-        /// The peer is held back: everything else on the connection with it.
+        /// Reading from the peer stops, for everything on the connection.
         case holdBack
     }
 
-    /// What to do with what does not fit.
+    /// What to do with a message that does not fit.
     public var overflow: Overflow
-    /// How many messages may wait; at least one.
+    /// The number of messages that may wait; at least one.
     public var messageLimit: Int
-    /// How many bytes of body may wait; one message may pass it.
+    /// The number of body bytes that may wait; a single message may exceed it.
     public var byteLimit: Int
 
-    /// Sets bounds; by default 16,384 messages and 16 MiB.
+    /// Sets the limits; by default 16,384 messages and 16 MiB.
     public init(
         _ overflow: Overflow,
         messageLimit: Int = 16_384,

@@ -1,5 +1,5 @@
 extension ConnectOptions: CustomStringConvertible {
-    /// Which options are set; never the user's name or the password.
+    /// The names of the options that are set; never the user name or the password.
     public var description: String {
         let set: [(String, Bool)] = [
             ("clientIdentifier", clientIdentifier != nil), ("userName", userName != nil),

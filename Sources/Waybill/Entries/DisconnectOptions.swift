@@ -1,23 +1,24 @@
-/// How to close a connection; what is nil is left to the transport's configuration.
+/// Options for closing a connection; an option that is nil is left to the transport's configuration.
 public struct DisconnectOptions: Hashable, Sendable {
-    /// How long closing may take before the stream is closed by force.
+    /// The time limit for closing; after it the stream is closed by force.
     public var timeout: Duration?
-    /// How long sends of QoS 1 and 2 that are under way may take before (MQTT); zero waits for none.
+    /// The time that pending sends of QoS 1 and 2 may take before the close (MQTT); zero waits for none.
     public var drainTimeout: Duration?
-    /// Whether the server publishes the will all the same (MQTT 5, 3.14.2.1: reason code 0x04).
+    /// Whether the server publishes the will although the close is orderly (MQTT 5, 3.14.2.1: reason code 0x04).
     public var publishesWill: Bool
-    /// Why, as a code that a client may send (MQTT 5, table 3-10), such as `.administrativeAction`; nil for an end as
-    /// planned.
+    /// A reason code that a client may send (MQTT 5, table 3-10), such as `.administrativeAction`; nil for a normal
+    /// end.
     public var reasonCode: MQTTReason.Code?
-    /// Why, in words (MQTT 5, 3.14.2.2.3); left out where the server takes no packet that long.
+    /// A reason string (MQTT 5, 3.14.2.2.3); left out where the packet would exceed the server's limit.
     public var reason: String?
-    /// For how long the server keeps the session (MQTT 5, 3.14.2.2.2), in whole seconds; 4,294,967,295 and more
-    /// mean for ever.
+    /// The time that the server keeps the session (MQTT 5, 3.14.2.2.2), in whole seconds; 4,294,967,295 and more mean
+    /// forever.
     ///
-    /// Other than zero only where the configuration's `sessionExpiry` is: a session without one cannot get one now.
+    /// It may differ from zero only where the configuration's `sessionExpiry` does. A session without expiry cannot get
+    /// one at its end.
     public var sessionExpiry: Duration?
 
-    /// Collects options.
+    /// Makes a set of options; each parameter has the meaning of the property of the same name.
     public init(
         timeout: Duration? = nil,
         drainTimeout: Duration? = nil,
@@ -34,6 +35,6 @@ public struct DisconnectOptions: Hashable, Sendable {
         self.sessionExpiry = sessionExpiry
     }
 
-    /// Whether it tells the server why, or what to do about the will.
+    /// Whether the options carry a reason, or an instruction about the will, for the server.
     package var statesReason: Bool { publishesWill || reasonCode != nil || reason != nil }
 }

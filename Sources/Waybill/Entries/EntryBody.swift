@@ -4,10 +4,10 @@
     public import Foundation
 #endif
 
-/// What an entry sends: nothing, text, data, or a value and who encodes it.
+/// The body of an entry: nothing, text, data, or a value with its encoding.
 ///
-/// Encoding happens when the request is made; what fails then reaches the caller as
-/// `encodingFailed`, before anything is sent.
+/// Encoding happens when the request is made. A failure reaches the caller as `encodingFailed`, before anything is
+/// sent.
 public struct EntryBody: Sendable {
     private enum Storage: Sendable {
         case ready(Payload, contentType: String?)
@@ -19,7 +19,7 @@ public struct EntryBody: Sendable {
 
     private let storage: Storage
 
-    /// Nothing.
+    /// No body.
     public static let none = EntryBody(storage: .none)
 
     /// Text, as `text/plain; charset=utf-8`.
@@ -27,12 +27,12 @@ public struct EntryBody: Sendable {
         EntryBody(storage: .ready(Payload(text), contentType: "text/plain; charset=utf-8"))
     }
 
-    /// Data of a kind of one's own.
+    /// Data with an optional content type.
     public static func data(_ data: Data, contentType: String? = nil) -> EntryBody {
         EntryBody(storage: .ready(Payload(data), contentType: contentType))
     }
 
-    /// Bytes of a kind of one's own.
+    /// Bytes with an optional content type.
     public static func bytes(_ bytes: [UInt8], contentType: String? = nil) -> EntryBody {
         EntryBody(storage: .ready(Payload(bytes), contentType: contentType))
     }
@@ -42,7 +42,7 @@ public struct EntryBody: Sendable {
         json(value, JSONBodyEncoder())
     }
 
-    /// A value as JSON by an encoder of one's own.
+    /// A value as JSON, by a custom encoder.
     public static func json(
         _ value: some Encodable & Sendable,
         encoder: @escaping @Sendable @autoclosure () -> JSONEncoder
@@ -64,7 +64,7 @@ public struct EntryBody: Sendable {
 
     /// A value by any encoder.
     ///
-    /// One that the encoder does not encode is `encodingFailed`.
+    /// A value that the encoder does not encode fails with `encodingFailed`.
     public static func encoded(
         _ value: some Sendable,
         by encoder: some BodyEncoder
@@ -82,17 +82,17 @@ public struct EntryBody: Sendable {
         )
     }
 
-    /// A value, by the first of the provider's encoders that encodes it: see ``ProviderConfiguration/encoders``.
+    /// A value, by the first of the provider's encoders that encodes it; see ``ProviderConfiguration/encoders``.
     ///
-    /// The entry then says what is sent, and the provider in which format. One that no encoder encodes is
+    /// The entry thus names the value, and the provider chooses the format. A value that no encoder encodes fails with
     /// `encodingFailed`.
     public static func value(_ value: some Sendable) -> EntryBody {
         EntryBody(storage: .value(type: type(of: value)) { try $0.encode(value) })
     }
 
-    /// A value, by the first of the provider's encoders that encodes it: see ``value(_:)``.
+    /// A value, by the first of the provider's encoders that encodes it; see ``value(_:)``.
     ///
-    /// For a type that is `Encodable`, for which nothing has to be looked up.
+    /// This overload is for `Encodable` types; it needs no look-up of the conformance.
     public static func value(_ value: some Encodable & Sendable) -> EntryBody {
         EntryBody(
             storage: .value(type: type(of: value)) { encoder in
@@ -109,11 +109,11 @@ public struct EntryBody: Sendable {
         EntryBody(storage: .form(Array(fields)))
     }
 
-    /// Encodes.
+    /// Encodes the body.
     ///
-    /// - Parameter encoders: Those of the provider, for a body that leaves the format to it.
-    /// - Returns: The bytes, and what they are.
-    /// - Throws: What the encoder throws.
+    /// - Parameter encoders: The provider's encoders, for a body that leaves the format to the provider.
+    /// - Returns: The bytes and their content type.
+    /// - Throws: The error of the encoder.
     func encode(
         _ encoders: @autoclosure () -> [any BodyEncoder]
     ) throws -> (Payload, contentType: String?) {
@@ -139,7 +139,7 @@ public struct EntryBody: Sendable {
     }
 }
 
-/// That no encoder encodes a type; the cause of `encodingFailed`.
+/// The cause of `encodingFailed` when no encoder encodes a type.
 struct NoEncoderError: Error, CustomStringConvertible {
     let type: Any.Type
 
@@ -148,7 +148,7 @@ struct NoEncoderError: Error, CustomStringConvertible {
     }
 }
 
-/// The serializer of the URL Standard for forms (URL Standard, 5.2).
+/// The `application/x-www-form-urlencoded` serializer (URL Standard, 5.2).
 enum FormEncoding {
     static func encode(_ fields: [Headers.Header]) -> [UInt8] {
         var bytes: [UInt8] = []

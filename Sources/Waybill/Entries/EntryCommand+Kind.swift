@@ -3,21 +3,21 @@ extension EntryCommand {
     public enum Kind: String, CaseIterable, Hashable, Sendable {
         /// Opens the connection.
         case connect
-        /// Sends.
+        /// Sends a message.
         case send
         /// Begins a subscription.
         case subscribe
         /// Ends a subscription.
         case unsubscribe
-        /// Takes a message.
+        /// Acknowledges a message.
         case ack
         /// Refuses a message.
         case nack
         /// Begins a transaction.
         case begin
-        /// Makes a transaction take effect.
+        /// Commits a transaction.
         case commit
-        /// Discards a transaction.
+        /// Aborts a transaction.
         case abort
         /// Closes the connection.
         case disconnect

@@ -1,5 +1,5 @@
 extension EntryCommand {
-    /// Sets the timeout of the command's options where they have none.
+    /// Sets the timeout in the command's options where it is nil.
     mutating func fillTimeout(_ timeout: Duration) {
         switch self {
         case .connect(var options) where options.timeout == nil:

@@ -1,27 +1,27 @@
-/// What an entry does, with its own options.
+/// The command of an entry, with its options.
 public enum EntryCommand: Sendable {
     /// Opens the connection.
     indirect case connect(ConnectOptions)
     /// Sends the body to the topic.
     case send(SendOptions)
-    /// Receives what is sent to the topic, or to every topic that a filter matches.
+    /// Receives messages of the topic, or of every topic that a filter matches.
     indirect case subscribe(SubscribeOptions)
-    /// Ends every subscription to the topic; done also where there is none.
+    /// Ends every subscription to the topic; succeeds also where there is none.
     case unsubscribe
-    /// Takes a message that was subscribed to with manual acknowledgement.
+    /// Acknowledges a message of a subscription with manual acknowledgement.
     indirect case ack(Message.ID, transaction: String? = nil)
-    /// Refuses such a message.
+    /// Refuses a message of a subscription with manual acknowledgement.
     indirect case nack(Message.ID, transaction: String? = nil)
     /// Begins a transaction.
     indirect case begin(transaction: String)
-    /// Makes a transaction take effect.
+    /// Commits a transaction.
     indirect case commit(transaction: String)
-    /// Discards a transaction.
+    /// Aborts a transaction.
     indirect case abort(transaction: String)
-    /// Closes the connection, letting the peer know.
+    /// Closes the connection in an orderly way.
     ///
-    /// Requests of the same provider and its copies that still wait for a token or for their next attempt fail:
-    /// they would only bring the connection back.
+    /// Requests of the same provider and its copies that still wait for a token or for their next attempt fail, because
+    /// they would open the connection again.
     indirect case disconnect(DisconnectOptions)
 }
 
@@ -29,16 +29,16 @@ extension EntryCommand {
     /// Opens the connection with the transport's own settings.
     public static var connect: EntryCommand { .connect(ConnectOptions()) }
 
-    /// Opens the connection; what is nil is left to the transport's configuration.
+    /// Opens the connection; an option that is nil is left to the transport's configuration.
     ///
     /// - Parameters:
-    ///   - clientIdentifier: The name of the client (MQTT).
-    ///   - userName: The user's name.
+    ///   - clientIdentifier: The client identifier (MQTT).
+    ///   - userName: The user name.
     ///   - password: The password.
-    ///   - will: What the server publishes when the connection is lost (MQTT).
-    ///   - cleanStart: Whether an earlier session is discarded (MQTT).
-    ///   - keepAlive: How long the connection may be silent, in whole seconds up to 65,535; zero turns it off.
-    ///   - timeout: How long connecting may take, for each host.
+    ///   - will: The message that the server publishes if the connection is lost (MQTT).
+    ///   - cleanStart: Whether the server discards an earlier session (MQTT).
+    ///   - keepAlive: The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off.
+    ///   - timeout: The time limit for connecting, for each host.
     ///   - upgradeHeaders: Fields of the HTTP request that opens a WebSocket.
     /// - Returns: The command.
     public static func connect(
@@ -65,21 +65,21 @@ extension EntryCommand {
         )
     }
 
-    /// Sends at most once, not retained.
+    /// Sends with QoS 0, not retained.
     public static var send: EntryCommand { .send(SendOptions()) }
 
     /// Sends with options; see ``SendOptions``.
     ///
     /// - Parameters:
-    ///   - qos: How surely it is delivered.
-    ///   - retain: Whether the server keeps it for later subscribers (MQTT).
+    ///   - qos: The quality of service.
+    ///   - retain: Whether the server keeps the message for later subscribers (MQTT).
     ///   - isIdempotent: Whether sending twice does no harm.
-    ///   - timeout: How long the peer's acknowledgement or answer may take; nil for the transport's own limit.
-    ///   - expiry: After what time the server discards it (MQTT 5), in whole seconds; nil for never.
+    ///   - timeout: The time limit for the peer's acknowledgement or reply; nil for the transport's own limit.
+    ///   - expiry: The time after which the server discards the message (MQTT 5), in whole seconds; nil for never.
     ///   - method: The HTTP method; nil for `POST`.
-    ///   - asksForReceipt: Whether a receipt is awaited (STOMP); nil for the transport's own way.
-    ///   - responseTopic: Where an answer is to be sent (MQTT 5, STOMP).
-    ///   - correlationData: What an answer must carry (MQTT 5, STOMP).
+    ///   - asksForReceipt: Whether the send waits for a receipt (STOMP); nil for the transport's default.
+    ///   - responseTopic: The topic for a reply (MQTT 5, STOMP).
+    ///   - correlationData: Data that a reply must carry back (MQTT 5, STOMP).
     /// - Returns: The command.
     public static func send(
         qos: QoS = .atMostOnce,
@@ -107,9 +107,10 @@ extension EntryCommand {
         )
     }
 
-    /// Answers a message of somebody who awaits that.
+    /// Replies to a message whose sender waits for a reply.
     ///
-    /// Carries what tells the answer apart. The entry's topic is the message's ``Message/replyTopic``.
+    /// The command carries the correlation data of the message. The entry's topic must be the message's
+    /// ``Message/replyTopic``.
     public static func reply(
         to message: Message,
         qos: QoS = .atMostOnce
@@ -119,25 +120,26 @@ extension EntryCommand {
         return .send(options)
     }
 
-    /// Subscribes at most once.
+    /// Subscribes with QoS 0.
     public static var subscribe: EntryCommand { .subscribe(SubscribeOptions()) }
 
     /// Subscribes with options; see ``SubscribeOptions``.
     ///
     /// - Parameters:
-    ///   - qos: The best quality of service wanted; the server may grant less.
-    ///   - noLocal: Whether one's own messages are left out (MQTT 5).
-    ///   - retainAsPublished: Whether messages keep the retain flag they were sent with (MQTT 5).
-    ///   - retainHandling: When retained messages are sent (MQTT 5).
-    ///   - ackMode: STOMP's own way to say how messages are acknowledged; nil to let the quality of service say it.
-    ///   - buffering: What happens when messages come faster than they are taken; nil for the transport's default.
+    ///   - qos: The highest quality of service wanted; the server may grant less.
+    ///   - noLocal: Whether the server leaves out the client's own messages (MQTT 5).
+    ///   - retainAsPublished: Whether messages keep the retain flag that they were sent with (MQTT 5).
+    ///   - retainHandling: When the server sends retained messages (MQTT 5).
+    ///   - ackMode: STOMP's ack mode; nil derives it from the quality of service.
+    ///   - buffering: What happens when messages arrive faster than the consumer takes them; nil for the transport's
+    ///     default.
     ///   - acknowledgement: When messages are acknowledged.
-    ///   - asksForReceipt: Whether a receipt is awaited (STOMP); nil for the transport's own way.
-    ///   - method: The HTTP method that asks for an event stream; nil for `GET`, or `POST` with a body.
-    ///   - eventTypes: The types of events wanted (server-sent events); nil for all.
-    ///   - lastEventID: Where an earlier stream stopped (server-sent events).
-    ///   - timeout: How long the peer's acknowledgement may take; nil for the transport's own limit.
-    ///   - startsOffline: Whether the stream begins at once where there is no connection.
+    ///   - asksForReceipt: Whether the subscription waits for a receipt (STOMP); nil for the transport's default.
+    ///   - method: The HTTP method of the request for an event stream; nil for `GET`, or for `POST` with a body.
+    ///   - eventTypes: The event types wanted (server-sent events); nil for all.
+    ///   - lastEventID: The id of the last event of an earlier stream (server-sent events).
+    ///   - timeout: The time limit for the peer's acknowledgement; nil for the transport's own limit.
+    ///   - startsOffline: Whether the stream begins at once without a connection.
     /// - Returns: The command.
     public static func subscribe(
         qos: QoS = .atMostOnce,
@@ -179,12 +181,12 @@ extension EntryCommand {
     /// Closes the connection with options; see ``DisconnectOptions``.
     ///
     /// - Parameters:
-    ///   - timeout: How long closing may take before the stream is closed by force.
-    ///   - drainTimeout: How long sends of QoS 1 and 2 that are under way may take before (MQTT).
-    ///   - publishesWill: Whether the server publishes the will all the same (MQTT 5).
-    ///   - reasonCode: Why, one of the codes that a client may send (MQTT 5).
-    ///   - reason: Why, in words (MQTT 5).
-    ///   - sessionExpiry: For how long the server keeps the session (MQTT 5), in whole seconds.
+    ///   - timeout: The time limit for closing; after it the stream is closed by force.
+    ///   - drainTimeout: The time that pending sends of QoS 1 and 2 may take before the close (MQTT).
+    ///   - publishesWill: Whether the server publishes the will although the close is orderly (MQTT 5).
+    ///   - reasonCode: A reason code that a client may send (MQTT 5).
+    ///   - reason: A reason string (MQTT 5).
+    ///   - sessionExpiry: The time that the server keeps the session (MQTT 5), in whole seconds.
     /// - Returns: The command.
     public static func disconnect(
         timeout: Duration? = nil,
@@ -206,7 +208,7 @@ extension EntryCommand {
         )
     }
 
-    /// Whether the command means nothing without a topic.
+    /// Whether the command requires a topic.
     var needsTopic: Bool {
         switch self {
         case .send, .subscribe, .unsubscribe: true

@@ -1,8 +1,7 @@
 /// The endpoints of a messaging service, one case each.
 ///
-/// Conform an enum and answer each requirement with a `switch`; the compiler then lists what was
-/// forgotten. The URL is not the entry's: it belongs to the transport, so one enum serves staging,
-/// production and tests.
+/// Conform an enum and answer each requirement with a `switch`; the compiler then reports missing cases. The URL
+/// belongs to the transport and not to the entry, so one enum serves staging, production and tests.
 ///
 /// ```swift
 /// enum ChatEntry: EntryType {
@@ -34,58 +33,58 @@
 /// }
 /// ```
 public protocol EntryType: Sendable {
-    /// MQTT topic name or filter, STOMP destination, path of an event stream; nil where none applies.
+    /// The MQTT topic name or filter, STOMP destination, or path of an event stream; nil for commands without a topic.
     var topic: String? { get }
 
-    /// The topics of a subscription to several at once; ``topic`` alone by default.
+    /// The topics of a subscription to several topics; only ``topic`` by default.
     ///
-    /// One call subscribes to all of them, and one sequence brings their messages. MQTT sends one SUBSCRIBE, STOMP one
-    /// frame for each destination. When the server refuses one topic, the call fails with that topic and the others are
-    /// unsubscribed. Event streams have one topic each: several are `unsupported`.
+    /// One call subscribes to all of them, and one sequence delivers their messages. MQTT sends one SUBSCRIBE, STOMP
+    /// one frame for each destination. When the server refuses one topic, the call fails with that topic and the others
+    /// are unsubscribed. An event stream has one topic: several are `unsupported`.
     var topics: [String] { get }
 
-    /// What is to be done.
+    /// The command to carry out.
     var command: EntryCommand { get }
 
-    /// What goes with it; nothing by default.
+    /// The body to send; none by default.
     var body: EntryBody { get }
 
-    /// What is said beside it, none by default. These win over what the command or the body set.
+    /// The headers to send; none by default. They replace headers that the command or the body sets.
     var headers: Headers { get }
 
-    /// Whether a ``TokenInterceptor`` puts its token on it; true by default.
+    /// Whether a ``TokenInterceptor`` adds its token; true by default.
     ///
-    /// False for what a server takes from anybody: a sign-in, or the call that gets a token.
+    /// Return false for calls that need no token, such as a sign-in or the call that fetches a token.
     var needsToken: Bool { get }
 
-    /// How this entry is tried again; nil, the default, leaves that to the provider's interceptors.
+    /// The retry policy of this entry; nil, the default, leaves retries to the provider's interceptors.
     ///
-    /// The policy is asked before the interceptors. An error that it is meant for is its own: once its attempts are used
-    /// up, the request fails and no interceptor is asked.
+    /// The policy is asked before the interceptors. Once its attempts are used up for an error that it covers, the
+    /// request fails without asking the interceptors.
     var retry: RetryPolicy? { get }
 
-    /// How long the command may take; nil, the default, for the transport's own limit.
+    /// The time limit of the command; nil, the default, for the transport's own limit.
     ///
-    /// It fills the `timeout` of the command's options where that is nil. Commands without such an option do not use it.
+    /// It sets the `timeout` of the command's options where that is nil. Commands without such an option ignore it.
     var timeout: Duration? { get }
 }
 
 extension EntryType {
-    /// Nothing.
+    /// No body.
     public var body: EntryBody { .none }
 
-    /// None.
+    /// No headers.
     public var headers: Headers { Headers() }
 
-    /// A token is put on it, where there is an interceptor for that.
+    /// The token is added.
     public var needsToken: Bool { true }
 
-    /// The topic, if there is one.
+    /// The topic alone, or none.
     public var topics: [String] { topic.map { [$0] } ?? [] }
 
-    /// None: the interceptors decide.
+    /// Nil: the interceptors decide.
     public var retry: RetryPolicy? { nil }
 
-    /// None: the transport's own limit counts.
+    /// Nil: the transport's own limit counts.
     public var timeout: Duration? { nil }
 }

@@ -2,13 +2,13 @@ package import WireCore
 
 /// Names and values in order; a name may repeat.
 ///
-/// Names are compared by their bytes, in the headers of an HTTP answer without regard to the case of letters: see
-/// ``lookup``. The first of several values counts. Transports refuse characters that their protocol does not allow;
-/// they never repair them.
+/// Names are compared by their bytes, and in the headers of an HTTP response without regard to case; see ``lookup``.
+/// Where a name repeats, look-ups return its first value. Transports refuse characters that their protocol does not
+/// allow; they never repair them.
 public struct Headers: Sendable {
-    /// How a name is found.
+    /// How names are compared.
     public enum Lookup: UInt8, Sendable {
-        /// By its bytes, as in STOMP and in MQTT's user properties.
+        /// By their bytes, as in STOMP and in MQTT's user properties.
         case exact
         /// Without regard to the case of ASCII letters, as in HTTP (RFC 9110, 5.1).
         case ignoringCase
@@ -27,12 +27,12 @@ public struct Headers: Sendable {
             self.value = value
         }
 
-        /// Headers are the same when their bytes are.
+        /// Headers are equal when their bytes are.
         public static func == (left: Header, right: Header) -> Bool {
             left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
         }
 
-        /// Feeds the bytes of name and value.
+        /// Hashes the bytes of name and value.
         public func hash(into hasher: inout Hasher) {
             name.hashBytes(into: &hasher)
             value.hashBytes(into: &hasher)
@@ -40,7 +40,7 @@ public struct Headers: Sendable {
     }
 
     private var list: [NamedValue] = []
-    /// How a name is found; the transport sets it for what it has received.
+    /// How names are compared; the transport sets it on headers that it has received.
     public var lookup = Lookup.exact
 
     /// No headers.
@@ -59,7 +59,7 @@ public struct Headers: Sendable {
         }
     }
 
-    /// The same as a transport takes them, without a copy.
+    /// The headers as a transport takes them, without a copy.
     package var pairs: [NamedValue] { list }
 
     /// The first value of a name; setting it replaces the first and removes the others.
@@ -83,16 +83,15 @@ public struct Headers: Sendable {
         list.filter { matches($0.name, name) }.map(\.value)
     }
 
-    /// Adds a header behind the others.
+    /// Adds a header at the end.
     public mutating func append(name: String, value: String) {
-        // Room for more at once: the first place alone would be outgrown by the second header.
+        // Room for several at once: otherwise the second header already makes the array grow.
         if list.isEmpty { list.reserveCapacity(4) }
         list.append(NamedValue(name: name, value: value))
     }
 
-    /// Removes a name.
+    /// Removes every header of a name.
     public mutating func removeAll(named name: String) {
-        // Read before the list is changed.
         let rule = self.lookup
         list.removeAll { header in
             rule == .exact
@@ -103,10 +102,10 @@ public struct Headers: Sendable {
 }
 
 extension Headers: Hashable {
-    /// Headers are the same when their bytes are, in the same order; how names are found makes no difference.
+    /// Headers are equal when their bytes are, in the same order; ``lookup`` is not compared.
     public static func == (left: Headers, right: Headers) -> Bool { left.list == right.list }
 
-    /// Feeds the bytes of names and values.
+    /// Hashes the bytes of names and values.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(list)
     }
@@ -116,7 +115,7 @@ extension Headers: RandomAccessCollection {
     /// The first position.
     public var startIndex: Int { list.startIndex }
 
-    /// The position behind the last.
+    /// The position after the last header.
     public var endIndex: Int { list.endIndex }
 
     /// The header at a position.

@@ -8,7 +8,7 @@ extension Payload: WireBytes {
         withUnsafeBytes(body)
     }
 
-    /// The bytes of a slice, copied once out of the memory they were received in.
+    /// The bytes of a slice, copied once out of the receive buffer.
     package init(_ slice: ByteSlice) {
         self.init(slice.bytes)
     }

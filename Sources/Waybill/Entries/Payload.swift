@@ -4,10 +4,10 @@
     public import Foundation
 #endif
 
-/// The bytes of a body, kept in the shape in which they were given.
+/// The bytes of a body, stored in the form in which they were given.
 ///
-/// Text, data and arrays travel to the wire without being turned into each other first. The description
-/// tells the length and never the content.
+/// Text, data and arrays are written to the wire without a conversion first. The description shows the length and never
+/// the content.
 public struct Payload: Sendable {
     enum Storage: Sendable {
         case bytes([UInt8])
@@ -38,7 +38,7 @@ public struct Payload: Sendable {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     public var isEmpty: Bool { count == 0 }
 
     /// The bytes as data.
@@ -69,7 +69,7 @@ public struct Payload: Sendable {
     }
 
     private static func text(of bytes: some Collection<UInt8>) -> String? {
-        // Decoding repairs; text that needed repair is told apart by its bytes.
+        // Decoding repairs invalid UTF-8; comparing the bytes finds text that was repaired.
         let text = String(decoding: bytes, as: UTF8.self)
         return text.utf8.elementsEqual(bytes) ? text : nil
     }
@@ -88,13 +88,13 @@ public struct Payload: Sendable {
 }
 
 extension Payload: Hashable {
-    /// Compares the bytes, whatever shape they have.
+    /// Compares the bytes, whatever form they are stored in.
     public static func == (left: Payload, right: Payload) -> Bool {
         left.count == right.count
             && left.withUnsafeBytes { one in right.withUnsafeBytes { one.elementsEqual($0) } }
     }
 
-    /// Feeds the bytes.
+    /// Hashes the bytes.
     public func hash(into hasher: inout Hasher) {
         withUnsafeBytes { hasher.combine(bytes: $0) }
     }

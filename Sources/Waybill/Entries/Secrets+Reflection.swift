@@ -1,12 +1,12 @@
 import WireCore
 
-// What prints and dumps show: descriptions, which hold no secrets, and no stored property behind them.
+// Keeps secrets out of `print` and `dump`: they show descriptions, and no stored property.
 
 extension Payload: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: bodies are never shown.
+    /// Empty: bodies are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -14,7 +14,7 @@ extension Headers: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: values of headers are never shown.
+    /// Empty: values of headers are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -22,7 +22,7 @@ extension Headers.Header: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: the value is never shown.
+    /// Empty: the value is never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -30,7 +30,7 @@ extension ConnectOptions: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: passwords are never shown.
+    /// Empty: passwords are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -38,7 +38,7 @@ extension EntryBody: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: bodies are never shown.
+    /// Empty: bodies are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -46,7 +46,7 @@ extension Request: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: a topic is shown without its query.
+    /// Empty: a topic is shown without its query.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -54,7 +54,7 @@ extension Message: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: a topic is shown without its query.
+    /// Empty: a topic is shown without its query.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -62,7 +62,7 @@ extension Receipt: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: a topic is shown without its query.
+    /// Empty: a topic is shown without its query.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -70,7 +70,7 @@ extension StoredMessage: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: bodies and values of headers are never shown.
+    /// Empty: bodies and values of headers are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -78,7 +78,7 @@ extension WaybillError: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: a topic is shown without its query, and the words of a peer escaped.
+    /// Empty: a topic is shown without its query, and the words of a peer escaped.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -86,7 +86,7 @@ extension TransportEvent: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: a topic is shown without its query, and the words of a peer escaped.
+    /// Empty: a topic is shown without its query, and the words of a peer escaped.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -94,7 +94,7 @@ extension HTTPRefusal: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: fields and body are never shown.
+    /// Empty: fields and body are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -102,7 +102,7 @@ extension ProxyOptions: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: user, password and values of headers are never shown.
+    /// Empty: user name, password and values of headers are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -110,7 +110,7 @@ extension TLSOptions.Material: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: keys are never shown.
+    /// Empty: keys are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -118,7 +118,7 @@ extension TLSOptions.Identity: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: passwords and keys are never shown.
+    /// Empty: passwords and keys are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -126,17 +126,17 @@ extension InterceptorContext: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: a topic is shown without its query.
+    /// Empty: a topic is shown without its query.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension Provider: CustomReflectable {
-    /// Nothing: what a transport and its interceptors hold may be secret.
+    /// Empty: a transport and its interceptors may hold secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension InMemorySessionStore: CustomReflectable {
-    /// Nothing: bodies are never shown.
+    /// Empty: bodies are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -146,7 +146,7 @@ extension Headers.Header: CustomStringConvertible {
 }
 
 extension EntryBody: CustomStringConvertible {
-    /// What kind of thing it is, never its content.
+    /// The name of the type, never the content.
     public var description: String { "EntryBody" }
 }
 
@@ -179,12 +179,12 @@ extension TypedEntry: CustomStringConvertible, CustomReflectable {
     /// The command's name and the type; never what the entry holds.
     public var description: String { "\(entry.command.name) as \(Value.self)" }
 
-    /// Nothing: an entry may hold secrets.
+    /// Empty: an entry may hold secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension EnqueuedRequest: CustomReflectable {
-    /// Nothing: a receipt is shown by itself.
+    /// Empty: a receipt has a description of its own.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -192,6 +192,6 @@ extension BulkResults: CustomStringConvertible, CustomReflectable {
     /// How many results there are.
     public var description: String { "\(count) results" }
 
-    /// Nothing: receipts and errors are shown by themselves.
+    /// Empty: receipts and errors have descriptions of their own.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

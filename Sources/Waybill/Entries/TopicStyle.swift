@@ -1,9 +1,9 @@
 import WireCore
 
-/// How a broker names what entries call `chat/lobby`.
+/// How a broker writes the topics that entries write as `chat/lobby`.
 ///
-/// Entries use MQTT's way: levels between slashes, `+` for one level, `#` for all that follow. A style turns that into
-/// the names of another broker, and the names of received messages back.
+/// Entries use MQTT's syntax: levels between slashes, `+` for one level, `#` for all further levels. A style translates
+/// that into the destinations of another broker, and the destinations of received messages back.
 ///
 /// | entry | ``rabbitMQ`` | ``activeMQ`` |
 /// | --- | --- | --- |
@@ -12,22 +12,22 @@ import WireCore
 /// | `chat/#` | `/topic/chat.#` | `/topic/chat.>` |
 /// | `/queue/orders` | `/queue/orders` | `/queue/orders` |
 ///
-/// A topic that begins with a slash is the broker's own name, and stays as it is. A level that contains a character
-/// with a meaning of its own in the style, such as a dot, is refused with `invalidEntry`.
+/// A topic that begins with a slash is already the broker's destination and stays as it is. A level with a character
+/// that the style gives a meaning, such as a dot, is refused with `invalidEntry`.
 public struct TopicStyle: Hashable, Sendable {
-    /// What stands before each name.
+    /// The text before each destination.
     public var prefix: String
-    /// What stands for one level in a subscription.
+    /// The wildcard for one level in a subscription.
     public var anyLevel: String
-    /// What stands for all further levels in a subscription.
+    /// The wildcard for all further levels in a subscription.
     public var furtherLevels: String
 
-    /// Names with dots between the levels, behind a prefix.
+    /// A style with a prefix and dots between the levels.
     ///
     /// - Parameters:
-    ///   - prefix: What stands before each name, such as `/topic/`.
-    ///   - anyLevel: What stands for one level in a subscription.
-    ///   - furtherLevels: What stands for all further levels in a subscription.
+    ///   - prefix: The text before each destination, such as `/topic/`.
+    ///   - anyLevel: The wildcard for one level in a subscription.
+    ///   - furtherLevels: The wildcard for all further levels in a subscription.
     /// - Returns: The style.
     public static func dotted(
         prefix: String,
@@ -44,13 +44,13 @@ public struct TopicStyle: Hashable, Sendable {
 
     private static let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
 
-    /// The broker's name of a topic.
+    /// The broker's destination for a topic.
     ///
     /// - Parameters:
     ///   - topic: The topic of an entry.
-    ///   - allowsWildcards: Whether it is subscribed to, or sent to.
-    /// - Returns: The name.
-    /// - Throws: `invalidEntry` for a topic that the style has no name for.
+    ///   - allowsWildcards: True for a subscription, false for a send.
+    /// - Returns: The destination.
+    /// - Throws: `invalidEntry` for a topic that the style cannot express.
     public func destination(
         of topic: String,
         allowsWildcards: Bool
@@ -77,10 +77,10 @@ public struct TopicStyle: Hashable, Sendable {
         return prefix + names.joined(separator: ".")
     }
 
-    /// The topic that a broker's name stands for.
+    /// The topic that a broker's destination stands for.
     ///
     /// - Parameter destination: The destination of a received message.
-    /// - Returns: The topic; the name as it is where no topic of this style has that name.
+    /// - Returns: The topic; the destination itself if this style gives no topic that destination.
     public func topic(of destination: String) -> String {
         guard destination.hasBytePrefix(prefix) else { return destination }
         let name = destination.utf8.dropFirst(prefix.utf8.count)
@@ -108,7 +108,7 @@ public struct TopicStyle: Hashable, Sendable {
     }
 }
 
-/// Renames topics on their way out, and back on their way in.
+/// Translates topics on the way out, and back on the way in.
 private struct TopicRenaming: Interceptor {
     let style: TopicStyle
 
@@ -141,17 +141,18 @@ private struct TopicRenaming: Interceptor {
 }
 
 extension Provider {
-    /// The same provider for a broker that names topics in its own style.
+    /// The same provider for a broker with its own topic syntax.
     ///
-    /// The style stands behind the interceptors that are there, which see the topics of entries, and before those that
-    /// are added later, which see the broker's names. Errors and events of the transport show the broker's names.
+    /// The style comes after the interceptors added before it, which see the topics of entries. It comes before those
+    /// added later, which see the broker's destinations. Errors and events of the transport show the broker's
+    /// destinations.
     ///
     /// ```swift
     /// let chat = Provider<ChatEntry>(transport: stomp).topicStyle(.rabbitMQ)
     /// ```
     ///
     /// - Parameter style: The broker's style.
-    /// - Returns: A provider that renames topics.
+    /// - Returns: A provider that translates topics.
     public func topicStyle(_ style: TopicStyle) -> Self {
         intercepted(TopicRenaming(style: style))
     }

@@ -2,21 +2,21 @@ import WireCore
 
 /// A date in one of HTTP's three forms (RFC 9110, 5.6.7).
 package struct HTTPDate: Hashable, Sendable {
-    /// Seconds since the beginning of 1970, without leap seconds.
+    /// Seconds since the beginning of 1970 (UTC), without leap seconds.
     package let seconds: Int
 
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// Reads a field value, nil for what is no date; the name of the day is not looked at.
+    /// Reads a field value; nil if it is no date. The name of the day is ignored.
     ///
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`, and the old `Sunday, 06-Nov-94 08:49:37 GMT` and
-    /// `Sun Nov  6 08:49:37 1994`. Two digits of a year are of the century that is at most 50 years ahead.
+    /// The forms are `Sun, 06 Nov 1994 08:49:37 GMT` and the obsolete `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6
+    /// 08:49:37 1994`. A year of two digits is at most 50 years ahead of the current year.
     ///
     /// - Parameters:
     ///   - text: The field value.
-    ///   - currentYear: This year, for two digits.
+    ///   - currentYear: The current year, for years of two digits.
     package init?(_ text: String, currentYear: Int = 2_000) {
         let parts = text.split { $0 == " " || $0 == "-" || $0 == "," }.dropFirst().map(String.init)
         guard parts.count == 4 || parts.count == 5 else { return nil }

@@ -1,9 +1,9 @@
 import WireCore
 
 extension WaybillError {
-    /// How long the server asks to wait before another attempt; nil where it has not said so.
+    /// How long the server asks the client to wait before another attempt; nil if it does not ask.
     ///
-    /// Where several hosts have failed, the shortest time, if each of them has asked for one.
+    /// Where several hosts failed and each asked for a delay, the shortest of them; nil otherwise.
     public var serverDelay: Duration? {
         if let failure = underlying as? FailoverFailure {
             let delays = failure.attempts.compactMap(\.error.serverDelay)
@@ -14,15 +14,15 @@ extension WaybillError {
 }
 
 extension HTTPRefusal {
-    /// How long the server asks to wait, from the field `Retry-After` (RFC 9110, 10.2.3).
+    /// How long the server asks the client to wait, from the field `Retry-After` (RFC 9110, 10.2.3).
     ///
-    /// A date is compared with the server's own, in the field `Date`, so that the clock of this machine does not
-    /// matter; without that field it means nothing. At most a year.
+    /// A date is compared with the server's field `Date`, so the clock of this machine does not matter. Without that
+    /// field a date is ignored. The result is at most a year.
     public var retryAfter: Duration? {
         guard let text = field("retry-after") else { return nil }
         let year: Int64 = 365 * 86_400
         if !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }) {
-            // Digits that are too many for a number mean for ever.
+            // More digits than a number holds count as a year.
             return .seconds(min(Int64(text) ?? year, year))
         }
         guard let date = HTTPDate(text), let now = field("date").flatMap({ HTTPDate($0) })

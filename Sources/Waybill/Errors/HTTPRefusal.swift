@@ -1,24 +1,23 @@
 import WireCore
 
-/// A server's answer that is not the one hoped for: to a request for a WebSocket, for an event stream, or to a
-/// send that is an HTTP request.
+/// An HTTP response that refuses a WebSocket, an event stream, or a send that is an HTTP request.
 ///
-/// The `underlying` error of a ``WaybillError`` that failed for that.
+/// It is the `underlying` error of the ``WaybillError`` of that failure.
 public struct HTTPRefusal: Error, Sendable {
     /// The status code, such as 401.
     public var status: Int
-    /// The words behind it.
+    /// The reason phrase after the status code.
     public var reason: String
-    /// The fields of the answer; names are to be compared without regard to case.
+    /// The fields of the response; compare names without regard to case.
     public var headers: Headers
     /// The body, up to its first 64 KiB.
     public var body: Payload
-    /// Whether the proxy has answered so, and not the server.
+    /// Whether the response came from the proxy and not from the server.
     public var isFromProxy: Bool
-    /// Whether a switch to WebSocket was refused, so that nothing else was asked for yet.
+    /// Whether the response refused a switch to WebSocket; no request was sent then.
     public var isOfUpgrade: Bool
 
-    /// Describes an answer.
+    /// Describes a response.
     public init(
         status: Int,
         reason: String,
@@ -35,15 +34,15 @@ public struct HTTPRefusal: Error, Sendable {
         self.isOfUpgrade = isOfUpgrade
     }
 
-    /// Whether the server may have done what was asked, and failed to say so.
+    /// Whether the server may have carried out the request although it answered with an error.
     ///
-    /// It has not where it says that it did not try (RFC 9110, 15.5 and 15.6.4; RFC 6585, 4; RFC 8470, 5.2).
+    /// False where the status says that the server did not try (RFC 9110, 15.5 and 15.6.4; RFC 6585, 4; RFC 8470, 5.2).
     var mayHaveBeenCarriedOut: Bool {
         status >= 500 && status != 503 && !isFromProxy && !isOfUpgrade
     }
 }
 
 extension HTTPRefusal: CustomStringConvertible {
-    /// Status and words; never fields or body.
+    /// Status and reason phrase; never fields or body.
     public var description: String { reason.isEmpty ? "\(status)" : "\(status) \(reason.escaped)" }
 }

@@ -1,7 +1,7 @@
 extension MQTTReason {
     /// A reason code (MQTT 5, 2.4); codes of 0x80 and above are failures.
     ///
-    /// A number can stand in its place, as in `DisconnectOptions(reasonCode: 0x98)`.
+    /// A number can be used directly, as in `DisconnectOptions(reasonCode: 0x98)`.
     public struct Code: RawRepresentable, Hashable, Sendable, ExpressibleByIntegerLiteral {
         /// The number on the wire.
         public let rawValue: UInt8
@@ -16,7 +16,7 @@ extension MQTTReason {
             rawValue = value
         }
 
-        /// Whether it tells of a failure: 0x80 and above.
+        /// Whether the code is a failure: 0x80 and above.
         public var isFailure: Bool { rawValue >= 0x80 }
 
         /// 0x00: Normal disconnection, the same number as ``success``.

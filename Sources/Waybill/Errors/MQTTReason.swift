@@ -1,7 +1,8 @@
 import WireCore
 
-/// Why, as an MQTT server said it: reason code, reason string, user properties and server reference (MQTT 5, 2.4 and
-/// 3.2.2.3).
+/// The reason that an MQTT server gave (MQTT 5, 2.4 and 3.2.2.3).
+///
+/// It consists of reason code, reason string, user properties and server reference.
 ///
 /// The `underlying` error of a ``WaybillError`` when an MQTT server refuses a request or ends a connection.
 /// ``WaybillError/mqttReason`` finds it.
@@ -10,17 +11,18 @@ import WireCore
 /// catch let error as WaybillError where error.mqttReason?.code == .quotaExceeded { … }
 /// ```
 ///
-/// The return codes of MQTT 3.1.1 appear as the codes of MQTT 5 with the same meaning: 1 to 5 of CONNACK (3.1.1, 3.2.2.3) as
-/// ``Code/unsupportedProtocolVersion``, ``Code/clientIdentifierNotValid``, ``Code/serverUnavailable``,
-/// ``Code/badUserNameOrPassword`` and ``Code/notAuthorized``, and 0x80 of SUBACK (3.1.1, 3.9.3) as ``Code/unspecifiedError``.
+/// The return codes of MQTT 3.1.1 appear as the codes of MQTT 5 with the same meaning. Codes 1 to 5 of CONNACK (3.1.1,
+/// 3.2.2.3) become ``Code/unsupportedProtocolVersion``, ``Code/clientIdentifierNotValid``, ``Code/serverUnavailable``,
+/// ``Code/badUserNameOrPassword`` and ``Code/notAuthorized``. Code 0x80 of SUBACK (3.1.1, 3.9.3) becomes
+/// ``Code/unspecifiedError``.
 public struct MQTTReason: Error, Sendable {
     /// The reason code.
     public var code: Code
-    /// The words of the server (Reason String); nil where it sent none.
+    /// The server's text (Reason String); nil if the server sent none.
     public var text: String?
     /// The user properties of the packet; no description shows their values.
     public var userProperties: Headers
-    /// Other servers that the client may use, as the server has written them (Server Reference); nil where it sent none.
+    /// Other servers that the client may use, as the server wrote them (Server Reference); nil if the server sent none.
     public var serverReference: String?
 
     /// Describes a reason.
@@ -38,7 +40,7 @@ public struct MQTTReason: Error, Sendable {
 }
 
 extension MQTTReason: CustomStringConvertible {
-    /// The code and the words, escaped.
+    /// The code and the server's text, escaped.
     public var description: String {
         guard let text else { return code.description }
         return "\(code): \(text.escaped)"
@@ -49,11 +51,11 @@ extension MQTTReason: CustomDebugStringConvertible, CustomReflectable {
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: the server's words are shown escaped, and user properties never.
+    /// Empty: the server's text is shown escaped, and user properties never.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension WaybillError {
-    /// Why the MQTT server refused the request or ended the connection; nil where the failure is of another kind.
+    /// Why the MQTT server refused the request or ended the connection; nil for other kinds of failure.
     public var mqttReason: MQTTReason? { underlying as? MQTTReason }
 }

@@ -1,16 +1,16 @@
 import WireCore
 
-/// An error with which the peer has sent a body, such as the answer of an HTTP server that refuses, or an ERROR frame.
+/// An error to which the peer attached a body, such as an HTTP response that refuses a request, or an ERROR frame.
 ///
-/// The `underlying` error of a ``WaybillError``; ``WaybillError/serviceError(as:decoders:)`` decodes its body. A transport
-/// of one's own can have errors of its own conform.
+/// It is the `underlying` error of a ``WaybillError``; ``WaybillError/serviceError(as:decoders:)`` decodes its body.
+/// The errors of a custom transport can conform, too.
 public protocol PeerRefusal: Error {
-    /// What the peer has sent, with its headers and its content type.
+    /// The body of the peer, with its headers and its content type.
     var refusal: Message { get }
 }
 
 extension HTTPRefusal: PeerRefusal {
-    /// The body of the answer, with its fields and its content type.
+    /// The body of the response, with its fields and its content type.
     public var refusal: Message {
         let contentType = headers.first {
             $0.name.hasSameBytesIgnoringASCIICase(as: "content-type")
@@ -25,9 +25,9 @@ extension HTTPRefusal: PeerRefusal {
 }
 
 extension WaybillError {
-    /// What the service said when it refused, as the type of ``ProviderConfiguration/errorType``.
+    /// The error body of the service, decoded as ``ProviderConfiguration/errorType``.
     ///
-    /// Nil without such a type, where the peer has sent no body, and where that is not of the type.
+    /// Nil without such a type, if the peer sent no body, and if the body cannot be decoded as that type.
     ///
     /// ```swift
     /// let shop = Provider<ShopEntry>(
@@ -43,12 +43,12 @@ extension WaybillError {
         set { decodedRefusal = newValue }
     }
 
-    /// Decodes what the service said when it refused.
+    /// Decodes the error body of the service.
     ///
     /// - Parameters:
-    ///   - type: What it is: any type that a decoder makes.
-    ///   - decoders: Who decodes: those that accept the content type first, then the others, each in order.
-    /// - Returns: The value; nil where the peer has sent no body, or where that is not of the type.
+    ///   - type: The type to decode to: any type that a decoder makes.
+    ///   - decoders: The decoders. Those that accept the content type are tried first, then the others, each in order.
+    /// - Returns: The value; nil if the peer sent no body, or if the body cannot be decoded as that type.
     public func serviceError<Value>(
         as type: Value.Type,
         decoders: [any BodyDecoder] = [JSONBodyDecoder()]
@@ -62,7 +62,7 @@ extension WaybillError {
 }
 
 extension ProviderConfiguration {
-    /// The same error with what the service said, where that is of ``errorType``.
+    /// The same error with the service's error body, if that can be decoded as ``errorType``.
     func withServiceError(_ error: WaybillError) -> WaybillError {
         guard let errorType, error.serviceError == nil else { return error }
         var error = error
@@ -74,14 +74,14 @@ extension ProviderConfiguration {
         error.serviceError(as: type, decoders: decoders)
     }
 
-    /// What a call fails with whose reply could not be decoded: `rejected`, where the reply is of ``errorType``.
+    /// The error for a reply that could not be decoded: `rejected` if the reply can be decoded as ``errorType``.
     ///
-    /// MQTT and STOMP have no status for replies: a service answers with an error in the place of what was asked for.
+    /// MQTT and STOMP have no status for replies: a service puts an error in the place of the expected value.
     ///
     /// - Parameters:
     ///   - reply: The reply.
-    ///   - request: What was asked, which says more than the topic that the answer came by.
-    ///   - error: Why it is not what was asked for.
+    ///   - request: The request; it names the topic asked, and the reply only the topic it arrived on.
+    ///   - error: The error of decoding the expected type.
     /// - Returns: The error to throw.
     func serviceFailure(
         in reply: Message,

@@ -6,9 +6,9 @@
     import Glibc
 #endif
 
-/// What the system said about a socket: its error number, as in POSIX.
+/// An error of the system on a socket: its POSIX error number.
 ///
-/// The `underlying` error of a ``WaybillError`` when a connection could not be made or was broken.
+/// It is the `underlying` error of a ``WaybillError`` when a connection could not be made or was broken.
 /// ``WaybillError/socketFailure`` finds it.
 ///
 /// ```swift
@@ -17,7 +17,7 @@
 public struct SocketFailure: Error, Hashable, Sendable {
     /// The system's error number (`errno`), such as 111 for ECONNREFUSED on Linux; numbers differ between systems.
     public var errorNumber: Int32
-    /// The system call that failed, such as `connect`; nil where it is not known.
+    /// The system call that failed, such as `connect`; nil if unknown.
     public var call: String?
 
     /// Describes a failure.
@@ -26,8 +26,8 @@ public struct SocketFailure: Error, Hashable, Sendable {
         self.call = call
     }
 
-    /// The name of the number, such as `ECONNREFUSED`, the same on every system; `errno` and the number where it is not
-    /// among the names known here.
+    /// The name of the number, such as `ECONNREFUSED`, the same on every system; `errno` and the number if the name is
+    /// not known here.
     public var name: String {
         Self.known.first { $0.number == errorNumber }?.name ?? "errno \(errorNumber)"
     }
@@ -69,7 +69,7 @@ extension SocketFailure {
 }
 
 extension SocketFailure: CustomStringConvertible {
-    /// Words, the name of the number, and the call.
+    /// A short text, the name of the number, and the call.
     public var description: String {
         let words = Self.known.first { $0.number == errorNumber }?.words ?? "error of the system"
         return "\(words) (\([name, call].compactMap { $0 }.joined(separator: ", ")))"
@@ -77,6 +77,6 @@ extension SocketFailure: CustomStringConvertible {
 }
 
 extension WaybillError {
-    /// What the system said about the socket; nil where the failure is of another kind.
+    /// The system's error on the socket; nil for other kinds of failure.
     public var socketFailure: SocketFailure? { underlying as? SocketFailure }
 }

@@ -7,9 +7,9 @@ import WireCore
 #endif
 
 extension WaybillError: LocalizedError {
-    /// What happened, in a sentence with the command and the topic; without the name of the code.
+    /// The failure, in a sentence with the command and the topic; without the name of the code.
     ///
-    /// In English. An app that shows errors to its users chooses words of its own by ``code``.
+    /// The text is English. An app that shows errors to its users chooses its own words by ``code``.
     public var errorDescription: String? {
         var text = message.escaped
         var about: [String] = []
@@ -19,10 +19,10 @@ extension WaybillError: LocalizedError {
         return text
     }
 
-    /// What the peer said, or else what TLS, the socket or the WebSocket said; nil where that is not known.
+    /// The reason that the peer gave, or else that of TLS, the socket or the WebSocket; nil if unknown.
     ///
-    /// The text of any other ``underlying`` error, such as that of an interceptor or a decoder, is left out, since it may
-    /// hold part of a body.
+    /// The text of any other ``underlying`` error, such as that of an interceptor or a decoder, is left out because it
+    /// may hold part of a body.
     public var failureReason: String? {
         if let peerReason { return peerReason.escaped }
         return switch underlying {
@@ -35,7 +35,7 @@ extension WaybillError: LocalizedError {
         }
     }
 
-    /// What to do next, in a sentence: for the code, or for the kind of TLS failure.
+    /// A sentence on what to do next, for the code or for the reason of a TLS failure.
     public var recoverySuggestion: String? {
         if let reason = (underlying as? TLSFailure)?.reason, let words = reason.suggestion {
             return words
@@ -48,7 +48,7 @@ extension WaybillError: LocalizedError {
 }
 
 extension WaybillError.Code {
-    /// What to do about an error of this kind.
+    /// What to do about an error with this code.
     fileprivate var suggestion: String? { Self.suggestions[self] }
 
     private static let suggestions: [WaybillError.Code: String] = [
@@ -78,7 +78,7 @@ extension WaybillError.Code {
 }
 
 extension TLSFailure {
-    /// The kind and the detail in words.
+    /// The reason and the detail in words.
     var sentence: String {
         let words = Self.sentences[reason] ?? reason.name
         return detail.isEmpty ? words : "\(words): \(detail.escaped)"
@@ -107,7 +107,7 @@ extension TLSFailure {
 }
 
 extension TLSFailure.Reason {
-    /// What to do about it; nil where the code's suggestion says enough.
+    /// What to do about it; nil where the suggestion of the code is enough.
     fileprivate var suggestion: String? { Self.suggestions[self] }
 
     private static let suggestions: [TLSFailure.Reason: String] = [

@@ -1,5 +1,5 @@
 extension WaybillError.Code {
-    /// Whether an error is a ``WaybillError`` with this code, so that `catch` can name it.
+    /// Whether an error is a ``WaybillError`` with this code, so that `catch` can match it.
     ///
     /// ```swift
     /// do {
@@ -14,7 +14,7 @@ extension WaybillError.Code {
     /// A `catch` that needs the error itself reads `catch let error as WaybillError where error.code == .timedOut`.
     ///
     /// - Parameters:
-    ///   - code: The code that is looked for.
+    ///   - code: The code to match.
     ///   - error: Any error.
     /// - Returns: Whether the error is a `WaybillError` with that code.
     public static func ~= (code: WaybillError.Code, error: any Error) -> Bool {
@@ -23,7 +23,7 @@ extension WaybillError.Code {
 }
 
 extension WaybillError {
-    /// The same error, with a topic and a command where it names none.
+    /// The same error; topic and command are added where it has none.
     package func about(topic: String?, command: String?) -> WaybillError {
         var error = self
         error.topic = self.topic ?? topic

@@ -1,23 +1,22 @@
 import WireCore
 
-/// What went wrong, and what the caller can do about it.
+/// The error of every failed call: what failed, and what the caller can do about it.
 ///
-/// Every asynchronous call of the package throws this, or `CancellationError` when its task was
-/// cancelled, and nothing else. Descriptions name topic and command and never print bodies, tokens or
-/// the values of headers.
+/// Every asynchronous call of the package throws this error, or `CancellationError` when its task was cancelled, and
+/// nothing else. Descriptions name topic and command. They never print bodies, tokens or the values of headers.
 public struct WaybillError: Error, Sendable {
     /// The kind of error.
     ///
-    /// More may come: a `switch` needs a `default`.
+    /// More codes may be added: a `switch` needs a `default`.
     public struct Code: Hashable, Sendable {
-        /// The name of the kind.
+        /// The name of the code.
         public let name: String
 
-        /// There is no connection, and none was to be made.
+        /// There is no connection, and the call does not open one.
         ///
         /// Connect first, then retry.
         public static let notConnected = Code(name: "notConnected")
-        /// The connection was lost while the call was under way.
+        /// The connection was lost while the call was pending.
         ///
         /// A retry can help; a send of QoS 0 may have arrived.
         public static let connectionLost = Code(name: "connectionLost")
@@ -25,47 +24,47 @@ public struct WaybillError: Error, Sendable {
         ///
         /// A retry can help once the network or the server is back.
         public static let connectionRefused = Code(name: "connectionRefused")
-        /// No connection could be made, since no file descriptor is left to this process or machine.
+        /// No connection could be made, because this process or machine has no file descriptor left.
         ///
-        /// A retry can help once others were closed; if not, raise the limit (`ulimit -n`).
+        /// A retry can help once other connections were closed; if not, raise the limit (`ulimit -n`).
         public static let outOfDescriptors = Code(name: "outOfDescriptors")
         /// The server does not accept the credentials.
         ///
-        /// A retry helps only with others.
+        /// A retry helps only with other credentials.
         public static let unauthorized = Code(name: "unauthorized")
-        /// The server refused this request; `peerReason` says why.
+        /// The server refused this request; `peerReason` is its reason.
         ///
         /// A retry rarely helps.
         public static let rejected = Code(name: "rejected")
         /// The peer did not answer in time.
         ///
-        /// A retry can help; a send may have arrived.
+        /// A retry can help; a send may have arrived all the same.
         public static let timedOut = Code(name: "timedOut")
-        /// Messages came faster than they were taken.
+        /// Messages arrived faster than the consumer took them.
         ///
-        /// Subscribe again, and take them faster.
+        /// Subscribe again, and take messages faster.
         public static let slowConsumer = Code(name: "slowConsumer")
-        /// The transport or the server cannot do this.
+        /// The transport or the server does not support the request.
         ///
         /// A retry cannot help.
         public static let unsupported = Code(name: "unsupported")
-        /// The entry is not one that can be sent.
+        /// The entry is invalid and cannot be sent.
         ///
-        /// Mend it; a retry cannot help.
+        /// Correct the entry; a retry cannot help.
         public static let invalidEntry = Code(name: "invalidEntry")
         /// The body could not be encoded.
         ///
-        /// Mend it; a retry cannot help.
+        /// Correct the body or the encoder; a retry cannot help.
         public static let encodingFailed = Code(name: "encodingFailed")
-        /// A message is not of the type asked for.
+        /// A message could not be decoded to the type that the caller asked for.
         ///
-        /// Others may be.
+        /// Other messages may decode.
         public static let decodingFailed = Code(name: "decodingFailed")
-        /// The peer broke the protocol, and the connection was closed.
+        /// The peer violated the protocol, and the connection was closed.
         ///
         /// A retry can help.
         public static let protocolViolation = Code(name: "protocolViolation")
-        /// Something is larger than a limit of this side or of the peer.
+        /// A value exceeds a limit of this side or of the peer.
         ///
         /// A retry cannot help.
         public static let limitExceeded = Code(name: "limitExceeded")
@@ -73,52 +72,52 @@ public struct WaybillError: Error, Sendable {
         public static let interceptorFailed = Code(name: "interceptorFailed")
         /// No secure connection could be made.
         ///
-        /// A retry helps where the handshake was cut off, or something else answered in the server's place, as the sign-in
-        /// page of a network does (``TLSFailure/Reason/isRetryable``).
+        /// A retry helps where the handshake was cut off, and where another machine answered in the server's place,
+        /// such as the sign-in page of a network (``TLSFailure/Reason/isRetryable``).
         public static let tls = Code(name: "tls")
-        /// The task was cancelled after the request had been handed over: it may have arrived.
+        /// The task was cancelled after the request was handed over: the request may have arrived.
         ///
-        /// In the results of a bulk send alone; other calls throw `CancellationError`.
+        /// Only the results of a bulk send use this code; other calls throw `CancellationError`.
         public static let cancelled = Code(name: "cancelled")
         /// The transport was shut down.
         ///
-        /// Make a new one.
+        /// Make a new transport.
         public static let shutDown = Code(name: "shutDown")
 
-        /// The kinds of errors after which the same request can succeed without being changed.
+        /// The codes of errors after which the same request can succeed unchanged.
         public static let retryable: Set<Code> = [
             .notConnected, .connectionLost, .connectionRefused, .outOfDescriptors, .timedOut,
             .protocolViolation,
         ]
     }
 
-    /// The kind of error.
+    /// The code of the error.
     public var code: Code
-    /// What happened, in a sentence for developers.
+    /// The failure, in a sentence for developers.
     public var message: String
-    /// The topic of the request or message, where there is one.
+    /// The topic of the request or message, if there is one.
     public var topic: String?
-    /// The command of the request, where there is one.
+    /// The command of the request, if there is one.
     public var command: String?
-    /// Which attempt failed, from 1.
+    /// The number of the attempt that failed, from 1.
     public var attempt: Int
-    /// What the peer said: its reason code, status or words, as they came; ``description`` has them escaped.
+    /// The peer's reason code, status or text, unchanged; ``description`` shows it escaped.
     public var peerReason: String?
-    /// The error behind this one.
+    /// The error that caused this one.
     public var underlying: (any Error)?
-    /// Which option of the request is not supported; nil of other errors, and where it is the command itself.
+    /// The unsupported option of the request; nil for other errors, and where the command itself is unsupported.
     public var unsupportedOption: UnsupportedOption?
-    /// The best quality of service that is supported, where a better one is not.
+    /// The highest supported quality of service, where the requested one is not supported.
     package var supportedQoS: QoS?
-    /// Whether the option is one that this server does not support, and another one may.
+    /// Whether only this server does not support the option; another server may.
     package var isLimitOfServer = false
-    /// Whether the peer was said to have too much to do; what `underlying` says of that counts as well.
+    /// True if the peer was reported as busy; `underlying` may report it, too.
     private var isToldBusy = false
-    /// Whether a token source has failed for a reason that time may mend.
+    /// Whether a token source failed for a temporary reason.
     package var mayPass = false
-    /// Whether interceptors have decided already that there is no other attempt.
+    /// Whether interceptors have already decided against another attempt.
     package var isDecided = false
-    /// What the service said: see ``serviceError``.
+    /// The decoded error body of the service; see ``serviceError``.
     var decodedRefusal: (any Error)?
 
     /// Describes an error.
@@ -140,17 +139,17 @@ public struct WaybillError: Error, Sendable {
         self.underlying = underlying
     }
 
-    /// Whether the same request can succeed later without being changed.
+    /// Whether the same request can succeed later unchanged.
     public var isRetryable: Bool {
         Code.retryable.contains(code) || isServerBusy
             || code == .tls && (underlying as? TLSFailure)?.reason.isRetryable == true
     }
 
-    /// Whether the server has too much to do, or has had enough of this client for now, and asks to be left alone for a
-    /// while: Server busy, Quota exceeded, Use another server, Server moved and Connection rate exceeded in MQTT 5 (0x89,
-    /// 0x97, 0x9C, 0x9D, 0x9F), 429 (Too Many Requests) in HTTP (RFC 6585, 4).
+    /// Whether the server is overloaded or throttles this client, and asks for a pause.
     ///
-    /// ``serverDelay`` is for how long, if it has said so.
+    /// In MQTT 5 these are Server busy, Quota exceeded, Use another server, Server moved and Connection rate exceeded
+    /// (0x89, 0x97, 0x9C, 0x9D, 0x9F). In HTTP it is 429 Too Many Requests (RFC 6585, 4). ``serverDelay`` is the length
+    /// of the pause, if the server gave one.
     public var isServerBusy: Bool {
         get {
             switch underlying {
@@ -165,7 +164,7 @@ public struct WaybillError: Error, Sendable {
         set { isToldBusy = newValue }
     }
 
-    /// Whether the request may have reached the peer, and have been carried out, all the same.
+    /// Whether the peer may have received and carried out the request in spite of the error.
     var mayHaveArrived: Bool {
         if let refusal = underlying as? HTTPRefusal { return refusal.mayHaveBeenCarriedOut }
         return [.connectionLost, .timedOut, .protocolViolation].contains(code)
@@ -173,7 +172,7 @@ public struct WaybillError: Error, Sendable {
 }
 
 extension WaybillError: CustomStringConvertible {
-    /// Code and message, with topic, command, attempt and the peer's reason where they are known.
+    /// Code and message, with topic, command, attempt and the peer's reason where known.
     public var description: String {
         var text = "\(code.name): \(message.escaped)"
         if let peerReason { text += " (the peer said: \(peerReason.escaped))" }

@@ -1,15 +1,17 @@
-/// An interceptor that also sees what happens on the transport: connections, subscriptions, messages, drops,
-/// retries and tokens.
+/// An interceptor that also observes the events of the transport.
 ///
-/// Those who want that say so by this protocol, so that for all others no event is ever made.
+/// Events tell of connections, subscriptions, messages, drops, retries and tokens.
+///
+/// The protocol is separate so that without such an interceptor no event is made.
 public protocol EventInterceptor: Interceptor {
-    /// Sees an event.
+    /// Observes an event.
     ///
-    /// Called for all events of the provider's transport, from when the interceptor was added, whichever provider
-    /// they come from: one after another, in order, for each event in the order in which the interceptors
-    /// were added, on the package's own threads and with no lock held. It should return soon: those who lag more
-    /// than 4,096 events behind miss the oldest, see ``TransportEvents``. It goes on as long as the provider, a copy
-    /// of it, one of its calls or one of its subscriptions lives.
+    /// Called for every event of the provider's transport since the interceptor was added, from all providers of that
+    /// transport. Calls come one after another, in order. Several interceptors see each event in the order in which
+    /// they were added. The call runs on a thread of the package with no lock held, and should return soon. An
+    /// interceptor that lags more than 4,096 events behind misses the oldest; see ``TransportEvents``.
+    ///
+    /// Calls continue as long as the provider, a copy of it, one of its calls or one of its subscriptions lives.
     ///
     /// - Parameter event: The event.
     func observe(_ event: TransportEvent)

@@ -1,10 +1,10 @@
 import WireCore
 
-/// Who observes a source of events, and what they have not seen yet.
+/// The observers of a source of events, with the events that each has not seen yet.
 ///
-/// It outlives its source only in the hands of observers, who see the end.
+/// Observers keep the registry after its source is gone, and then see the end.
 final class EventRegistry: Sendable {
-    /// One iterator's queue, which leaves the registry when it goes.
+    /// One iterator's queue; its deinit removes it from the registry.
     final class Observation: Sendable {
         let mailbox: Mailbox<TransportEvent>
         private let registration: Registration
@@ -15,7 +15,7 @@ final class EventRegistry: Sendable {
         }
     }
 
-    /// That somebody observes, for as long as it lives.
+    /// Keeps a handler registered as long as it lives.
     final class Registration: Sendable {
         private let registry: EventRegistry
         private let identifier: UInt64
@@ -32,18 +32,18 @@ final class EventRegistry: Sendable {
 
     private struct Handler: Sendable {
         let identifier: UInt64
-        /// The last event that came before the handler.
+        /// The number of the last event before the handler was added.
         let lastNumber: UInt64
         let body: @Sendable (TransportEvent) -> Void
     }
 
     private struct State: Sendable {
-        // Both in the order in which they were added.
+        // Both in the order of adding.
         var mailboxes: [(identifier: UInt64, mailbox: Mailbox<TransportEvent>)] = []
         var handlers: [Handler] = []
-        /// What the handlers have not seen yet.
+        /// The events that the handlers have not seen yet.
         var waiting: [TransportEvent] = []
-        /// The number of the last event, counted while there are handlers.
+        /// The number of the last event; counted only while there are handlers.
         var lastNumber: UInt64 = 0
         var isHanding = false
         var lastIdentifier: UInt64 = 0
@@ -55,7 +55,7 @@ final class EventRegistry: Sendable {
         }
     }
 
-    /// How far an observer may lag behind.
+    /// The number of events that an observer may lag behind.
     static let lagLimit = 4_096
 
     private let state = Locked(State())
@@ -79,10 +79,11 @@ final class EventRegistry: Sendable {
         return Observation(mailbox: mailbox, registration: registration)
     }
 
-    /// Adds a handler behind those that are there.
+    /// Adds a handler after the present ones.
     ///
-    /// - Parameter body: Called with each event from now on, one at a time, in a task of its own.
-    /// - Returns: What keeps it; after that is gone, it may still be called with what had happened before.
+    /// - Parameter body: Called with each event from now on, one at a time, in a task of the registry.
+    /// - Returns: The registration, which keeps the handler. After its deinit, earlier events may still reach the
+    ///   handler.
     func observe(_ body: @escaping @Sendable (TransportEvent) -> Void) -> Registration {
         let identifier = state.withLock { state in
             let identifier = state.makeIdentifier()
@@ -95,7 +96,7 @@ final class EventRegistry: Sendable {
     }
 
     private func leave(_ identifier: UInt64) {
-        // What the closure of a handler refers to must not go while the lock is held.
+        // Returned out of the lock: the objects that a handler's closure holds must not be released under it.
         let (_, removed) = state.withLock { state in
             let place = state.mailboxes.firstIndex { $0.identifier == identifier }
             let index = state.handlers.firstIndex { $0.identifier == identifier }
@@ -107,7 +108,7 @@ final class EventRegistry: Sendable {
         _ = removed
     }
 
-    /// Ends the iterations, after what waits.
+    /// Ends the iterations after the waiting events.
     func finish() {
         let mailboxes = state.withLock { state in
             state.isFinished = true
@@ -118,11 +119,11 @@ final class EventRegistry: Sendable {
 
     // MARK: Events
 
-    /// Hands events to everybody.
+    /// Hands events to every observer.
     func append(_ events: [TransportEvent]) {
         guard !events.isEmpty else { return }
-        // Appending within the lock keeps one order for all; waking happens there, too, which only
-        // schedules the waiting task.
+        // Appended under the lock, so that all observers see one order. Waking an observer there only schedules its
+        // task.
         let mustHand = state.withLock { state in
             for (_, mailbox) in state.mailboxes {
                 mailbox.append { Self.append(events, to: &$0) }
@@ -136,7 +137,8 @@ final class EventRegistry: Sendable {
         if mustHand { Task { @concurrent in self.hand() } }
     }
 
-    /// Adds events; the oldest make room, a quarter at once, so that a laggard costs no move for each event.
+    /// Appends events; above the limit it drops the oldest quarter at once, so a lagging observer costs no move per
+    /// event.
     private static func append(_ events: [TransportEvent], to waiting: inout [TransportEvent]) {
         waiting += events
         guard waiting.count > lagLimit else { return }
@@ -145,7 +147,7 @@ final class EventRegistry: Sendable {
         waiting.replaceSubrange(..<excess, with: [.missed(count)])
     }
 
-    /// Calls the handlers until nothing waits.
+    /// Calls the handlers until no event waits.
     private func hand() {
         while let (events, last, handlers) = take() {
             for (index, event) in events.enumerated() {

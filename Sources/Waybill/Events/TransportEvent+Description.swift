@@ -1,9 +1,9 @@
 import WireCore
 
 extension TransportEvent: CustomStringConvertible {
-    /// The kind and the values that are there, in one line without secrets.
+    /// The kind and the present values, in one line without secrets.
     ///
-    /// Of a topic only what stands before a question mark: tokens travel in queries.
+    /// A topic is shown only up to a question mark: queries can carry tokens.
     public var description: String {
         var words = [kind.name]
         func add(_ label: String, _ value: (some Any)?) {

@@ -1,9 +1,9 @@
-// Events as transports report them: each kind with the values that belong to it. Durations are measured from an
-// instant to the present; see `TransportEventSource.timestamp`.
+// The events as transports report them: each kind with its values. A duration runs from a start instant to now; see
+// `TransportEventSource.timestamp`.
 extension TransportEvent {
     // MARK: Connections
 
-    /// A host is connected to.
+    /// The transport connects to a host.
     public static func connecting(to host: String?, attempt: Int = 1) -> TransportEvent {
         var event = TransportEvent(.connecting)
         event.host = host
@@ -15,9 +15,9 @@ extension TransportEvent {
     ///
     /// - Parameters:
     ///   - host: The host and its port.
-    ///   - begun: When it was begun to connect.
-    ///   - attempt: The attempt, from 1.
-    ///   - isResumed: Whether the server has resumed an earlier session; nil where there is no such thing.
+    ///   - begun: The start of connecting.
+    ///   - attempt: The number of the attempt, from 1.
+    ///   - isResumed: Whether the server resumed an earlier session; nil if the protocol has no sessions.
     /// - Returns: The event.
     public static func connected(
         to host: String?,
@@ -32,7 +32,7 @@ extension TransportEvent {
         return event
     }
 
-    /// There is no connection to a host.
+    /// An attempt to connect to a host failed.
     public static func connectionFailed(
         to host: String?,
         since begun: ContinuousClock.Instant?,
@@ -46,7 +46,7 @@ extension TransportEvent {
         return event
     }
 
-    /// The next attempt comes after a while.
+    /// The transport waits before the next attempt.
     public static func waiting(
         until instant: ContinuousClock.Instant,
         attempt: Int,
@@ -59,12 +59,12 @@ extension TransportEvent {
         return event
     }
 
-    /// A connection is over.
+    /// A connection ended.
     ///
     /// - Parameters:
     ///   - host: The host and its port.
-    ///   - begun: Since when it was connected.
-    ///   - cause: What ended it; nil when this side did.
+    ///   - begun: The start of the connection.
+    ///   - cause: The error that ended it; nil when this side ended it.
     /// - Returns: The event.
     public static func disconnected(
         from host: String?,
@@ -83,9 +83,9 @@ extension TransportEvent {
     ///
     /// - Parameters:
     ///   - topic: The topic or filter.
-    ///   - begun: When it was asked for.
-    ///   - qos: What was granted; nil where there is no such thing.
-    ///   - isAgain: Whether it was confirmed before, on a connection that was lost: then `begun` is that loss.
+    ///   - begun: The time of the request, or of the loss of the connection for a repeated subscription.
+    ///   - qos: The granted quality of service; nil if the protocol has none.
+    ///   - isAgain: Whether the subscription is repeated on a new connection after a loss.
     /// - Returns: The event.
     public static func subscribed(
         topic: String?,
@@ -99,7 +99,7 @@ extension TransportEvent {
         return event
     }
 
-    /// There is no subscription.
+    /// A subscription was refused or failed.
     public static func subscriptionRefused(
         topic: String?,
         since begun: ContinuousClock.Instant?,
@@ -111,7 +111,7 @@ extension TransportEvent {
         return event
     }
 
-    /// A subscription is over; the cause is nil when this side ended it.
+    /// A subscription ended; the cause is nil when this side ended it.
     public static func subscriptionEnded(topic: String?, cause: WaybillError?) -> TransportEvent {
         var event = TransportEvent(.subscriptionEnded)
         event.topic = topic
@@ -130,7 +130,7 @@ extension TransportEvent {
         TransportEvent(.sent, nil, topic, byteCount, qos)
     }
 
-    /// The peer has confirmed a message, for which it was asked at an instant.
+    /// The peer has confirmed a message that was sent at an instant.
     public static func acknowledged(
         topic: String?,
         byteCount: Int,
@@ -140,7 +140,7 @@ extension TransportEvent {
         TransportEvent(.acknowledged, begun, topic, byteCount, qos)
     }
 
-    /// A message was not sent, or not confirmed.
+    /// A message was not sent, or the peer did not confirm it.
     public static func sendFailed(
         topic: String?,
         byteCount: Int,
@@ -153,7 +153,7 @@ extension TransportEvent {
         return event
     }
 
-    /// A message has come for a subscription; those of one batch may share the time.
+    /// A message arrived for a subscription; the messages of one batch may share the time.
     public static func received(
         topic: String?,
         byteCount: Int,
@@ -182,9 +182,9 @@ extension TransportEvent {
         return event
     }
 
-    // MARK: The package's own
+    // MARK: Events of the package itself
 
-    /// A message was skipped for this error.
+    /// A message was skipped because of an error.
     static func skipped(_ error: WaybillError) -> TransportEvent {
         var event = TransportEvent(.skipped)
         event.topic = error.topic
@@ -192,7 +192,7 @@ extension TransportEvent {
         return event
     }
 
-    /// A request that failed is tried again, for the attempt of that number.
+    /// A failed request is retried; the event carries the number of the next attempt.
     static func retrying(
         _ request: Request,
         attempt: Int,
@@ -208,7 +208,7 @@ extension TransportEvent {
         return event
     }
 
-    /// An entry that was enqueued has failed.
+    /// An enqueued entry has failed.
     static func enqueuedFailed(
         command: String,
         topic: String?,
@@ -221,14 +221,14 @@ extension TransportEvent {
         return event
     }
 
-    /// So many events are gone.
+    /// An observer has missed a number of events.
     static func missed(_ count: Int) -> TransportEvent {
         var event = TransportEvent(.missed)
         event.count = count
         return event
     }
 
-    /// An event that took from an instant to the present.
+    /// An event with a duration from an instant to now.
     init(_ kind: Kind, since begun: ContinuousClock.Instant?) {
         self.init(kind)
         duration = begun?.duration(to: time)

@@ -1,6 +1,6 @@
-/// One thing that has happened to a connection, a subscription, a message, a request or a token.
+/// An event of a connection, a subscription, a message, a request or a token.
 ///
-/// Which values there are, beside the time, depends on the kind; the others are nil.
+/// The kind determines which values are present beside the time; the others are nil.
 ///
 /// | kind | values |
 /// | --- | --- |
@@ -25,95 +25,95 @@
 /// | `tokenFailed` | `duration`, `error` |
 /// | `missed` | `count` of events |
 ///
-/// A value that a protocol does not have, or that was not measured because nobody observed yet, is nil, too. None
-/// of them holds a body, the value of a header or a credential.
+/// A value is also nil if the protocol does not have it, or if it was not measured because there was no observer at its
+/// start. No value holds a body, the value of a header or a credential.
 public struct TransportEvent: Sendable {
-    /// What kind of thing.
+    /// The kind of event.
     ///
-    /// More may come: a `switch` needs a `default`.
+    /// More kinds may be added: a `switch` needs a `default`.
     public struct Kind: Hashable, Sendable {
         /// The name of the kind.
         public let name: String
 
-        /// A host is connected to.
+        /// The transport connects to a host.
         public static let connecting = Kind(name: "connecting")
         /// The peer has accepted the connection.
         public static let connected = Kind(name: "connected")
-        /// There is no connection to that host.
+        /// An attempt to connect to a host failed.
         public static let connectionFailed = Kind(name: "connectionFailed")
-        /// The next attempt comes after a while.
+        /// The transport waits before the next attempt.
         public static let waiting = Kind(name: "waiting")
-        /// A connection is over.
+        /// A connection ended.
         public static let disconnected = Kind(name: "disconnected")
 
         /// The peer has confirmed a subscription.
         public static let subscribed = Kind(name: "subscribed")
-        /// The peer has confirmed a subscription again, on a connection after the one that was lost.
+        /// The peer has confirmed a subscription again, on the connection after a lost one.
         public static let resubscribed = Kind(name: "resubscribed")
-        /// There is no subscription.
+        /// A subscription was refused or failed.
         public static let subscriptionRefused = Kind(name: "subscriptionRefused")
-        /// A subscription is over.
+        /// A subscription ended.
         public static let subscriptionEnded = Kind(name: "subscriptionEnded")
 
-        /// A message was handed to the link; once more each time that it is sent again.
+        /// A message was handed to the link; reported again each time the message is resent.
         public static let sent = Kind(name: "sent")
         /// The peer has confirmed a message.
         public static let acknowledged = Kind(name: "acknowledged")
-        /// A message was not sent, or not confirmed.
+        /// A message was not sent, or the peer did not confirm it.
         public static let sendFailed = Kind(name: "sendFailed")
-        /// A message has come for a subscription.
+        /// A message arrived for a subscription.
         public static let received = Kind(name: "received")
 
-        /// Messages were dropped by a policy.
+        /// A policy dropped messages.
         public static let dropped = Kind(name: "dropped")
 
-        /// A message that could not be decoded, or that an interceptor refused, was skipped by a loop over
-        /// ``Messages/skippingFailures``.
+        /// A loop over ``Messages/skippingFailures`` skipped a message that could not be decoded, or that an
+        /// interceptor refused.
         public static let skipped = Kind(name: "skipped")
-        /// An entry that was enqueued has failed, and its handle was let go of before anybody asked for that.
+        /// An enqueued entry failed after the app had released its handle without reading the outcome.
         public static let enqueuedFailed = Kind(name: "enqueuedFailed")
 
-        /// A request that failed is tried again.
+        /// A failed request is retried.
         public static let retrying = Kind(name: "retrying")
 
-        /// A token source is asked for the first token.
+        /// The token source is asked for the first token.
         public static let tokenRequested = Kind(name: "tokenRequested")
-        /// A token source is asked for another token, in the place of one that was refused.
+        /// The token source is asked for a new token, in place of one that was refused.
         public static let tokenRefreshing = Kind(name: "tokenRefreshing")
-        /// A token source has answered.
+        /// The token source has returned a token.
         public static let tokenReceived = Kind(name: "tokenReceived")
-        /// A token source has no token.
+        /// The token source has failed.
         public static let tokenFailed = Kind(name: "tokenFailed")
 
-        /// This observer has lagged behind, and so many events are gone.
+        /// This observer lagged behind and missed events.
         public static let missed = Kind(name: "missed")
     }
 
-    /// Why messages were dropped.
+    /// The reason why messages were dropped.
     ///
-    /// More may come: a `switch` needs a `default`.
+    /// More reasons may be added: a `switch` needs a `default`.
     public struct DropReason: Hashable, Sendable {
         /// The reason in words.
         public let name: String
 
-        /// Those that had waited longest in a subscription made room.
+        /// The oldest messages of a full subscription were dropped.
         public static let oldestWaiting = DropReason(name: "the oldest made room")
-        /// There was no room for new ones in a subscription.
+        /// A full subscription took no new messages.
         public static let noRoom = DropReason(name: "no room")
-        /// Too many waited in a subscription, which was ended for that.
+        /// Too many messages waited in a subscription, and the policy ended it.
         public static let slowConsumer = DropReason(name: "the consumer was too slow")
-        /// Those that had waited longest in the offline queue made room.
+        /// The oldest messages of the full offline queue were dropped.
         public static let oldestQueued = DropReason(name: "the oldest in the queue made room")
-        /// There was no room for new ones in the offline queue.
+        /// The full offline queue took no new messages.
         public static let queueFull = DropReason(name: "the queue was full")
-        /// They had waited longer than they may.
+        /// The messages waited longer than allowed.
         public static let expired = DropReason(name: "expired")
 
         init(name: String) {
             self.name = name
         }
 
-        /// The reason for which the policy of a subscription drops messages.
+        /// The drop reason that belongs to the policy of a subscription.
         package init(_ overflow: BufferPolicy.Overflow) {
             self =
                 switch overflow {
@@ -124,38 +124,38 @@ public struct TransportEvent: Sendable {
         }
     }
 
-    /// What kind of thing.
+    /// The kind of event.
     public var kind: Kind
-    /// When it happened.
+    /// The time of the event.
     public var time: ContinuousClock.Instant
     /// The host and its port.
     public var host: String?
-    /// The attempt, from 1.
+    /// The number of the attempt, from 1.
     public var attempt: Int?
-    /// How long it took.
+    /// The time that the step took.
     public var duration: Duration?
-    /// Whether the server has resumed an earlier session.
+    /// Whether the server resumed an earlier session.
     public var isResumed: Bool?
-    /// When the next attempt comes.
+    /// The time of the next attempt.
     public var until: ContinuousClock.Instant?
-    /// How long is waited before the next attempt.
+    /// The wait before the next attempt.
     public var delay: Duration?
-    /// What went wrong.
+    /// The error.
     public var error: WaybillError?
     /// The topic of the subscription, message or request.
     public var topic: String?
     /// The name of the request's command.
     public var command: String?
-    /// How surely the message is delivered, or what was granted to the subscription.
+    /// The quality of service of the message, or the one granted to the subscription.
     public var qos: QoS?
-    /// How many messages or events.
+    /// The number of messages or events.
     public var count: Int?
-    /// How many bytes of body.
+    /// The number of body bytes.
     public var byteCount: Int?
-    /// Why messages were dropped.
+    /// The reason why messages were dropped.
     public var dropReason: DropReason?
 
-    /// Describes an event without any values but the time.
+    /// Makes an event with no values but the time.
     public init(_ kind: Kind, time: ContinuousClock.Instant = .now) {
         self.kind = kind
         self.time = time

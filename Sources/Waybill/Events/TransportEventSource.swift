@@ -1,34 +1,34 @@
-/// Where a transport reports its events.
+/// The source to which a transport reports its events.
 ///
-/// A transport of one's own has one, and gives out its ``events``; the provider then reports there, too.
-/// Observers never run on the thread that reports, so that it does not matter which locks that holds.
+/// A custom transport has one and returns its ``events``; the provider then reports there, too. Observers never run on
+/// the reporting thread, so the reporting code may hold locks.
 public final class TransportEventSource: Sendable {
     let registry = EventRegistry()
 
-    /// Begins without observers.
+    /// Makes a source without observers.
     public init() {}
 
     deinit {
         registry.finish()
     }
 
-    /// What observers iterate over.
+    /// The sequence that observers iterate over.
     public var events: TransportEvents { TransportEvents(self) }
 
-    /// Whether there is anybody to report to.
+    /// Whether there is an observer.
     public var isObserved: Bool { registry.isObserved }
 
-    /// The present time if somebody observes; nil otherwise, when there is nothing to be measured.
+    /// The current time if there is an observer; nil otherwise, since nothing needs to be measured then.
     public var timestamp: ContinuousClock.Instant? { isObserved ? .now : nil }
 
-    /// Reports an event, which is not made unless somebody observes.
+    /// Reports an event; the event is made only if there is an observer.
     ///
-    /// Calls made one after another are observed in that order.
+    /// Observers see consecutive calls in that order.
     public func report(_ event: @autoclosure () -> TransportEvent) {
         if registry.isObserved { registry.append([event()]) }
     }
 
-    /// Reports several events, in order, with one look at whether somebody observes.
+    /// Reports several events in order; they are made only if there is an observer.
     public func report(contentsOf events: @autoclosure () -> [TransportEvent]) {
         if registry.isObserved { registry.append(events()) }
     }

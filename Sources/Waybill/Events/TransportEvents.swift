@@ -1,8 +1,8 @@
-/// What happens on a transport, from the moment on when it is asked for: each event once, in order.
+/// The events of a transport, from the start of the iteration on: each event once, in order.
 ///
-/// Every iteration is an observer of its own; any number may run at the same time. One that lags more than 4,096
-/// events behind misses the oldest of them, and is told how many by an event of the kind
-/// ``TransportEvent/Kind/missed`` in their place. It ends when the transport is gone.
+/// Every iteration observes separately; any number may run at the same time. An iteration that lags more than 4,096
+/// events behind misses the oldest. It then gets an event of the kind ``TransportEvent/Kind/missed`` with their number
+/// in their place. The sequence ends when the transport is gone.
 ///
 /// ```swift
 /// for await event in provider.events where event.kind == .dropped {
@@ -12,7 +12,7 @@
 public struct TransportEvents: AsyncSequence, Sendable {
     let source: TransportEventSource?
 
-    /// None: what a transport has that reports nothing.
+    /// An empty sequence, for a transport that reports no events.
     ///
     /// Iterating over it ends at once.
     public init() {
@@ -37,7 +37,7 @@ public struct TransportEvents: AsyncSequence, Sendable {
             self.observation = observation
         }
 
-        /// The next event; nil when the transport is gone or the task is cancelled.
+        /// Returns the next event; nil when the transport is gone or the task is cancelled.
         public mutating func next() async -> TransportEvent? {
             while batch.isEmpty {
                 guard let more = try? await observation?.mailbox.take() else { return nil }
@@ -46,7 +46,7 @@ public struct TransportEvents: AsyncSequence, Sendable {
             return batch.popFirst()
         }
 
-        /// As ``next()``, on the caller's actor.
+        /// Does the same as ``next()``, on the caller's actor.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> TransportEvent? {
             await next()
         }

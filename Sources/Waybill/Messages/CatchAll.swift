@@ -1,9 +1,9 @@
 package import WireCore
 
-/// Those who want every message that comes to a transport, whoever has subscribed to it.
+/// The streams of every message that arrives at a transport, whichever subscription it belongs to.
 ///
-/// They look on: what they get is a copy, which holds up no acknowledgement and no peer. Connections come and go; only
-/// the end of the transport ends what they see.
+/// Each stream gets copies: it delays no acknowledgement and stops no reading from the peer. The streams outlive
+/// connections and end when the transport is shut down.
 package final class CatchAll: Sendable {
     private struct State: Sendable {
         var sources: [MessageSource] = []
@@ -15,8 +15,8 @@ package final class CatchAll: Sendable {
     private let account: MemoryAccount
 
     /// - Parameters:
-    ///   - events: Where it is reported what a policy has dropped.
-    ///   - account: What is charged for messages that wait.
+    ///   - events: The source to which drops are reported.
+    ///   - account: The account that waiting messages are charged to.
     package init(
         reportingTo events: TransportEventSource,
         account: MemoryAccount = MemoryAccount()
@@ -27,12 +27,12 @@ package final class CatchAll: Sendable {
 
     deinit { end() }
 
-    /// Who looks on.
+    /// The present streams.
     package var sources: [MessageSource] { state.withLock { $0.sources } }
 
-    /// Lets somebody look on.
+    /// Adds a stream.
     ///
-    /// - Parameter policy: What happens when messages come faster than they are taken.
+    /// - Parameter policy: What happens when messages arrive faster than the consumer takes them.
     /// - Returns: Every message from now on.
     /// - Throws: `unsupported` for a policy that holds the peer back, `shutDown`.
     package func listen(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
@@ -64,7 +64,7 @@ package final class CatchAll: Sendable {
         return messages
     }
 
-    /// Shows messages to everybody.
+    /// Hands copies of messages to every stream.
     package func deliver(_ batch: [Message]) {
         let sources = sources
         guard !sources.isEmpty else { return }
@@ -72,7 +72,7 @@ package final class CatchAll: Sendable {
         for source in sources { source.deliver(copies) }
     }
 
-    /// Ends every stream: the transport is shut down.
+    /// Ends every stream, because the transport is shut down.
     package func end() {
         let sources = state.withLock { state in
             state.isOver = true
@@ -84,7 +84,7 @@ package final class CatchAll: Sendable {
 }
 
 extension Message {
-    /// A copy whose fate the peer hears nothing of.
+    /// A copy without an acknowledgement to the peer.
     package var unacknowledged: Message {
         var copy = self
         copy.delivery = nil

@@ -1,9 +1,9 @@
-/// The places of dropped messages in an array of waiting messages.
+/// The empty places that dropped messages leave in an array of waiting messages.
 ///
-/// A dropped message leaves an empty place behind, which the consumer skips. The array closes up when half of
-/// its places are empty, so that a drop takes constant time on average.
+/// The consumer skips an empty place. When half of the places are empty, the array is compacted. A drop therefore takes
+/// constant time on average.
 struct EmptyPlaces: Sendable {
-    /// Fills an empty place; not delivered.
+    /// The delivery that marks an empty place; it is never handed to a consumer.
     private final class Nothing: MessageDelivery {
         static let shared = Nothing()
 
@@ -18,18 +18,19 @@ struct EmptyPlaces: Sendable {
         return message
     }()
 
-    /// Whether this is the empty place of a message that was dropped.
+    /// Whether this is an empty place.
     static func isEmpty(_ message: Message) -> Bool { message.delivery === Nothing.shared }
 
-    /// Fewer empty places than this are not worth closing up.
+    /// The array is not compacted below this number of empty places.
     private static let fewest = 64
 
-    /// No place before this one holds a message that the policy counts.
+    /// No place before this index holds a message that the policy counts.
     private var next = 0
     private var count = 0
 
     /// Takes the oldest message that the policy counts.
-    /// - Returns: The message; nil when the protocol itself bounds all that wait.
+    ///
+    /// - Returns: The message; nil when the protocol itself bounds all waiting messages.
     /// - Complexity: O(1), amortised over the messages.
     mutating func takeOldest(from waiting: inout [Message]) -> Message? {
         while next < waiting.count, waiting[next].delivery != nil { next += 1 }
@@ -42,7 +43,7 @@ struct EmptyPlaces: Sendable {
         return oldest
     }
 
-    /// Puts messages before all others.
+    /// Inserts messages before all others.
     mutating func putBack(_ messages: ArraySlice<Message>, into waiting: inout [Message]) {
         waiting.insert(contentsOf: messages, at: 0)
         count = 0
@@ -52,7 +53,8 @@ struct EmptyPlaces: Sendable {
     }
 
     /// Removes messages, and every empty place.
-    /// - Returns: The messages that were removed.
+    ///
+    /// - Returns: The removed messages.
     mutating func remove(
         from waiting: inout [Message],
         where isGone: (any MessageDelivery) -> Bool

@@ -1,9 +1,9 @@
 import WireCore
 
-/// Elements that wait for one consumer, who takes all of them at once.
+/// A queue of elements for one consumer, which takes all waiting elements at once.
 ///
-/// The consumer is woken once however many elements came, and takes a whole array by swapping it out:
-/// that is what makes a stream of small messages cheap.
+/// However many elements arrive, the consumer is woken once and takes the whole array by a swap. That keeps a stream of
+/// small messages cheap.
 package final class Mailbox<Element: Sendable>: Sendable {
     private struct State: Sendable {
         var waiting: [Element] = []
@@ -21,7 +21,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
 
     package init() {}
 
-    /// Lets `body` add to what waits, or drop from it, and wakes the consumer.
+    /// Lets `body` change the waiting elements, and wakes the consumer.
     package func append<Result: Sendable>(_ body: (inout [Element]) -> Result) -> Result {
         let (result, consumer) = state.withLock { state in
             let result = body(&state.waiting)
@@ -31,20 +31,20 @@ package final class Mailbox<Element: Sendable>: Sendable {
         return result
     }
 
-    /// Looks at what waits.
+    /// Reads the waiting elements.
     package func withWaiting<Result: Sendable>(_ body: ([Element]) -> Result) -> Result {
         state.withLock { body($0.waiting) }
     }
 
-    /// Puts back what the consumer took and did not use.
+    /// Puts elements back that the consumer took and did not use.
     package func putBack(_ elements: ArraySlice<Element>) {
         guard !elements.isEmpty else { return }
         append { $0.insert(contentsOf: elements, at: 0) }
     }
 
-    /// Lets the consumer finish what waits, and then see the end.
+    /// Ends the stream; the consumer sees the end after the waiting elements.
     ///
-    /// The first end counts.
+    /// Only the first call counts.
     package func finish(_ end: Ending) {
         let consumer = state.withLock { state in
             if state.end == nil { state.end = end }
@@ -53,11 +53,11 @@ package final class Mailbox<Element: Sendable>: Sendable {
         consumer?.resume()
     }
 
-    /// Takes what waits, waiting for it if there is nothing.
+    /// Takes all waiting elements, or waits for the first one.
     ///
-    /// - Parameter onTake: Called with the lock held as elements are taken.
+    /// - Parameter onTake: Called with the lock held when elements are taken.
     /// - Returns: At least one element, or nil at the end.
-    /// - Throws: `WaybillError`, once, if that is how the stream ended; `CancellationError`.
+    /// - Throws: The stream's `WaybillError`, once, if the stream failed; `CancellationError`.
     package func take(_ onTake: @Sendable () -> Void = {}) async throws -> [Element]? {
         while true {
             if let found = try takeNow(onTake) { return found.elements }

@@ -6,9 +6,9 @@ package import WireCore
     public import Foundation
 #endif
 
-/// What was received.
+/// A received message.
 public struct Message: Sendable {
-    /// Names a message to its transport, for an entry with the command `ack` or `nack`.
+    /// Identifies a message to its transport, for an entry with the command `ack` or `nack`.
     public struct ID: Hashable, Sendable, CustomStringConvertible {
         package enum Storage: Hashable, Sendable {
             case number(UInt64)
@@ -21,17 +21,17 @@ public struct Message: Sendable {
             self.storage = storage
         }
 
-        /// A name that a transport of one's own gives, compared by its bytes.
+        /// A name that a custom transport gives; compared by its bytes.
         public init(_ name: String) {
             storage = .text(WireName(name))
         }
 
-        /// A number that a transport of one's own gives.
+        /// A number that a custom transport gives.
         public init(_ number: UInt64) {
             storage = .number(number)
         }
 
-        /// The name as text.
+        /// The identifier as text.
         public var description: String {
             switch storage {
             case .number(let number): String(number)
@@ -40,20 +40,20 @@ public struct Message: Sendable {
         }
     }
 
-    /// Facts that only some messages have.
+    /// Properties that only some messages have.
     public struct Details: Hashable, Sendable {
-        /// Where an answer is expected.
+        /// The topic for a reply.
         public var responseTopic: String?
-        /// What an answer must carry, so that it is told apart.
+        /// Data that a reply must carry back, so that it can be matched.
         public var correlationData: [UInt8]?
-        /// How much longer the server would have kept it.
+        /// The remaining time for which the server would have kept the message.
         public var expiry: Duration?
-        /// What kind of event it is; nil for `message`, the kind of those that name none.
+        /// The event type; nil for `message`, the type of events that name none.
         public var eventType: String?
-        /// Whether the sender says that the body is text (MQTT 5, 3.3.2.3.2).
+        /// Whether the sender declares the body as text (MQTT 5, 3.3.2.3.2).
         public var isText: Bool?
 
-        /// No facts.
+        /// Makes details without any value.
         public init() {}
     }
 
@@ -69,8 +69,8 @@ public struct Message: Sendable {
         var details: DetailsBox?
     }
 
-    // Out of line: on its way to the consumer a message is copied several times, each time at the price of one
-    // count of references instead of one for each field.
+    // Out of line: a message is copied several times on its way to the consumer. Each copy then costs one reference
+    // count instead of one per field.
     private final class Storage: Sendable {
         let fields: Fields
 
@@ -88,7 +88,7 @@ public struct Message: Sendable {
     }
 
     private var storage: Storage
-    /// Who wants to know that the message was taken or dropped.
+    /// The object that is told when the message was taken or dropped.
     package var delivery: (any MessageDelivery)?
 
     private var fields: Fields {
@@ -96,57 +96,57 @@ public struct Message: Sendable {
         set { storage = Storage(newValue) }
     }
 
-    /// The message's name; nil when it needs no acknowledgement and the peer gave it none.
+    /// The message's identifier; nil when it needs no acknowledgement and the peer gave it none.
     public var id: ID? {
         get { storage.fields.id }
         set { fields.id = newValue }
     }
 
-    /// Where it was sent to.
+    /// The topic that the message was sent to.
     public var topic: String {
         get { storage.fields.topic }
         set { fields.topic = newValue }
     }
 
-    /// What it says.
+    /// The body of the message.
     public var body: Payload {
         get { storage.fields.body }
         set { fields.body = newValue }
     }
 
-    /// What it says beside it.
+    /// The headers of the message.
     ///
-    /// Changing it copies it: whoever adds many headers does so to a list of their own and sets that.
+    /// Each change copies the headers. To add many, build a `Headers` value first and assign it once.
     public var headers: Headers {
         get { storage.fields.headers }
         set { fields.headers = newValue }
     }
 
-    /// What kind of body it is, as far as the sender says.
+    /// The content type of the body, if the sender gave one.
     public var contentType: String? {
         get { storage.fields.contentType }
         set { fields.contentType = newValue }
     }
 
-    /// How surely it was delivered.
+    /// The quality of service of the delivery.
     public var qos: QoS {
         get { storage.fields.qos }
         set { fields.qos = newValue }
     }
 
-    /// Whether the server had kept it from before the subscription.
+    /// Whether the server kept the message from before the subscription.
     public var isRetained: Bool {
         get { storage.fields.isRetained }
         set { fields.isRetained = newValue }
     }
 
-    /// Whether the peer says that it may have sent it before.
+    /// Whether the peer marks the message as possibly sent before.
     public var isDuplicate: Bool {
         get { storage.fields.isDuplicate }
         set { fields.isDuplicate = newValue }
     }
 
-    /// Rare facts.
+    /// Properties that only some messages have; nil if there are none.
     public var details: Details? {
         get { storage.fields.details?.details }
         set { fields.details = newValue.map(DetailsBox.init) }
@@ -185,26 +185,27 @@ public struct Message: Sendable {
     /// The body as data.
     public var data: Data { body.data }
 
-    /// Where its sender awaits an answer; nil when none is awaited.
+    /// The topic on which the sender waits for a reply; nil if it waits for none.
     ///
     /// See ``EntryCommand/reply(to:qos:)``.
     public var replyTopic: String? { details?.responseTopic }
 }
 
-/// Hears once what became of a delivered message.
+/// The receiver of a message's outcome: taken or dropped, once.
 ///
 /// Called with no lock held.
 package protocol MessageDelivery: AnyObject, Sendable {
-    /// The consumer is about to take it.
+    /// The consumer is about to take the message.
+    ///
     /// - Returns: Whether the consumer gets it.
     func messageWasTaken() -> MessageValidity
-    /// No consumer will take it.
+    /// No consumer will take the message.
     func messageWasDropped()
-    /// Whether the consumer gets it, without taking it.
+    /// Whether the consumer would get the message; asking does not take it.
     var validity: MessageValidity { get }
-    /// The transport's own delivery, where this one stands for it.
+    /// The delivery of the transport; another one than `self` where this delivery wraps it.
     var origin: any MessageDelivery { get }
-    /// How many bytes its acknowledgement will take on the wire, so that there is room for it before it is made.
+    /// The number of bytes of its acknowledgement on the wire, so that room can be reserved in advance.
     var acknowledgementByteCount: Int { get }
 }
 
@@ -216,13 +217,13 @@ extension MessageDelivery {
     package var acknowledgementByteCount: Int { 0 }
 }
 
-/// Whether a message that has waited still counts.
+/// Whether a message that has waited is still to be delivered.
 package enum MessageValidity: Sendable {
     /// The consumer gets it.
     case valid
-    /// The peer sends it again: the consumer gets the repetition, unless its subscription is over.
+    /// The peer sends the message again. The consumer gets the repetition, unless its subscription ended.
     case comesAgain
-    /// It is the empty place of a message that was dropped.
+    /// The place is that of a dropped message.
     case empty
 }
 

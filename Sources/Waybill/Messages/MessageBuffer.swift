@@ -1,8 +1,8 @@
 import WireCore
 
-/// What waits for one consumer of a subscription, within bounds.
+/// The bounded queue of messages for one consumer of a subscription.
 final class MessageBuffer: Sendable {
-    /// What follows from adding messages.
+    /// The consequences of adding messages.
     struct Outcome: Sendable {
         enum Pressure: Sendable {
             case none, holdBack, fail
@@ -23,14 +23,14 @@ final class MessageBuffer: Sendable {
         var messages = 0
         var dropped = 0
         var places = EmptyPlaces()
-        /// How many bytes the account was charged for the messages that wait.
+        /// The number of bytes charged to the account for waiting messages.
         var charged = 0
-        /// How many for the messages that the consumer has taken and may still hold.
+        /// The number of bytes charged for messages that the consumer has taken and may still hold.
         var lent = 0
-        /// Whether the buffer is out of use: what still comes is dropped.
+        /// Whether the buffer is closed; messages that still arrive are dropped.
         var isClosed = false
 
-        /// Begins to count anew, since nothing waits.
+        /// Starts counting at zero, since no message waits.
         mutating func reset() {
             bytes = 0
             messages = 0
@@ -38,11 +38,11 @@ final class MessageBuffer: Sendable {
         }
     }
 
-    /// What is added, message by message.
+    /// The state of adding a batch, message by message.
     private struct Addition {
         var outcome = Outcome()
         var victims: [Message] = []
-        /// What the account is to be charged once the locks are open; less than zero for a release.
+        /// The number of bytes to charge to the account after the locks are released; negative for a release.
         var charge = 0
 
         mutating func drop(_ message: Message) {
@@ -52,10 +52,10 @@ final class MessageBuffer: Sendable {
     }
 
     private let mailbox = Mailbox<Message>()
-    /// Of those messages that the policy counts: the protocol itself bounds the others.
+    /// Counts only messages that the policy bounds; the protocol itself bounds the others.
     private let counts = Locked(Counts())
     private let policy: BufferPolicy
-    /// What waits is charged here; nil where a user's own transport bounds it.
+    /// The account for waiting messages; nil where a custom transport bounds them.
     private let account: MemoryAccount?
 
     init(policy: BufferPolicy, account: MemoryAccount?) {
@@ -65,7 +65,7 @@ final class MessageBuffer: Sendable {
 
     var droppedCount: Int { counts.withLock { $0.dropped } }
 
-    /// Whether more waits than the policy allows.
+    /// Whether more messages wait than the policy allows.
     var isFull: Bool {
         mailbox.withWaiting { waiting in
             let counts = counts.withLock { $0 }
@@ -74,7 +74,7 @@ final class MessageBuffer: Sendable {
         }
     }
 
-    /// Adds a batch, dropping what the policy says.
+    /// Adds a batch, dropping messages as the policy says.
     func append(_ batch: consuming [Message]) -> Outcome {
         var batch = batch
         let addition = mailbox.append { waiting in
@@ -85,7 +85,7 @@ final class MessageBuffer: Sendable {
                     return addition
                 }
                 if waiting.isEmpty { counts.reset() }
-                // Nearly always all fit.
+                // The usual case: all messages fit.
                 var bytes = 0
                 var counted = 0
                 var memory = 0
@@ -111,15 +111,15 @@ final class MessageBuffer: Sendable {
                 return addition
             }
         }
-        // With no lock held: at its limit the account has the peer held back, which looks at this buffer.
+        // Called without a lock: at its limit the account stops reading from the peer, and that looks at this buffer.
         account?.charge(addition.charge)
         for victim in addition.victims { victim.delivery?.messageWasDropped() }
         return addition.outcome
     }
 
-    /// Adds a message by itself.
+    /// Adds a single message.
     ///
-    /// The policy holds for messages without acknowledgement. It also applies where the account has no room.
+    /// The policy covers messages without acknowledgement, and all messages while the account is full.
     private func add(
         _ message: Message,
         _ waiting: inout [Message],
@@ -148,7 +148,7 @@ final class MessageBuffer: Sendable {
                 addition.outcome.pressure = .fail
                 return addition.drop(message)
             case .holdBack:
-                // What was read already is kept; the peer sends no more.
+                // A message that was already read is kept; the peer sends no more.
                 addition.outcome.pressure = .holdBack
             }
             break
@@ -159,15 +159,15 @@ final class MessageBuffer: Sendable {
         waiting.append(message)
     }
 
-    /// A message larger than the limit may wait alone.
+    /// Whether adding a message exceeds the limits; a message larger than the limit may wait alone.
     private func isFull(_ counts: Counts, adding size: Int) -> Bool {
         counts.messages > 0
             && (counts.messages >= policy.messageLimit || counts.bytes + size > policy.byteLimit)
     }
 
-    /// Takes all that waits.
+    /// Takes all waiting messages.
     ///
-    /// The account stays charged for it until ``releaseTaken()``.
+    /// The account stays charged for them until ``releaseTaken()``.
     func take() async throws -> [Message]? {
         try await mailbox.take {
             counts.withLock { counts in
@@ -177,7 +177,7 @@ final class MessageBuffer: Sendable {
         }
     }
 
-    /// Notes that the consumer is done with what it has taken.
+    /// Releases the account's charge for all messages that the consumer has taken.
     func releaseTaken() {
         guard let account else { return }
         let lent = counts.withLock { counts in
@@ -187,22 +187,22 @@ final class MessageBuffer: Sendable {
         account.release(lent)
     }
 
-    /// Notes that the consumer is done with some of it.
+    /// Releases the account's charge for some of the messages that the consumer has taken.
     func releaseTaken(_ byteCount: Int) {
         guard let account else { return }
         counts.withLock { $0.lent -= byteCount }
         account.release(byteCount)
     }
 
-    /// How many bytes the account was charged for a message; none for the empty place of one that was dropped.
+    /// The number of bytes charged for a message; zero for an empty place.
     static func memoryByteCount(of message: Message) -> Int {
         EmptyPlaces.isEmpty(message) ? 0 : message.memoryByteCount
     }
 
-    /// Whether what the consumer has taken should be released bit by bit: the peer is held back meanwhile.
+    /// Whether taken messages should be released in portions, because reading from the peer has stopped.
     var isAccountFull: Bool { account?.isFull ?? false }
 
-    /// Puts back what the consumer has not used of what it has taken.
+    /// Puts messages back that the consumer took and did not use.
     func putBack(_ messages: ArraySlice<Message>) {
         guard !messages.isEmpty else { return releaseTaken() }
         let memory = account == nil ? 0 : messages.reduce(0) { $0 + Self.memoryByteCount(of: $1) }
@@ -225,7 +225,7 @@ final class MessageBuffer: Sendable {
         for message in messages { message.delivery?.messageWasDropped() }
     }
 
-    /// Removes messages that wait.
+    /// Removes waiting messages.
     func remove(where isGone: (any MessageDelivery) -> Bool) {
         let (gone, memory) = mailbox.append { waiting in
             counts.withLock { counts in
@@ -243,7 +243,7 @@ final class MessageBuffer: Sendable {
         mailbox.finish(end)
     }
 
-    /// Drops what waits, and what still comes.
+    /// Drops the waiting messages, and those that still arrive.
     func discard() {
         let (dropped, charged) = mailbox.append { waiting in
             let charged = counts.withLock { counts in

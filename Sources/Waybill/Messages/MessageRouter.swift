@@ -1,8 +1,8 @@
 import WireCore
 
-/// Gives each message of a mixed subscription its own type, by its event type or its topic.
+/// Gives each message of a mixed subscription a type, by its event type or its topic.
 ///
-/// A value made once, with a route for each kind; the first route that fits decides.
+/// A router is a value with one route per kind of message. The first route that matches decides.
 ///
 /// ```swift
 /// enum RoomEvent: Sendable {
@@ -19,8 +19,8 @@ import WireCore
 /// for try await event in try await provider.messages(.join(room: "lobby"), by: router) { … }
 /// ```
 ///
-/// A message that no route fits is never dropped in silence: it goes to ``otherwise(_:)``, or without that is
-/// thrown in its turn as a `decodingFailed`, which ends nothing.
+/// No message is dropped silently. A message without a matching route goes to ``otherwise(_:)``. Without that, the
+/// iteration throws `decodingFailed` in its place and can continue.
 public struct MessageRouter<Value: Sendable>: Sendable {
     private struct Route: Sendable {
         let fits: @Sendable (Message) -> Bool
@@ -30,16 +30,15 @@ public struct MessageRouter<Value: Sendable>: Sendable {
     private var routes: [Route] = []
     private var fallback: (@Sendable (Message) -> Value)?
 
-    /// Has no routes yet.
+    /// Makes a router without routes.
     public init() {}
 
-    /// Adds a route for events of a type; `message` is the type of those that name none.
+    /// Adds a route for an event type; events that name no type have the type `message`.
     ///
     /// - Parameters:
-    ///   - type: The type; compared exactly.
-    ///   - make: Makes the value of what the body is decoded to; `String`, `Data` and `[UInt8]` take the body
-    ///     as it is.
-    /// - Returns: The same router with that route behind the others.
+    ///   - type: The event type; compared exactly.
+    ///   - make: Makes the value from the decoded body; `String`, `Data` and `[UInt8]` take the body as it is.
+    /// - Returns: The same router with the route at the end.
     public func event<Body: Decodable & Sendable>(
         _ type: String,
         _ make: @escaping @Sendable (Body) -> Value
@@ -47,12 +46,12 @@ public struct MessageRouter<Value: Sendable>: Sendable {
         adding(make) { ($0.details?.eventType ?? "message").hasSameBytes(as: type) }
     }
 
-    /// Adds a route for topics.
+    /// Adds a route for a topic pattern.
     ///
     /// - Parameters:
-    ///   - pattern: A topic; `+` as one of its levels means any one, `#` as the last any further ones.
-    ///   - make: Makes the value of what the body is decoded to.
-    /// - Returns: The same router with that route behind the others.
+    ///   - pattern: A topic; `+` matches any one level, and `#` at the end any further levels.
+    ///   - make: Makes the value from the decoded body.
+    /// - Returns: The same router with the route at the end.
     public func topic<Body: Decodable & Sendable>(
         _ pattern: String,
         _ make: @escaping @Sendable (Body) -> Value
@@ -61,7 +60,7 @@ public struct MessageRouter<Value: Sendable>: Sendable {
         return adding(make) { Self.fits($0.topic, levels) }
     }
 
-    /// The same router with a place for messages that no route fits; it replaces the one before.
+    /// The same router with a default for messages without a matching route; it replaces an earlier default.
     public func otherwise(_ make: @escaping @Sendable (Message) -> Value) -> MessageRouter {
         var copy = self
         copy.fallback = make
@@ -82,7 +81,8 @@ public struct MessageRouter<Value: Sendable>: Sendable {
     }
 
     /// The value of a message.
-    /// - Throws: `decodingFailed`, also where nothing fits.
+    ///
+    /// - Throws: `decodingFailed`, also if no route matches.
     func value(of message: Message, _ decoding: ResponseDecoding) throws(WaybillError) -> Value {
         if let route = routes.first(where: { $0.fits(message) }) {
             return try route.make(message, decoding)
@@ -114,12 +114,12 @@ public struct MessageRouter<Value: Sendable>: Sendable {
 }
 
 extension Messages where Element == Message {
-    /// Gives each message its own type.
+    /// Gives each message a type by a router.
     ///
     /// - Parameters:
     ///   - router: The routes.
-    ///   - decoders: Who decodes bodies; see ``ProviderConfiguration/decoders``.
-    /// - Returns: The same messages, each as its route says.
+    ///   - decoders: The decoders of bodies; see ``ProviderConfiguration/decoders``.
+    /// - Returns: The same messages, each with the type of its route.
     public func routed<Value>(
         by router: MessageRouter<Value>,
         decoders: [any BodyDecoder] = [JSONBodyDecoder()]
@@ -133,12 +133,12 @@ extension Messages where Element == Message {
 }
 
 extension Provider {
-    /// Subscribes to what an entry says and gives each message its own type.
+    /// Subscribes as an entry says, and gives each message a type by a router.
     ///
     /// - Parameters:
     ///   - entry: An entry with the command `subscribe`.
-    ///   - router: The routes; the provider's decoders decode.
-    /// - Returns: The values, once the peer has confirmed the subscription.
+    ///   - router: The routes; the provider's decoders decode the bodies.
+    /// - Returns: The values, after the peer has confirmed the subscription.
     /// - Throws: As ``messages(_:)``.
     public func messages<Value>(
         _ entry: Entry,

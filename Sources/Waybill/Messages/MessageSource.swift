@@ -1,16 +1,16 @@
 package import WireCore
 
-/// A subscription as its transport sees it: takes messages in batches, hands each consumer every one.
+/// The transport's side of a subscription: takes messages in batches and hands every message to each consumer.
 package final class MessageSource: Sendable {
-    /// What a transport wants to hear.
+    /// The closures that tell a transport of changes.
     package struct Callbacks: Sendable {
-        /// Nobody listens any longer; called once.
+        /// The last consumer and its sequence are gone; called once.
         package var onTermination: @Sendable () -> Void
-        /// So many messages with so many bytes of body were dropped by the policy.
+        /// The policy dropped messages; the arguments are their number and their number of body bytes.
         package var onDrop: @Sendable (Int, Int) -> Void
-        /// Whether the peer should be held back, see ``MessageSource/isFull``, may have changed.
+        /// ``MessageSource/isFull`` may have changed, which says whether to stop reading from the peer.
         package var onPressure: @Sendable (MessageSource) -> Void
-        /// The policy has ended the subscription; what follows would be dropped.
+        /// The policy ended the subscription; further messages would be dropped.
         package var onOverflow: @Sendable () -> Void
 
         package init(
@@ -39,13 +39,13 @@ package final class MessageSource: Sendable {
     private let policy: BufferPolicy
     private let callbacks: Callbacks
     private let account: MemoryAccount?
-    /// Raised when the subscription ends: consumers look at it with each message.
+    /// Raised when the subscription ends; consumers check it with each message.
     let termination = RaisedFlag()
 
     /// - Parameters:
-    ///   - policy: What happens when messages come faster than they are taken.
-    ///   - account: What is charged for messages that wait; nil for nothing.
-    ///   - callbacks: What the transport wants to hear.
+    ///   - policy: What happens when messages arrive faster than the consumer takes them.
+    ///   - account: The account that waiting messages are charged to; nil for none.
+    ///   - callbacks: The closures that tell the transport of changes.
     package init(
         policy: BufferPolicy,
         account: MemoryAccount? = nil,
@@ -58,36 +58,36 @@ package final class MessageSource: Sendable {
         state = Locked(State(buffers: [primary]))
     }
 
-    /// What users hold; when the last copy is gone, so is the subscription.
+    /// The sequence for users; the subscription ends when its last copy is gone.
     package var messages: Messages<Message> {
         Messages(handle: MessageHandle(self), intercept: nil) { message throws(WaybillError) in
             message
         }
     }
 
-    /// How many messages the policy has dropped.
+    /// The number of messages that the policy dropped.
     package var droppedCount: Int {
         state.withLock { $0.buffers }.reduce(0) { $0 + $1.droppedCount }
     }
 
-    /// What the server granted; nil before it has answered, or where the protocol has no such thing.
+    /// The granted quality of service; nil before the server's answer, or if the protocol has none.
     package var grantedQoS: QoS? {
         get { state.withLock { $0.granted } }
         set { state.withLock { $0.granted = newValue } }
     }
 
-    /// Whether more waits for a consumer than the policy allows; what has ended is never full.
+    /// Whether more messages wait for a consumer than the policy allows; false after the end.
     package var isFull: Bool {
         state.withLock { $0.end == nil ? $0.buffers : [] }.contains { $0.isFull }
     }
 
-    /// What has ended the subscription; nil while it goes on, and when nothing was wrong.
+    /// The error that ended the subscription; nil before the end, and after an end without an error.
     package var failure: WaybillError? {
         guard case .failed(let error) = state.withLock({ $0.end }) else { return nil }
         return error
     }
 
-    /// Whether nobody listens any longer.
+    /// Whether the last consumer and its sequence are gone.
     package var isTerminated: Bool { state.withLock { $0.isTerminated } }
 
     /// Hands a batch to every consumer.
@@ -97,7 +97,7 @@ package final class MessageSource: Sendable {
             return batch.forEach { $0.delivery?.messageWasDropped() }
         }
         if buffers.count == 1 { return deliver(batch, to: first) }
-        // Each consumer counts: the peer hears of a message when all have taken it.
+        // Each consumer counts: the peer gets the acknowledgement when all consumers have taken the message.
         let shared = batch.map { message in
             var copy = message
             copy.delivery = message.delivery.map {
@@ -130,16 +130,16 @@ package final class MessageSource: Sendable {
         }
     }
 
-    /// Removes messages that wait and that the peer sends again; streams that have ended keep theirs.
+    /// Removes waiting messages that the peer sends again; streams that have ended keep theirs.
     package func removeWaiting(where comesAgain: (any MessageDelivery) -> Bool) {
         let buffers = state.withLock { $0.end == nil ? $0.buffers : [] }
         for buffer in buffers { buffer.remove(where: comesAgain) }
     }
 
-    /// Whether no message follows those that wait.
+    /// Whether no message will follow the waiting ones.
     var isOver: Bool { state.withLock { $0.end != nil } }
 
-    /// Ends the streams: consumers finish what waits, and then see the end.
+    /// Ends the streams: consumers take the waiting messages, and then see the end.
     package func finish(throwing error: WaybillError? = nil) {
         let end: Mailbox<Message>.Ending = error.map { .failed($0) } ?? .finished
         let buffers: [MessageBuffer] = state.withLock { state in
@@ -150,7 +150,7 @@ package final class MessageSource: Sendable {
         for buffer in buffers { buffer.finish(end) }
     }
 
-    /// Ends the subscription from the consumers' side: what waits is dropped.
+    /// Ends the subscription from the consumers' side: waiting messages are dropped.
     package func terminate() {
         let buffers: [MessageBuffer]? = state.withLock { state in
             guard !state.isTerminated else { return nil }
@@ -169,7 +169,7 @@ package final class MessageSource: Sendable {
 
     // MARK: Consumers
 
-    /// The buffer for a new iterator: the first one, unless somebody iterates over it now.
+    /// Gives a new iterator its buffer: the first buffer, unless another iterator uses it now.
     func attach() -> MessageBuffer {
         state.withLock { state in
             guard state.primaryIsTaken, !state.isTerminated else {
@@ -182,7 +182,7 @@ package final class MessageSource: Sendable {
         }
     }
 
-    /// Takes back the buffer of an iterator that is gone, and what it had not used.
+    /// Takes back the buffer of an iterator that is gone, with its unused messages.
     func detach(_ buffer: MessageBuffer, unused: ArraySlice<Message>) {
         let isTerminated = state.withLock { state in
             if buffer === primary {
@@ -196,13 +196,13 @@ package final class MessageSource: Sendable {
         if buffer !== primary || isTerminated { buffer.discard() }
     }
 
-    /// Hears that a consumer has taken what waited.
+    /// Called when a consumer has taken all waiting messages.
     func drained() {
         if policy.overflow == .holdBack { callbacks.onPressure(self) }
     }
 }
 
-/// One message, several consumers: passes on once that all have taken it.
+/// The delivery of one message to several consumers; passes on the outcome when all of them have one.
 private final class SharedDelivery: MessageDelivery {
     private struct State: Sendable {
         var left: Int
@@ -238,10 +238,10 @@ private final class SharedDelivery: MessageDelivery {
     }
 }
 
-/// Kept by every copy of a ``Messages`` value and its iterators.
+/// The shared state of every copy of a ``Messages`` value and its iterators.
 ///
-/// It keeps the transport that the messages come from, which ends when its last reference goes. The transport does not
-/// know it: no cycle.
+/// It holds the transport of the messages, because a transport ends when its last reference goes. The transport holds
+/// no reference back, so there is no cycle.
 final class MessageHandle: Sendable {
     let source: MessageSource
     private let transport = Locked<(any Transport)?>(nil)
@@ -252,32 +252,32 @@ final class MessageHandle: Sendable {
     }
 
     deinit {
-        // First, so that the transport can still tell the peer.
+        // Before the transport is released, so that the transport can still send UNSUBSCRIBE.
         source.terminate()
     }
 
-    /// Keeps a transport as long as there are messages to come.
+    /// Keeps a transport alive as long as messages can arrive.
     func keep(_ transport: any Transport) {
         self.transport.withLock { $0 = transport }
     }
 
-    /// Notes what was subscribed to, for the errors.
+    /// Remembers the topic and the command of the subscription, for errors.
     func come(from origin: MessageOrigin) {
         self.origin.withLock { $0 = origin }
     }
 
-    /// The same error, with the topic and the command of the subscription where it names none.
+    /// The same error; topic and command of the subscription are added where it has none.
     func located(_ error: WaybillError) -> WaybillError {
         guard let origin = origin.withLock({ $0 }) else { return error }
         return error.about(topic: origin.topic, command: "subscribe")
     }
 
-    /// Tells observers of a message that was skipped.
+    /// Reports a skipped message to observers.
     func reportSkipped(_ error: WaybillError) {
         origin.withLock { $0?.events }?.report(.skipped(error))
     }
 
-    /// Lets go of the transport, as no more messages come.
+    /// Releases the transport, because no more messages arrive.
     func letGo() {
         let events = origin.withLock { $0?.events.take() }
         withExtendedLifetime(events) {}

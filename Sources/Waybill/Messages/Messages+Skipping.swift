@@ -1,30 +1,30 @@
 extension Messages {
-    /// The same messages without those that fail: what cannot be decoded, or is refused by an interceptor, is skipped.
+    /// The same messages without failures: messages that cannot be decoded or that an interceptor refuses are skipped.
     ///
     /// ```swift
     /// for try await message in messages.skippingFailures { … }
     /// ```
     ///
-    /// Each skipped message is a ``TransportEvent`` of the kind `skipped`. A failure of the subscription itself is thrown, as
-    /// always.
+    /// Each skipped message is reported as a ``TransportEvent`` of the kind `skipped`. A failure of the subscription
+    /// itself is thrown.
     public var skippingFailures: SkippingFailures { SkippingFailures(base: self) { _ in } }
 
-    /// The same messages without those that fail, each of which is reported.
+    /// The same messages without failures; each failure is passed to a closure.
     ///
     /// ```swift
     /// let valid = messages.skippingFailures { error in print(error) }
     /// for try await message in valid { … }
     /// ```
     ///
-    /// - Parameter report: Called with the error of each message that is skipped, in its turn, by the task of the loop.
-    /// - Returns: The messages that do not fail.
+    /// - Parameter report: Called by the task of the loop with the error of each skipped message, in its turn.
+    /// - Returns: The messages without failures.
     public func skippingFailures(
         _ report: @escaping @Sendable (WaybillError) -> Void
     ) -> SkippingFailures {
         SkippingFailures(base: self, report: report)
     }
 
-    /// The messages of a subscription without those that fail.
+    /// The messages of a subscription without failures.
     public struct SkippingFailures: AsyncSequence, Sendable {
         let base: Messages
         let report: @Sendable (WaybillError) -> Void
@@ -38,13 +38,13 @@ extension Messages {
             )
         }
 
-        /// One iteration.
+        /// An iteration.
         public struct AsyncIterator: AsyncIteratorProtocol {
             var iterator: Messages.AsyncIterator
             let handle: MessageHandle
             let report: @Sendable (WaybillError) -> Void
 
-            /// The next element that does not fail; nil when the subscription has ended.
+            /// Returns the next element, skipping failures; nil when the subscription has ended.
             ///
             /// - Throws: `WaybillError` if the subscription itself failed; `CancellationError`.
             public mutating func next() async throws -> Element? {
@@ -59,7 +59,7 @@ extension Messages {
                 return nil
             }
 
-            /// As ``next()``, on the caller's actor.
+            /// Does the same as ``next()``, on the caller's actor.
             public mutating func next(
                 isolation actor: isolated (any Actor)?
             ) async throws -> Element? {
@@ -69,10 +69,10 @@ extension Messages {
     }
 }
 
-/// Where the messages of a provider's subscription come from.
+/// The origin of the messages of a provider's subscription.
 struct MessageOrigin: Sendable {
-    /// What was subscribed to.
+    /// The topic of the subscription.
     let topic: String?
-    /// Where skipped messages are reported, as long as messages come.
+    /// The source to which skipped messages are reported, as long as messages can arrive.
     var events: TransportEventSource?
 }

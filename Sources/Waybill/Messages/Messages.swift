@@ -2,16 +2,16 @@ import WireCore
 
 /// The messages of a subscription, as an asynchronous sequence.
 ///
-/// - Every iteration that runs at the same time gets every message once. The first gets all from the
-///   subscription on; one that begins while another runs, all from then on. One that begins when none
-///   runs goes on where the last one stopped.
+/// - Every iteration gets every message once while it runs. The first iteration gets all messages since the
+///   subscription. An iteration that begins while another runs gets all messages from then on. An iteration that begins
+///   when none runs continues where the last one stopped.
 /// - A message of QoS 1 or 2 is acknowledged when the consumer takes it, not before.
-/// - What waits is bounded, by the ``BufferPolicy`` of the entry or the transport.
-/// - An element that cannot be decoded, or that an interceptor refuses, is thrown in its turn and ends
-///   nothing: the next call of `next()`, or a new loop, goes on with the next element. A loop that
-///   must not stop runs over ``skippingFailures``, or over ``results`` if it has to see each failure in its place.
-/// - When the task is cancelled, `next()` throws `CancellationError`. When the last copy of the
-///   sequence and its iterators is gone, or after ``cancel()``, the subscription ends.
+/// - The ``BufferPolicy`` of the entry or the transport bounds the waiting messages.
+/// - An element that cannot be decoded, or that an interceptor refuses, is thrown in its place and ends nothing: the
+///   next call of `next()`, or a new loop, continues with the next element. For a loop that must not stop, use
+///   ``skippingFailures``, or ``results`` to see each failure in its place.
+/// - When the task is cancelled, `next()` throws `CancellationError`. The subscription ends when the last copy of the
+///   sequence and its iterators is gone, or after ``cancel()``.
 /// - The sequence and its iterators keep the transport alive until the subscription has ended.
 public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
     let handle: MessageHandle
@@ -28,32 +28,31 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
         self.decode = decode
     }
 
-    /// How many messages were dropped because they were not taken in time.
+    /// The number of messages that were dropped because the consumer did not take them in time.
     public var droppedCount: Int { handle.source.droppedCount }
 
-    /// The quality of service that the server granted, which may be less than was asked for; nil where the
-    /// protocol has no such thing.
+    /// The quality of service that the server granted; it may be lower than requested. Nil if the protocol has none.
     public var grantedQoS: QoS? { handle.source.grantedQoS }
 
     /// Ends the subscription: iterations finish, and the peer is told.
     ///
-    /// No further element comes, not even of those that have arrived.
+    /// No further element is delivered, not even one that has already arrived.
     public func cancel() {
         handle.cancel()
     }
 
-    /// Keeps a transport alive as long as there are messages to come.
+    /// Keeps a transport alive as long as messages can arrive.
     ///
-    /// For transports of one's own: an app may let go of its provider while it reads the messages.
+    /// A custom transport calls this: an app may release its provider while it reads the messages.
     ///
-    /// - Parameter transport: The transport, which ends when its last reference goes.
+    /// - Parameter transport: The transport; it ends when its last reference goes.
     /// - Returns: The same messages.
     public func keeping(_ transport: any Transport) -> Messages {
         handle.keep(transport)
         return self
     }
 
-    /// The same messages, each with its own success or failure, so that a loop never stops at one.
+    /// The same messages, each with its own success or failure, so that a failure does not stop a loop.
     public var results: Results { Results(base: self) }
 
     /// Begins to iterate.
@@ -61,7 +60,7 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
         AsyncIterator(base: self)
     }
 
-    /// One iteration.
+    /// An iteration.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let base: Messages
         private let consumer: MessageConsumer
@@ -71,7 +70,7 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
             consumer = MessageConsumer(base.handle)
         }
 
-        /// The next element; nil when the subscription has ended.
+        /// Returns the next element; nil when the subscription has ended.
         ///
         /// - Throws: `WaybillError` for an element that cannot be delivered, and once at the end if the
         ///   subscription failed; `CancellationError`.
@@ -94,13 +93,14 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
             }
         }
 
-        /// As ``next()``, on the caller's actor: a loop over messages that are there lets others run there each 256
-        /// messages.
+        /// Does the same as ``next()``, on the caller's actor.
+        ///
+        /// It yields the actor after every 256 messages, so that other tasks on it can run.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             try await next()
         }
 
-        /// The next element or its failure; nil when the subscription has ended well.
+        /// Returns the next element or its failure; nil when the subscription has ended without an error.
         mutating func nextResult() async throws -> Result<Element, WaybillError>? {
             if consumer.endTurnIfOver() { await Turn.giveWay() }
             while true {
@@ -132,18 +132,18 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
             AsyncIterator(iterator: base.makeAsyncIterator())
         }
 
-        /// One iteration.
+        /// An iteration.
         public struct AsyncIterator: AsyncIteratorProtocol {
             var iterator: Messages.AsyncIterator
 
-            /// The next element or why there is none in its place; nil when the subscription has ended.
+            /// Returns the next element or the failure in its place; nil when the subscription has ended.
             ///
             /// - Throws: `WaybillError` if the subscription itself failed; `CancellationError`.
             public mutating func next() async throws -> Result<Element, WaybillError>? {
                 try await iterator.nextResult()
             }
 
-            /// As ``next()``, on the caller's actor.
+            /// Does the same as ``next()``, on the caller's actor.
             public mutating func next(
                 isolation actor: isolated (any Actor)?
             ) async throws -> Result<Element, WaybillError>? {
@@ -154,17 +154,18 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
 }
 
 extension Messages where Element == Message {
-    /// Makes a sequence and what feeds it, for transports of one's own.
+    /// Makes a sequence and its feed, for a custom transport.
     ///
     /// - Parameters:
-    ///   - policy: What happens to messages that come faster than they are taken.
-    ///   - onTermination: Called once when nobody listens any longer.
-    ///   - onDrop: Called when the policy has dropped so many messages with so many bytes of body.
-    ///   - onTaken: Called once for each message when a consumer takes it, and after all have where there are several:
-    ///     the moment to acknowledge it to the peer. The policy then drops no message and does not count them, since
-    ///     the peer sends only as many as may wait for an acknowledgement. Not called for messages that no consumer
-    ///     takes before the end. With no lock held, on the consumer's thread.
-    /// - Returns: The sequence to give out, and the feed to keep.
+    ///   - policy: What happens to messages that arrive faster than the consumer takes them.
+    ///   - onTermination: Called once when the last consumer and the sequence are gone.
+    ///   - onDrop: Called when the policy dropped messages, with their number and their number of body bytes.
+    ///   - onTaken: Called once for each message when the consumer takes it; with several consumers, when all have
+    ///     taken it. This is the moment to acknowledge the message to the peer. With this closure, the policy neither
+    ///     drops nor counts messages, since the peer sends only as many as may wait for an acknowledgement. It is not
+    ///     called for messages that no consumer takes before the end. It runs on the consumer's thread with no lock
+    ///     held.
+    /// - Returns: The sequence to return to the caller, and the feed to keep.
     public static func makeStream(
         policy: BufferPolicy = BufferPolicy(.dropOldest),
         onTermination: @escaping @Sendable () -> Void = {},
@@ -197,13 +198,13 @@ public struct MessageFeed: Sendable {
         )
     }
 
-    /// Ends the sequence after what waits; with an error, the consumer sees it once.
+    /// Ends the sequence after the waiting messages; with an error, the consumer sees that error once.
     public func finish(throwing error: WaybillError? = nil) {
         source.finish(throwing: error)
     }
 }
 
-/// Tells a transport that a message was taken.
+/// Tells a transport when a message was taken.
 private final class ToldDelivery: MessageDelivery {
     private let message: Message
     private let onTaken: @Sendable (Message) -> Void
@@ -221,18 +222,18 @@ private final class ToldDelivery: MessageDelivery {
     func messageWasDropped() {}
 }
 
-/// One iterator's place in a subscription: what it took and has not used goes back when it is gone.
+/// One iterator's position in a subscription; its unused messages return to the buffer when it is gone.
 ///
-/// Used by one iterator alone, so nothing here is locked.
+/// Used by one iterator only, so it needs no lock.
 final class MessageConsumer {
     private let handle: MessageHandle
     private let buffer: MessageBuffer
     private let termination: RaisedFlag
     private var batch: [Message] = []
     private var position = 0
-    /// What follows the batch of what was taken at once, the next portion last; used while the account is full.
+    /// The rest of a taken batch in portions, the next portion last; used while the account is full.
     private var portions: [Portion] = []
-    /// What the account is charged for the portion under way; zero for a whole batch.
+    /// The number of bytes charged for the current portion; zero for a whole batch.
     private var portionByteCount = 0
     private var turn = Turn()
 
@@ -241,7 +242,7 @@ final class MessageConsumer {
         var byteCount = 0
     }
 
-    /// From how many bytes on a portion is complete: 1 MiB.
+    /// The number of bytes from which a portion is complete: 1 MiB.
     private static let portionByteLimit = 1 << 20
 
     init(_ handle: MessageHandle) {
@@ -262,11 +263,12 @@ final class MessageConsumer {
     /// Whether the subscription was cancelled.
     var isCancelled: Bool { termination.isRaised }
 
-    /// Begins another turn if this one is over.
-    /// - Returns: Whether others should run before.
+    /// Begins another turn if the present one is over.
+    ///
+    /// - Returns: Whether to yield before it.
     func endTurnIfOver() -> Bool { turn.endIfOver() }
 
-    /// Takes all that waits; false at the end.
+    /// Takes all waiting messages; returns false at the end.
     func refill() async throws -> Bool {
         batch = []
         position = 0
@@ -287,8 +289,9 @@ final class MessageConsumer {
         return true
     }
 
-    /// Has a large batch given back to the account bit by bit: until the account has room, no answer to a request that the
-    /// loop makes can be read.
+    /// Cuts a large batch into portions that are released to the account one by one.
+    ///
+    /// Until the account has room, no reply to a request of the loop can be read.
     private func cutIntoPortions() {
         var portion = Portion()
         for message in batch {
@@ -304,7 +307,7 @@ final class MessageConsumer {
         _ = takePortion()
     }
 
-    /// Goes on with the next portion.
+    /// Continues with the next portion.
     private func takePortion() -> Bool {
         if portionByteCount > 0 { buffer.releaseTaken(portionByteCount) }
         portionByteCount = 0
@@ -314,7 +317,7 @@ final class MessageConsumer {
         return true
     }
 
-    /// The next message, which thereby is taken; nil when there is none left.
+    /// Takes the next message; nil when there is none left.
     func takeNext() -> Message? {
         while position < batch.count {
             guard !termination.isRaised else {
@@ -334,7 +337,7 @@ final class MessageConsumer {
         return nil
     }
 
-    /// Drops what has been taken from the buffer and was not asked for.
+    /// Drops messages that were taken from the buffer and not yet returned to the loop.
     private func dropRest() {
         let rest = unused
         position = batch.count

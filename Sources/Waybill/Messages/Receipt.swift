@@ -1,8 +1,8 @@
-/// That a request is done, and what the peer said about it.
+/// The confirmation that a request was carried out, with the peer's answer.
 public struct Receipt: Sendable {
     /// The topic of the request.
     public var topic: String?
-    // Rarely set: out of line, since every message has a receipt.
+    // Rarely set, so kept out of line: every message has a receipt.
     private var box: RareBox?
 
     private struct Rare: Sendable {
@@ -34,15 +34,15 @@ public struct Receipt: Sendable {
         set { box = RareBox(newValue) }
     }
 
-    /// What the peer said, such as the name of a reason code; nil when it said nothing.
+    /// The peer's reason, such as the name of a reason code; nil if it gave none.
     public var reason: String? {
         get { box?.values.reason }
         set { rare.reason = newValue }
     }
 
-    /// What the peer said beside it.
+    /// The headers of the peer's answer.
     ///
-    /// Changing it copies it: whoever adds many headers does so to a list of their own and sets that.
+    /// Each change copies the headers. To add many, build a `Headers` value first and assign it once.
     public var headers: Headers {
         get { box?.values.headers ?? [:] }
         set { rare.headers = newValue }
@@ -54,26 +54,27 @@ public struct Receipt: Sendable {
         set { rare.grantedQoS = newValue }
     }
 
-    /// Whether the server has resumed an earlier session, after `connect`.
+    /// Whether the server resumed an earlier session, after `connect`.
     public var isSessionPresent: Bool {
         get { box?.values.isSessionPresent ?? false }
         set { rare.isSessionPresent = newValue }
     }
 
-    /// Under which identifier the server knows the client, after `connect` over MQTT: the client's own, or the one that
-    /// the server has assigned.
+    /// The identifier under which the server knows the client, after `connect` over MQTT.
+    ///
+    /// It is the client's own, or the one that the server assigned.
     public var clientIdentifier: String? {
         get { box?.values.clientIdentifier }
         set { rare.clientIdentifier = newValue }
     }
 
-    /// How the connection is secured, after `connect` and with the answer to a request of HTTP; nil without TLS.
+    /// The properties of the TLS connection, after `connect` and with the response to an HTTP request; nil without TLS.
     public var tls: NegotiatedTLS? {
         get { box?.values.tls }
         set { rare.tls = newValue }
     }
 
-    /// The peer's answer, where the protocol has one.
+    /// The peer's reply, if the protocol has one.
     public var reply: Message? {
         get { box?.values.reply }
         set { rare.reply = newValue }
@@ -100,7 +101,7 @@ public struct Receipt: Sendable {
         )
     }
 
-    /// One that says that it is done and nothing else.
+    /// A receipt with nothing but the topic.
     package init(of topic: String?) {
         self.topic = topic
     }

@@ -1,4 +1,4 @@
-/// What a subscription with a handler tells, in this order: `subscribed` once, then messages and failures, then `ended`.
+/// An update of a subscription with a handler: `subscribed` once, then messages and failures, then `ended`.
 ///
 /// ```swift
 /// let handle = provider.subscribe(of: Price.self, entry: .prices, on: .main) { update in
@@ -11,15 +11,17 @@
 /// }
 /// ```
 ///
-/// After `cancel()` the handler is not called any more, not even with `ended`.
+/// After `cancel()` the handler is not called again, not even with `ended`.
 public enum SubscriptionUpdate<Value: Sendable>: Sendable {
-    /// The server has confirmed the subscription, with the quality of service that it granted; nil where the protocol has
-    /// no such thing, and for a subscription that starts offline.
+    /// The server has confirmed the subscription.
+    ///
+    /// `qos` is the granted quality of service. It is nil if the protocol has none, and for a subscription that starts
+    /// offline.
     case subscribed(qos: QoS?)
-    /// A message has come.
+    /// A message arrived.
     case message(Value)
-    /// A message could not be decoded, or an interceptor has refused it. The subscription goes on.
+    /// A message could not be decoded, or an interceptor refused it; the subscription continues.
     case failure(WaybillError)
-    /// The subscription is over: with an error when it was refused or has failed, without one otherwise. Nothing follows.
+    /// The subscription ended, with an error if it was refused or failed; no update follows.
     case ended(WaybillError?)
 }

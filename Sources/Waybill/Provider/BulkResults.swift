@@ -1,8 +1,9 @@
 import WireCore
 
-/// What has become of the entries of a sequence: see ``Provider/request(contentsOf:window:)-(Sequence<Entry>,_)``.
+/// The results of a bulk send: see ``Provider/request(contentsOf:window:)-(Sequence<Entry>,_)``.
 ///
-/// One result for each entry that was handed over, in order. With ``stopCause``, the entries behind them were not sent.
+/// There is one result for each entry that was handed over, in order. If ``stopCause`` is set, the entries after them
+/// were not sent.
 public struct BulkResults: RandomAccessCollection, Sendable {
     enum Place: Sendable {
         case pending(withdraw: (@Sendable () -> Void)?)
@@ -12,9 +13,10 @@ public struct BulkResults: RandomAccessCollection, Sendable {
     }
 
     private let places: [Place]
-    /// Why the sequence was not sent to its end; nil when it was.
+    /// The reason why the rest of the sequence was not sent; nil if all of it was.
     ///
-    /// `CancellationError` when the task was cancelled; otherwise the error of an asynchronous sequence of entries.
+    /// It is `CancellationError` if the task was cancelled, and otherwise the error of an asynchronous sequence of
+    /// entries.
     public let stopCause: (any Error)?
 
     init(_ places: [Place], stopCause: (any Error)?) {
@@ -24,12 +26,12 @@ public struct BulkResults: RandomAccessCollection, Sendable {
 
     /// Zero.
     public var startIndex: Int { 0 }
-    /// How many entries were handed over.
+    /// The number of entries that were handed over.
     public var endIndex: Int { places.count }
 
-    /// What has become of the entry of that number, from 0.
+    /// The result of the entry at an index, from 0.
     ///
-    /// `cancelled` for one that was handed over, and not confirmed when the task was cancelled.
+    /// It is `cancelled` for an entry that was handed over and not confirmed when the task was cancelled.
     public subscript(position: Int) -> Result<Receipt, WaybillError> {
         switch places[position] {
         case .confirmed(let receipt): .success(receipt)
@@ -57,13 +59,13 @@ public struct BulkResults: RandomAccessCollection, Sendable {
     }
 }
 
-/// The entries of a sequence that are under way, and the results of the others.
+/// The pending entries of a bulk send, and the results of the others.
 final class BulkWindow: Sendable {
     private struct State: Sendable {
         var places: [BulkResults.Place] = []
         var pendingCount = 0
         var isStopped = false
-        /// Who waits until no more than so many are pending.
+        /// The task that waits until at most `goal` entries are pending.
         var waiter: Suspension.Continuation?
         var goal = 0
     }
@@ -75,7 +77,7 @@ final class BulkWindow: Sendable {
         self.size = Swift.max(size, 1)
     }
 
-    /// One entry's place.
+    /// One entry's place in the results.
     struct Place: RequestOutcome {
         let window: BulkWindow
         let number: Int
@@ -85,7 +87,7 @@ final class BulkWindow: Sendable {
         func track(_ withdraw: @escaping @Sendable () -> Void) { window.track(number, withdraw) }
     }
 
-    /// Takes a place for one more entry.
+    /// Adds a place for one more entry.
     func begin() -> Place {
         let number = state.withLock { state in
             state.places.append(.pending(withdraw: nil))
@@ -97,13 +99,13 @@ final class BulkWindow: Sendable {
 
     /// Waits until there is room for one more entry.
     ///
-    /// Once the window is full, until half of it is free: one resumption for many entries.
+    /// Once the window is full, it waits until half of it is free: one resumption serves many entries.
     func waitForRoom() async {
         guard state.withLock({ $0.pendingCount >= size }) else { return }
         await wait(forAtMost: size / 2)
     }
 
-    /// Waits until all have their outcome, or the task is cancelled: then those without are withdrawn.
+    /// Waits until all entries have a result; when the task is cancelled, pending entries are withdrawn.
     func finish(stopCause: (any Error)?) async -> BulkResults {
         await wait(forAtMost: 0)
         let places = state.withLock { state in

@@ -1,8 +1,8 @@
 import WireCore
 
-/// Tells the requests of a provider and its copies that somebody disconnects.
+/// Tells the requests of a provider and its copies that a `disconnect` was requested.
 ///
-/// What still waits for a token or for its next attempt must not bring the connection back.
+/// A request that still waits for a token or for its next attempt must not open the connection again.
 final class DisconnectSignal: Sendable {
     private struct State: Sendable {
         var count = 0
@@ -11,17 +11,17 @@ final class DisconnectSignal: Sendable {
     }
 
     private let state = Locked(State())
-    /// Where events of its requests are reported; nil in the test of an interceptor.
+    /// The source for the events of its requests; nil in the test of an interceptor.
     let events: TransportEventSource?
 
     init(_ events: TransportEventSource? = nil) {
         self.events = events
     }
 
-    /// How many times somebody has disconnected.
+    /// The number of disconnects so far.
     var count: Int { state.withLock { $0.count } }
 
-    /// Says that somebody disconnects.
+    /// Signals a disconnect.
     func send() {
         let handlers = state.withLock { state in
             state.count += 1
@@ -31,12 +31,12 @@ final class DisconnectSignal: Sendable {
         for handler in handlers { handler() }
     }
 
-    /// Has a handler called once when somebody disconnects.
+    /// Adds a handler that is called once at the next disconnect.
     ///
     /// - Parameters:
-    ///   - count: How many times that has happened so far: if it is more by now, nothing is called.
+    ///   - count: The number of disconnects that the caller has seen; if there were more, the handler is not added.
     ///   - handler: The handler.
-    /// - Returns: What ``remove(_:)`` takes.
+    /// - Returns: The handler's number for ``remove(_:)``; nil if it was not added.
     func add(since count: Int, _ handler: @escaping @Sendable () -> Void) -> Int? {
         state.withLock { state in
             guard state.count == count else { return nil }
@@ -46,7 +46,7 @@ final class DisconnectSignal: Sendable {
         }
     }
 
-    /// Forgets a handler.
+    /// Removes a handler.
     func remove(_ handler: Int?) {
         guard let handler else { return }
         state.withLock { _ = $0.handlers.removeValue(forKey: handler) }

@@ -1,12 +1,12 @@
 import Dispatch
 import WireCore
 
-/// Calls a user's handler: where it wants to be called, one call at a time, and not after it was cancelled.
+/// Calls a user's handler: in its context, one call at a time, and never after a cancellation.
 struct HandlerCall<Value: Sendable>: Sendable {
     private let isCancelled = RaisedFlag()
     private let handler: @Sendable (Value, RaisedFlag) async -> Void
 
-    /// A handler that says itself where it runs.
+    /// A handler with an isolation of its own.
     init(_ handler: @escaping @Sendable (Value) async -> Void) {
         self.handler = { value, isCancelled in
             guard !isCancelled.isRaised else { return }
@@ -19,7 +19,7 @@ struct HandlerCall<Value: Sendable>: Sendable {
         self.handler = { value, isCancelled in
             await withCheckedContinuation { continuation in
                 queue.async {
-                    // Looked at on the queue: nothing comes after a `cancel()` there.
+                    // Checked on the queue, so that after a `cancel()` there no call follows.
                     if !isCancelled.isRaised { handler(value) }
                     continuation.resume()
                 }
@@ -65,7 +65,7 @@ final class HandlerTask<Value: Sendable>: CancelHandle {
     }
 }
 
-/// A task that tells a handler what becomes of a subscription.
+/// A task that reports the updates of a subscription to a handler.
 final class SubscriptionTask<Value: Sendable>: CancelHandle {
     private let call: HandlerCall<SubscriptionUpdate<Value>>
     private let task: Task<Void, Never>
@@ -89,7 +89,7 @@ final class SubscriptionTask<Value: Sendable>: CancelHandle {
             } catch let error as WaybillError {
                 await call(.ended(error))
             } catch {
-                // Cancelled: nothing follows.
+                // Cancelled: no update follows.
             }
         }
     }

@@ -1,15 +1,15 @@
-/// What stands between a provider and its transport: its interceptors, its logger and what they report to.
+/// The layer between a provider and its transport: interceptors, logger and the source of events.
 ///
-/// It does not hold the transport, so that a connection can keep it without keeping itself alive.
+/// It does not hold the transport, so a connection can hold it without a cycle.
 final class Interception: Sendable {
     let chain: InterceptorChain
     let logger: (any WireLogger)?
-    /// What is left out of requests; nil where everything unsupported fails.
+    /// The options to leave out of requests; nil if everything unsupported fails.
     private let omitted: OmittedOptions?
-    /// The transport's source of events: all providers of one transport report there.
+    /// The transport's source of events; all providers of one transport report there.
     let eventSource: TransportEventSource
     private let clock: any Clock<Duration>
-    /// The time since the interception was made, by the provider's clock.
+    /// Returns the time since the interception was made, by the provider's clock.
     let elapsed: @Sendable () -> Duration
     private let disconnects: DisconnectSignal
 
@@ -30,19 +30,19 @@ final class Interception: Sendable {
         self.disconnects = disconnects
     }
 
-    /// The same with more interceptors, behind the present ones.
+    /// A copy with more interceptors after the present ones.
     func intercepted(_ interceptors: [any Interceptor]) -> Interception {
         var chain = chain
         chain.append(interceptors)
         return copy(chain: chain, logger: logger, omitted: omitted)
     }
 
-    /// The same with a logger.
+    /// A copy with a logger.
     func logged(_ logger: any WireLogger) -> Interception {
         copy(chain: chain, logger: logger, omitted: omitted)
     }
 
-    /// The same, leaving out what the transport does not support.
+    /// A copy that leaves out options that the transport does not support.
     func whenUnsupported(_ policy: UnsupportedPolicy) -> Interception {
         let omitted = policy.ignored.isEmpty ? nil : OmittedOptions(policy)
         return copy(chain: chain, logger: logger, omitted: omitted)
@@ -63,20 +63,20 @@ final class Interception: Sendable {
         )
     }
 
-    /// Whether requests pass as they are.
+    /// Whether requests pass unchanged.
     var isPlain: Bool { chain.isEmpty && logger == nil && omitted == nil }
 
-    /// Ends the waits of requests that need a token or their next attempt.
+    /// Ends the waits of requests for a token or for their next attempt.
     func noteDisconnect() {
         disconnects.send()
     }
 
-    /// What interceptors learn about a request at its first attempt.
+    /// The interceptors' context for the first attempt of a request.
     func context(of request: Request) -> InterceptorContext {
         InterceptorContext(request, RequestMemory(disconnects))
     }
 
-    /// The context of a request to disconnect, which another one at the same time does not stop.
+    /// The context of a disconnect request; other disconnects at the same time do not stop it.
     func contextOfDisconnect(_ request: Request) -> InterceptorContext {
         disconnects.send()
         return InterceptorContext(request, RequestMemory(DisconnectSignal(eventSource)))
@@ -86,9 +86,9 @@ final class Interception: Sendable {
     ///
     /// - Parameters:
     ///   - original: The entry's request.
-    ///   - context: Which attempt it is.
-    /// - Returns: The request to send, which carries the interceptors for a connection that is made for it.
-    /// - Throws: `notConnected` after a `disconnect`; what an interceptor throws.
+    ///   - context: The context with the number of the attempt.
+    /// - Returns: The request to send; it carries the interceptors for a connection that is opened for it.
+    /// - Throws: `notConnected` after a `disconnect`; the error of an interceptor.
     @inline(__always)
     func adapted(_ original: Request, _ context: InterceptorContext) async throws -> Request {
         var request = original
@@ -108,19 +108,19 @@ final class Interception: Sendable {
 
     // MARK: Retries
 
-    /// Waits until the next attempt is due, which the context then tells of.
+    /// Waits until the next attempt is due, and counts it in the context.
     ///
     /// - Parameters:
     ///   - original: The entry's request.
-    ///   - error: Why the attempt failed.
-    ///   - context: Which attempt it was.
-    /// - Throws: The error that the call fails with when there is no further attempt.
+    ///   - error: The error of the failed attempt.
+    ///   - context: The context with the number of the failed attempt.
+    /// - Throws: The call's error when there is no further attempt.
     func waitForRetry(
         _ original: Request,
         after error: WaybillError,
         _ context: inout InterceptorContext
     ) async throws {
-        // Its attempts were counted, and its failure was told, where it was decided.
+        // Where the decision was made, the attempts were counted and the failure was reported.
         guard !error.isDecided else { throw error }
         if let omitted, omitted.learn(from: error, original, context.memory) { return }
         var error = error
@@ -128,7 +128,7 @@ final class Interception: Sendable {
         error.topic = error.topic ?? original.topic
         error.command = error.command ?? original.command.name
         log(.failure, .inbound, "\(error)")
-        // Another attempt would bring back a connection that the app has closed.
+        // Another attempt would open a connection that the app has closed.
         guard !context.memory.isDisconnected else { throw error }
         let delay = try await delayBeforeRetry(original, after: error, context)
         let next = context.attempt + 1
@@ -138,8 +138,9 @@ final class Interception: Sendable {
         context.attempt = next
     }
 
-    /// How long to wait before the next attempt.
-    /// - Throws: The error that the call fails with when there is no further attempt.
+    /// The wait before the next attempt.
+    ///
+    /// - Throws: The call's error when there is no further attempt.
     private func delayBeforeRetry(
         _ request: Request,
         after error: WaybillError,
@@ -165,7 +166,7 @@ final class Interception: Sendable {
         if let policy = request.retry {
             let decision = await policy.retry(request, after: error, context: context)
             guard case .noOpinion = decision else { return decision }
-            // The interceptors decide about other errors alone: the entry's attempts are used up.
+            // The policy covers this error and its attempts are used up; interceptors decide on other errors only.
             if policy.covers(request, error) { return .doNotRetry }
         }
         return await chain.retry(request, after: error, context: context)
@@ -175,7 +176,7 @@ final class Interception: Sendable {
         try Task.checkCancellation()
         guard delay > .zero else { return }
         let clock = clock
-        // A clock's sleep ends early only when its task is cancelled. It has a task of its own, since disconnecting
+        // A clock's sleep ends early only when its task is cancelled. It runs in a separate task, because a disconnect
         // ends it, too.
         let sleeping = Task { @concurrent in _ = try? await clock.sleep(for: delay) }
         await memory.endingAtDisconnect({ sleeping.cancel() }) {
@@ -217,10 +218,10 @@ extension Clock where Duration == Swift.Duration {
 }
 
 extension Request {
-    /// Whether doing it twice does no harm.
+    /// Whether carrying it out twice does no harm.
     fileprivate var mayBeRepeated: Bool {
         guard case .send(let options) = command else { return true }
-        // The protocol tells a message from its repetition, but the service that answers sees two requests.
+        // The protocol can tell a message from its repetition, but the replying service sees two requests.
         return options.isIdempotent || (options.qos > .atMostOnce && !expectsReply)
     }
 }

@@ -1,40 +1,40 @@
-/// Sees what goes out and what comes in, and decides on retries.
+/// Adapts requests and received messages, and decides on retries.
 ///
-/// Interceptors run in the order in which they were added, each seeing the result of the one before;
-/// for what comes in, in reverse order. Each does nothing by default. Those who want to see what happens
-/// on the transport as well are an ``EventInterceptor``.
+/// Interceptors run in the order in which they were added, and each gets the result of the one before. Received
+/// messages pass them in reverse order. Every method does nothing by default. An ``EventInterceptor`` also observes the
+/// events of the transport.
 public protocol Interceptor: Sendable {
-    /// Adapts a request before it is sent. Each attempt begins anew with the entry's own request.
+    /// Adapts a request before it is sent; each attempt starts again from the entry's own request.
     ///
-    /// Every CONNECT passes here: one that an entry asks for, one that a transport makes on demand, and each one that
-    /// follows a lost connection. So does each request for an event stream, also when the stream is asked for again.
+    /// Every CONNECT passes here: that of an entry, one that a transport sends on demand, and each one after a lost
+    /// connection. So does each request for an event stream, also when the transport repeats it.
     ///
     /// - Parameters:
-    ///   - request: The request as the interceptor before left it; change it in place.
-    ///   - context: What the request belongs to.
-    /// - Throws: Anything. The call then fails: with a `WaybillError` as it is, with any other error as
-    ///   `interceptorFailed`. A connection that was lost is tried again later if the error is retryable or
-    ///   `interceptorFailed`, or when a token source could not be reached.
+    ///   - request: The request from the interceptor before; change it in place.
+    ///   - context: The command, the topic and the number of the attempt.
+    /// - Throws: Any error; the call then fails. A `WaybillError` is thrown unchanged, any other error as
+    ///   `interceptorFailed`. A transport tries again later to restore a lost connection if the error is retryable or
+    ///   `interceptorFailed`, or if a token source could not be reached.
     func adapt(_ request: inout Request, context: InterceptorContext) async throws
 
     /// Adapts a message before it is decoded, or refuses it.
     ///
     /// - Parameters:
-    ///   - message: What the interceptor behind has made of it.
-    ///   - context: What it belongs to.
-    /// - Returns: What is passed on.
-    /// - Throws: Anything; the consumer then gets that error in the place of this message.
+    ///   - message: The message from the interceptor after this one in the list.
+    ///   - context: The command, the topic and the number of the attempt.
+    /// - Returns: The message to pass on.
+    /// - Throws: Any error; the consumer gets that error in the place of this message.
     func receive(_ message: Message, context: InterceptorContext) async throws -> Message
 
-    /// Decides whether a request that failed is tried again. The first answer other than `noOpinion` counts.
+    /// Decides whether a failed request is retried; the first decision other than `noOpinion` counts.
     ///
-    /// For a CONNECT that a transport makes by itself, only a refusal by the server comes here (`unauthorized`,
-    /// `rejected`); when to connect again after a loss is the transport's decision.
+    /// For a CONNECT that a transport sends by itself, only a refusal by the server is passed here (`unauthorized`,
+    /// `rejected`). The transport itself decides when to reconnect after a loss.
     ///
     /// - Parameters:
     ///   - request: The entry's original request.
-    ///   - error: Why it failed.
-    ///   - context: What it belongs to, with the number of the attempt that failed.
+    ///   - error: The error of the failed attempt.
+    ///   - context: The command, the topic and the number of the failed attempt.
     /// - Returns: The decision.
     func retry(
         _ request: Request,
@@ -47,7 +47,7 @@ extension Interceptor {
     /// Changes nothing.
     public func adapt(_ request: inout Request, context: InterceptorContext) async throws {}
 
-    /// Passes on what it was given.
+    /// Passes on the message unchanged.
     public func receive(
         _ message: Message,
         context: InterceptorContext
@@ -61,21 +61,21 @@ extension Interceptor {
     ) async -> RetryDecision { .noOpinion }
 }
 
-/// An interceptor that also sees the receipt of each request, and how long it took: for measurements and audits.
+/// An interceptor that also sees the receipt and the duration of each request, for measurements and audits.
 ///
-/// It is a protocol of its own so that a provider without one reads no clock and makes no further calls. A hook around
-/// the whole call (`next`) could do the same, but would put a closure and a frame of its own around each request.
+/// The protocol is separate so that a provider without such an interceptor reads no clock and makes no further calls. A
+/// hook around the whole call (`next`) would add a closure and a frame to each request.
 public protocol ReceiptInterceptor: Interceptor {
-    /// Sees that the peer has confirmed a request, before the call returns.
+    /// Reports that the peer has confirmed a request, before the call returns.
     ///
-    /// Called on any thread, for enqueued entries on that of the connection: it should return soon. Subscriptions, and
-    /// connections that a transport makes by itself, are not shown here; they are events.
+    /// The call may run on any thread, for enqueued entries on that of the connection: it should return soon.
+    /// Subscriptions, and connections that a transport opens by itself, are reported as events and not here.
     ///
     /// - Parameters:
-    ///   - receipt: What the peer said.
+    ///   - receipt: The receipt of the request.
     ///   - request: The request as the last interceptor left it.
-    ///   - duration: How long the attempt took, from the first interceptor to the receipt, by the provider's clock.
-    ///   - context: What the request belongs to.
+    ///   - duration: The time of the attempt, from the first interceptor to the receipt, by the provider's clock.
+    ///   - context: The command, the topic and the number of the attempt.
     func confirm(
         _ receipt: Receipt,
         of request: Request,
@@ -84,21 +84,20 @@ public protocol ReceiptInterceptor: Interceptor {
     )
 }
 
-/// What an interceptor's call belongs to.
+/// The request that an interceptor's call belongs to.
 public struct InterceptorContext: Sendable {
-    /// The attempt, from 1.
+    /// The number of the attempt, from 1.
     public var attempt: Int
     /// The name of the request's command.
     public var command: String
     /// The topic of the request.
     public var topic: String?
-    /// Whether the transport makes the request by itself, in the place of a connection or an event stream that was
-    /// lost.
+    /// Whether the transport makes the request by itself, to restore a lost connection or event stream.
     public var isReconnection = false
-    /// What the package's own interceptors remember of the request, the same at every attempt.
+    /// The memory of the package's own interceptors about the request, shared by all attempts.
     let memory: RequestMemory
 
-    /// Describes a call, as a test of an interceptor does.
+    /// Makes a context, for the test of an interceptor.
     public init(attempt: Int = 1, command: String, topic: String? = nil) {
         self.attempt = attempt
         self.command = command
@@ -114,17 +113,17 @@ public struct InterceptorContext: Sendable {
     }
 }
 
-/// What becomes of a request that failed.
+/// The decision on a failed request.
 public enum RetryDecision: Sendable {
-    /// Others may decide; if none does, it fails.
+    /// Leaves the decision to others; if none decides, the request fails.
     case noOpinion
-    /// It is tried again after a delay, unless it was tried again so many times already.
+    /// Retries after a delay, unless the request was already retried `count` times.
     ///
-    /// A send that may have reached the peer is tried again only if that does no harm: at QoS 1 and 2, or
-    /// when its options say that it is idempotent.
+    /// A send that may have reached the peer is retried only if that does no harm: at QoS 1 and 2, or when its options
+    /// say that it is idempotent.
     case retry(count: Int, delay: Duration)
-    /// It fails with its own error.
+    /// Fails with the request's own error.
     case doNotRetry
-    /// It fails with this error, as `underlying` unless it is a `WaybillError` itself.
+    /// Fails with this error; an error other than `WaybillError` becomes the `underlying` error.
     case doNotRetryWithError(any Error)
 }

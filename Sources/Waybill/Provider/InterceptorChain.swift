@@ -1,21 +1,21 @@
-/// Interceptors one after another.
+/// The interceptors of a provider, in order.
 struct InterceptorChain: Sendable {
     private var interceptors: [any Interceptor] = []
-    /// Those that want to see receipts.
+    /// The interceptors that receive receipts.
     private var receiptInterceptors: [any ReceiptInterceptor] = []
 
     var isEmpty: Bool { interceptors.isEmpty }
 
-    /// Whether some want to see receipts, and how long they took.
+    /// Whether there is an interceptor that receives receipts.
     var seesReceipts: Bool { !receiptInterceptors.isEmpty }
 
-    /// Adds interceptors behind the present ones.
+    /// Adds interceptors after the present ones.
     mutating func append(_ new: [any Interceptor]) {
         interceptors += new
         receiptInterceptors += new.compactMap { $0 as? any ReceiptInterceptor }
     }
 
-    /// Shows a receipt to each that wants to see it, in reverse order.
+    /// Passes a receipt to the interceptors that receive receipts, in reverse order.
     func confirm(
         _ receipt: Receipt,
         of request: Request,
@@ -27,9 +27,9 @@ struct InterceptorChain: Sendable {
         }
     }
 
-    /// Lets each adapt the request in place, in order.
+    /// Lets each interceptor adapt the request in place, in order.
     ///
-    /// Inlined, since a call that may suspend costs as much as what an interceptor does.
+    /// Inlined: a call that may suspend costs as much as the work of an interceptor.
     @inline(__always)
     func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         do {
@@ -41,7 +41,7 @@ struct InterceptorChain: Sendable {
         }
     }
 
-    /// Lets each adapt the message, in reverse order.
+    /// Lets each interceptor adapt the message, in reverse order.
     func receive(_ message: Message, context: InterceptorContext) async throws -> Message {
         var adapted = message
         for interceptor in interceptors.reversed() {
@@ -68,10 +68,10 @@ struct InterceptorChain: Sendable {
         return .noOpinion
     }
 
-    /// The one place where foreign errors become ours.
+    /// Turns an interceptor's error into the error of the call; the only place that wraps foreign errors.
     static func fold(_ error: any Error, _ context: InterceptorContext) -> any Error {
         if error is WaybillError { return error }
-        // That of another task, for which an interceptor has waited, is no cancellation of this call.
+        // The cancellation of another task, for which an interceptor waited, is no cancellation of this call.
         if error is CancellationError, Task.isCancelled { return error }
         return WaybillError(
             .interceptorFailed,
