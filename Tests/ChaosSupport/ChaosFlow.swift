@@ -3,10 +3,10 @@
 
     /// One direction of a connection through the proxy.
     ///
-    /// Which faults come, and before which byte, follows from the seed, the number of the connection and
-    /// the direction alone.
+    /// The faults and the bytes before which they come depend only on the seed, the connection's number and the
+    /// direction.
     struct ChaosFlow {
-        /// How much is read before it is forwarded: what does not fit stays with the sender.
+        /// The number of bytes that are read before they are forwarded. The rest stays with the sender.
         static let capacity = 16_384
 
         let source: Int32
@@ -14,17 +14,17 @@
         private(set) var random: SeededGenerator
         private var buffer: [UInt8] = []
         private var start = 0
-        /// How many bytes may pass before the next fault.
+        /// The number of bytes that may pass before the next fault.
         private(set) var untilFault: Int
-        /// When it comes at the latest.
+        /// The time at which the next fault comes, whether bytes pass or not.
         private(set) var faultTime: UInt64
-        /// Until when nothing is read or forwarded.
+        /// Before this time nothing is read or forwarded.
         var heldUntil: UInt64 = 0
-        /// How many more pieces of one to three bytes.
+        /// The number of pieces of one to three bytes that are still to be sent.
         var pieces = 0
-        /// The source has ended.
+        /// True when the source has ended.
         private(set) var isOver = false
-        /// The sink was told of an end: what still comes is thrown away.
+        /// True when the sink was told of an end. Bytes that arrive later are discarded.
         private(set) var isFinished = false
 
         init(source: Int32, sink: Int32, seed: UInt64, plan: ChaosPlan, now: UInt64) {
@@ -38,14 +38,14 @@
 
         var isEmpty: Bool { start == buffer.count }
 
-        /// Draws when the next fault comes.
+        /// Draws the place and the time of the next fault.
         mutating func expectFault(_ plan: ChaosPlan, _ now: UInt64) {
             untilFault = Int.random(in: plan.bytesBetweenFaults, using: &random)
             guard let times = plan.timeBetweenFaults else { return }
             faultTime = now + draw(times)
         }
 
-        /// Draws a time, in nanoseconds.
+        /// Draws a duration, in nanoseconds.
         mutating func draw(_ times: ClosedRange<Duration>) -> UInt64 {
             let least = times.lowerBound.nanoseconds
             return UInt64.random(
@@ -97,9 +97,9 @@
             return true
         }
 
-        /// Forwards what may pass; the end, too.
+        /// Forwards what may pass, and the end of the source after the last byte.
         ///
-        /// - Returns: How many bytes went; nil when the sink is broken.
+        /// - Returns: The number of bytes that were forwarded; nil when the sink is broken.
         mutating func write(isCalm: Bool, _ now: UInt64) -> Int? {
             var count = buffer.count - start
             if !isCalm { count = min(count, untilFault) }
@@ -117,7 +117,7 @@
                 if !isCalm { untilFault -= count }
                 if pieces > 0 {
                     pieces -= 1
-                    // Long enough for the receiver to read the piece by itself.
+                    // Gives the receiver time to read the piece by itself.
                     heldUntil = now + 200_000
                 }
             }
@@ -125,7 +125,7 @@
             return count
         }
 
-        /// Ends this direction: what was read and not forwarded is lost, and so is what still comes.
+        /// Ends this direction. Bytes that were not forwarded, and bytes that arrive later, are lost.
         mutating func finish() {
             guard !isFinished else { return }
             isFinished = true
@@ -136,7 +136,7 @@
             ChaosSocket.finish(sink)
         }
 
-        /// Whether a fault is due: before a byte that has come, or at its time.
+        /// True when a fault is due: its time has come, or the next byte in the buffer is the one it precedes.
         func isFaultDue(at now: UInt64) -> Bool {
             !isFinished && now >= heldUntil && (untilFault == 0 && !isEmpty || now >= faultTime)
         }
@@ -145,7 +145,7 @@
     }
 
     extension Duration {
-        /// As a count; what is negative counts as none.
+        /// The duration in nanoseconds; 0 for a negative one.
         var nanoseconds: UInt64 {
             let (seconds, attoseconds) = components
             return UInt64(max(0, seconds * 1_000_000_000 + attoseconds / 1_000_000_000))

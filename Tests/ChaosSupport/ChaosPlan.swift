@@ -1,79 +1,78 @@
-/// What a ``ChaosProxy`` does to a connection.
+/// A fault that a ``ChaosProxy`` causes on a connection.
 package enum ChaosFault: String, CaseIterable, Sendable {
     /// Both sides see a reset (RST).
     case reset
-    /// Nothing moves for a while in either direction; then it goes on, or both sides see a reset.
+    /// Both directions stand still for a while. Then they go on, or both sides see a reset.
     case stall
-    /// One direction ends (FIN) and loses what would follow; the other goes on.
+    /// One direction ends (FIN) and loses the bytes that follow. The other direction goes on.
     case halfClose
-    /// One direction is late, and loses nothing.
+    /// One direction is late and loses nothing.
     case delay
-    /// What follows in one direction goes in pieces of one to three bytes.
+    /// The bytes that follow in one direction are sent in pieces of one to three bytes.
     case split
-    /// A part of what was read is forwarded, and the connection ends in order (FIN) both ways.
+    /// A part of the bytes that were read is forwarded. Then the connection ends in order (FIN) in both directions.
     case truncate
-    /// Both sides see a reset, and for a while nobody listens.
+    /// Both sides see a reset, and for a while the proxy refuses connections.
     case refuse
 }
 
-/// How often a ``ChaosProxy`` does what.
+/// The faults of a ``ChaosProxy`` and how often they come.
 package struct ChaosPlan: Sendable {
-    /// What may happen, each as likely as it is named.
+    /// The kinds of faults. A kind that is listed twice is twice as likely.
     package var kinds = ChaosFault.allCases
-    /// After how many bytes of one direction of a connection the next fault comes.
+    /// The number of bytes in one direction of a connection before the next fault.
     package var bytesBetweenFaults = 1...8_192
-    /// After how long at the latest, bytes or not; nil for not at all.
+    /// The time after which the next fault comes even if no bytes pass; nil for no limit.
     package var timeBetweenFaults: ClosedRange<Duration>?
     /// How long a direction is late.
     package var delays: ClosedRange<Duration> = .milliseconds(1) ... .milliseconds(30)
     /// How long a connection stands still.
     package var stalls: ClosedRange<Duration> = .milliseconds(5) ... .milliseconds(150)
-    /// How long nobody listens.
+    /// How long the proxy refuses connections.
     package var refusals: ClosedRange<Duration> = .milliseconds(5) ... .milliseconds(100)
-    /// How many pieces what is split goes in.
+    /// The number of pieces after a split.
     package var pieces = 5...50
-    /// How long a connection that was ended one way may stay open the other way.
+    /// How long a connection that has ended in one direction may stay open in the other.
     package var farewell = Duration.seconds(1)
 
     package init() {}
 
-    /// A plan of every kind for so many messages of about so many bytes each, one direction of which is to see so
-    /// many faults.
+    /// Plans faults of every kind, so that one direction sees the given number of them while the messages pass.
     package init(faults: Int, messages: Int, ofBytes byteCount: Int) {
-        // A half more than asked for: what comes while a connection is calm or made again does not count.
+        // Plans 1.5 times as many: bytes during the handshake or while the proxy is calm do not cause faults.
         bytesBetweenFaults = 1...max(2, messages * byteCount * 4 / (max(faults, 1) * 3))
     }
 
-    /// A plan of one kind of fault, which comes after so many bytes.
+    /// Plans one kind of fault, which comes after the given number of bytes.
     package init(only kind: ChaosFault, after byteCount: Int) {
         kinds = [kind]
         bytesBetweenFaults = byteCount...byteCount
     }
 }
 
-/// What a ``ChaosProxy`` has done.
+/// What a ``ChaosProxy`` has done so far.
 package struct ChaosCounts: Sendable {
-    /// How often each fault came.
+    /// The number of faults of each kind.
     package internal(set) var faults: [ChaosFault: Int] = [:]
-    /// How many connections were accepted.
+    /// The number of accepted connections.
     package internal(set) var connections = 0
-    /// How many of them are open.
+    /// The number of open connections.
     package internal(set) var open = 0
-    /// How many were reset because nobody listened behind the proxy.
+    /// The number of connections that were reset because the server's port refused them.
     package internal(set) var unreachable = 0
-    /// How many bytes came from clients and were forwarded.
+    /// The number of bytes that were forwarded from clients.
     package internal(set) var bytesUp = 0
-    /// How many bytes came from the server and were forwarded.
+    /// The number of bytes that were forwarded from the server.
     package internal(set) var bytesDown = 0
-    /// The most bytes that were held at once by one direction of a connection.
+    /// The largest number of bytes that one direction of a connection held at once.
     package internal(set) var mostHeld = 0
 
-    /// How many faults came in all.
+    /// The number of faults of all kinds.
     package var faultCount: Int { faults.values.reduce(0, +) }
 
     package init() {}
 
-    /// Adds what another proxy has done; what is open is of the other.
+    /// Adds the counts of another proxy. `open` is taken from that one.
     package static func += (sum: inout Self, other: Self) {
         sum.faults.merge(other.faults, uniquingKeysWith: +)
         sum.connections += other.connections
@@ -84,7 +83,7 @@ package struct ChaosCounts: Sendable {
         sum.mostHeld = max(sum.mostHeld, other.mostHeld)
     }
 
-    /// Every kind with its count, in one line.
+    /// Every count in one line.
     package var description: String {
         let parts = ChaosFault.allCases.compactMap { kind in
             faults[kind].map { "\(kind.rawValue) \($0)" }

@@ -2,27 +2,27 @@
     import Glibc
     import WireCore
 
-    /// A TCP proxy on 127.0.0.1 that breaks connections in every way a network knows, from a seed.
+    /// A TCP proxy on 127.0.0.1 that breaks connections in every way that a network can. The faults depend on a seed.
     ///
-    /// It is calm until ``rage()``. It reads no more than it can forward, so that it holds 16 KiB at most for each
-    /// direction of a connection. After ``close()`` nothing of it is left.
+    /// The proxy is calm until ``rage()``. It reads no more than it can forward, so it holds at most 16 KiB for each
+    /// direction of a connection. ``close()`` releases its sockets and its thread.
     package final class ChaosProxy: Sendable {
         struct State: Sendable {
             var counts = ChaosCounts()
             var isCalm = true
             var mustDrop = false
-            /// Whether nothing shall move, and whether the thread knows.
+            /// `isFrozen` asks the thread to move nothing. The thread sets `hasFrozen` when it has stopped.
             var isFrozen = false
             var hasFrozen = false
             var isClosing = false
         }
 
-        /// What the thread and the proxy share.
+        /// The state that the thread and the proxy share.
         final class Shared: Sendable {
             let state = Locked(State())
         }
 
-        /// What the thread begins with.
+        /// The argument of the thread.
         private final class Start: Sendable {
             let run: @Sendable () -> Void
 
@@ -33,24 +33,24 @@
 
         private struct Handle: Sendable {
             var thread: pthread_t
-            /// Keeps the port while nobody listens.
+            /// A bound socket that keeps the port while the listener is closed.
             var keeper: Int32
             var wakeUp: [Int32]
         }
 
-        /// Where it listens.
+        /// The port on which the proxy listens.
         package let port: UInt16
-        /// What makes its decisions repeat themselves.
+        /// The seed of the random decisions.
         package let seed: UInt64
         private let shared: Shared
         private let handle: Locked<Handle?>
 
-        /// Listens, and forwards what comes to a port.
+        /// Listens on a free port and forwards connections to another port.
         ///
         /// - Parameters:
-        ///   - target: The port.
-        ///   - seed: What makes the decisions repeat themselves.
-        ///   - plan: What happens, and how often.
+        ///   - target: The port to forward to.
+        ///   - seed: The seed of the random decisions.
+        ///   - plan: The faults and how often they come.
         package init(
             to target: UInt16,
             seed: UInt64,
@@ -115,36 +115,35 @@
             close()
         }
 
-        /// What it has done so far.
+        /// The counts so far.
         package var counts: ChaosCounts { shared.state.withLock { $0.counts } }
 
-        /// How many faults came so far.
+        /// The number of faults so far.
         package var faultCount: Int { counts.faultCount }
 
-        /// Faults come from now on.
+        /// Starts the faults.
         package func rage() {
             change { $0.isCalm = false }
         }
 
-        /// No more faults: what is held goes on at once, and everything passes untouched.
+        /// Stops the faults. Bytes that are held back move on at once, and all others pass unchanged.
         package func calm() {
             change { $0.isCalm = true }
         }
 
-        /// Resets every connection, calm or not; none of them counts as a fault.
+        /// Resets every connection, calm or not. These resets are not counted as faults.
         package func dropConnections() {
             change { $0.mustDrop = true }
         }
 
-        /// Lets nothing move until ``thaw()``, faults neither; returns when that holds.
+        /// Stops all movement and all faults until ``thaw()``. Returns when the thread has stopped.
         ///
-        /// What a server has said by then and what it says later do not mix: the latter can be dropped.
+        /// This separates what the server sent before from what it sends later, which can then be discarded.
         package func freeze() {
             change { $0.isFrozen = true }
             while !shared.state.withLock({ $0.hasFrozen || $0.isClosing }) { sched_yield() }
         }
 
-        /// Lets everything move again.
         package func thaw() {
             change { $0.isFrozen = false }
         }

@@ -3,19 +3,19 @@
     import WireCore
     import WireTestSupport
 
-    /// What a ``ChaosProxy`` does on its thread: one loop over `poll`.
+    /// The thread of a ``ChaosProxy``: one loop over `poll`.
     final class ChaosRelay {
         private struct Connection {
             var up: ChaosFlow
             var down: ChaosFlow
             var isConnecting = true
-            /// When it is reset, whatever its sides do.
+            /// The time at which the connection is reset in any case.
             var resetTime = UInt64.max
 
             var client: Int32 { up.source }
             var server: Int32 { up.sink }
 
-            /// Both sides have ended, and know it.
+            /// True when both sides have ended and were told so.
             var isOver: Bool {
                 up.isFinished && down.isFinished && up.isOver && down.isOver
             }
@@ -28,7 +28,7 @@
         private let port: UInt16
         private let wakeUp: Int32
         private var listener: Int32
-        /// When somebody listens again.
+        /// The time at which the listener opens again.
         private var listenTime: UInt64 = 0
         private var connections: [UInt64: Connection] = [:]
         private var lastConnection: UInt64 = 0
@@ -66,7 +66,9 @@
             if listener >= 0 { close(listener) }
         }
 
-        /// - Returns: False when it is over.
+        /// Takes over the orders in the shared state.
+        ///
+        /// - Returns: False when the proxy is closing.
         private func heedsOrders() -> Bool {
             let (isClosing, isCalm, isFrozen, mustDrop) = shared.state.withLock { state in
                 defer { state.mustDrop = false }
@@ -80,7 +82,7 @@
             return !isClosing
         }
 
-        /// Whatever is held goes on, and somebody listens.
+        /// Lets all held bytes move and opens the listener.
         private func calmDown() {
             for number in connections.keys {
                 guard var connection = connections[number] else { continue }
@@ -109,19 +111,20 @@
             if listener >= 0 {
                 polled.append(pollfd(fd: listener, events: Int16(POLLIN), revents: 0))
             }
-            // What waits for nothing is left out: it would report its end again and again.
+            // Descriptors that wait for nothing are left out. Otherwise `poll` would report their end again and
+            // again.
             for connection in connections.values {
                 for (descriptor, events) in interests(of: connection, now) where events != 0 {
                     polled.append(pollfd(fd: descriptor, events: Int16(events), revents: 0))
                 }
             }
             let deadline = deadline(after: now)
-            // In whole milliseconds, rounded up; negative for ever.
+            // In whole milliseconds, rounded up; -1 waits without a limit.
             let left = deadline > now ? deadline - now : 0
             let time = deadline < .max ? Int32(clamping: left / 1_000_000 + (left > 0 ? 1 : 0)) : -1
             poll(&polled, nfds_t(polled.count), time)
             if polled[0].revents != 0 { drainWakeUp() }
-            // Before anything is moved, so that an order holds for all that comes after it.
+            // Orders are taken over before bytes are moved, so that an order holds for all bytes after it.
             guard heedsOrders(), !isFrozen else { return }
             now = self.now
             if listener >= 0, polled.count > 1, polled[1].fd == listener, polled[1].revents != 0 {
@@ -216,7 +219,7 @@
             ChaosSocket.reset(connection.server)
         }
 
-        /// - Returns: False when nobody listens behind the proxy.
+        /// - Returns: False when the server's port refuses the connection.
         private func connect(_ connection: inout Connection) -> Bool {
             var polled = pollfd(fd: connection.server, events: Int16(POLLOUT), revents: 0)
             guard poll(&polled, 1, 0) > 0 else { return true }
@@ -225,7 +228,7 @@
             return true
         }
 
-        /// Moves what can be moved.
+        /// Moves the bytes that can be moved.
         ///
         /// - Returns: False when the connection is to be reset.
         private func move(_ connection: inout Connection, _ now: UInt64) -> Bool {
@@ -249,7 +252,7 @@
                         state.counts.bytesDown += count
                     }
                 }
-                // One that falls due behind what has just been forwarded.
+                // The bytes just forwarded may have made a fault due.
                 if !isCalm, connection[keyPath: path].isFaultDue(at: now) {
                     guard fault(&connection, path, now) else { return false }
                 }
@@ -267,7 +270,7 @@
         ) -> Bool {
             var flow = connection[keyPath: path]
             let kind = flow.draw(plan.kinds)
-            // Before anybody can see it.
+            // Counts the fault before a client can see it.
             shared.state.withLock { $0.counts.faults[kind, default: 0] += 1 }
             switch kind {
             case .reset: return false

@@ -1,16 +1,15 @@
-/// What a run with a ``ChaosProxy`` has shown, in one line.
+/// The result of a run with a ``ChaosProxy``, in one line.
 package struct ChaosReport: Sendable {
-    /// What was run.
     package var name: String
-    /// What repeats it.
+    /// The seed that repeats the run.
     package var seed: UInt64
-    /// What the proxy did.
+    /// The counts of the proxy.
     package var counts: ChaosCounts
-    /// What became of the messages.
+    /// The verdict on the messages.
     package var verdict: NumberedLedger.Verdict
-    /// How often a connection was made again.
+    /// The number of reconnections.
     package var reconnects: Int
-    /// How long it took.
+    /// The duration of the run.
     package var time: Duration
 
     package init(
@@ -29,7 +28,7 @@ package struct ChaosReport: Sendable {
         self.time = time
     }
 
-    /// Adds what another run has shown.
+    /// Adds the result of another run.
     package static func += (sum: inout Self, other: Self) {
         sum.counts += other.counts
         sum.verdict += other.verdict
@@ -37,7 +36,6 @@ package struct ChaosReport: Sendable {
         sum.time += other.time
     }
 
-    /// Everything in one line.
     package var description: String {
         let seconds =
             Double(

@@ -1,30 +1,30 @@
 import Foundation
 
-/// What may be set from outside for the runs with a ``ChaosProxy``.
+/// Settings from the environment for the runs with a ``ChaosProxy``.
 package enum ChaosSettings {
     private static func number(_ name: String) -> UInt64? {
         ProcessInfo.processInfo.environment["WAYBILL_CHAOS_\(name)"].flatMap { UInt64($0) }
     }
 
-    /// Whether the runs are made: `WAYBILL_CHAOS=1`.
+    /// True when the runs are wanted: `WAYBILL_CHAOS=1`.
     ///
-    /// Apart from the extended set: a test that waits for a process holds threads of the pool, of which there are
-    /// few, and others would wait for minutes.
+    /// They are not part of the extended set: a test that waits for a process holds a thread of the small pool, and
+    /// other tests would wait for minutes.
     package static let areWanted = ProcessInfo.processInfo.environment["WAYBILL_CHAOS"] == "1"
 
-    /// How many messages go in each direction: `WAYBILL_CHAOS_MESSAGES`.
+    /// The number of messages in each direction: `WAYBILL_CHAOS_MESSAGES`.
     package static func messageCount(default count: Int) -> Int {
         number("MESSAGES").map { Int(clamping: $0) } ?? count
     }
 
-    /// How many faults come in each direction at least: `WAYBILL_CHAOS_FAULTS`.
+    /// The smallest number of faults in each direction: `WAYBILL_CHAOS_FAULTS`.
     package static func faultCount(default count: Int) -> Int {
         number("FAULTS").map { Int(clamping: $0) } ?? count
     }
 
-    /// How long the soak lasts in seconds: `WAYBILL_CHAOS_SOAK`; without it there is none.
+    /// The length of the soak in seconds: `WAYBILL_CHAOS_SOAK`; nil for no soak.
     package static let soakTime = number("SOAK").map { Duration.seconds(Int64(clamping: $0)) }
 
-    /// What makes the faults repeat themselves: `WAYBILL_CHAOS_SEED`, else another one for each run.
+    /// The seed of the faults: `WAYBILL_CHAOS_SEED`, or a random one for each run.
     package static var seed: UInt64 { number("SEED") ?? UInt64.random(in: 0 ... .max) }
 }

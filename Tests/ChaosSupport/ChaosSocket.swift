@@ -1,7 +1,7 @@
 #if os(Linux)
     import Glibc
 
-    /// The socket calls of the proxy, which never block.
+    /// The socket calls of the proxy. None of them blocks.
     enum ChaosSocket {
         struct Failure: Error {
             let call: String
@@ -26,7 +26,7 @@
             return descriptor
         }
 
-        /// A socket that listens, at a port that another one keeps.
+        /// A listening socket at a port that another socket keeps bound.
         static func listening(at port: UInt16) throws -> Int32 {
             let descriptor = try bound(to: port)
             guard listen(descriptor, 256) == 0 else {
@@ -35,7 +35,7 @@
             return descriptor
         }
 
-        /// A socket that begins to connect.
+        /// A socket that has begun to connect.
         static func connecting(to port: UInt16) throws -> Int32 {
             let descriptor = try opened()
             let result = withAddress(port) { connect(descriptor, $0, $1) }
@@ -64,7 +64,7 @@
             return result == 0 ? UInt16(bigEndian: address.sin_port) : 0
         }
 
-        /// What became of a connection that was begun; zero for success.
+        /// The error of a connection attempt; zero for success.
         static func error(of descriptor: Int32) -> Int32 {
             var number: Int32 = 0
             var size = socklen_t(MemoryLayout<Int32>.size)
@@ -93,7 +93,7 @@
             shutdown(descriptor, Int32(SHUT_WR))
         }
 
-        /// Closes with a reset, whatever is under way.
+        /// Closes with a reset, which discards everything in transit.
         static func reset(_ descriptor: Int32) {
             var option = linger(l_onoff: 1, l_linger: 0)
             let size = socklen_t(MemoryLayout<linger>.size)
@@ -114,7 +114,7 @@
             return Failure(call: call, number: number)
         }
 
-        /// Pieces leave as they are written, and no process started meanwhile inherits the descriptor.
+        /// Sends each piece at once, and keeps child processes from inheriting the descriptor.
         private static func prepare(_ descriptor: Int32) {
             var one: Int32 = 1
             setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)

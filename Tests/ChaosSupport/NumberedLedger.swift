@@ -1,32 +1,33 @@
 import WireCore
 
-/// Who has sent which numbered message, and which has arrived: two bytes a message.
+/// A record of numbered messages, their calls and their arrivals, in two bytes for each message.
 ///
-/// One side calls ``began(_:)`` and then ``succeeded(_:)`` or ``failed(_:)`` for each call that sends a number, the
-/// other ``arrived(_:)`` for each message. A number may be sent again by a call of its own.
+/// The sending side reports ``began(_:)`` and then ``succeeded(_:)`` or ``failed(_:)`` for each call that sends a
+/// number. The receiving side reports ``arrived(_:)`` for each message. Another call may send the same number again.
 package final class NumberedLedger: Sendable {
     private struct State: Sendable {
-        /// How many calls are open in the lower bits, whether one has begun, and whether one has succeeded.
+        /// For each number: the count of open calls in the lower bits, and two bits for "a call has begun" and "a
+        /// call has succeeded".
         var calls: [UInt8]
-        /// How often each number has arrived; 255 stands for more, too.
+        /// How many times each number has arrived; 255 also stands for more.
         var arrivals: [UInt8]
-        /// The highest number that has arrived, by lane.
+        /// The highest number that has arrived in each lane.
         var highest: [Int]
         var verdict = Verdict()
-        /// Who waits for a number.
+        /// The tasks that wait for a number.
         var waiters: [(number: Int, continuation: CheckedContinuation<Void, Never>)] = []
         var isFinished = false
     }
 
-    /// What the numbers say.
+    /// The counts over all numbers.
     package struct Verdict: Sendable {
         /// Calls that were begun.
         package internal(set) var calls = 0
         /// Calls that have succeeded.
         package internal(set) var successes = 0
-        /// Calls that have failed: the message may have arrived or not.
+        /// Calls that have failed. Their message may have arrived or not.
         package internal(set) var failures = 0
-        /// Why they have failed.
+        /// The reasons of the failures and how often each came.
         package internal(set) var reasons: [String: Int] = [:]
         /// Calls that have not ended.
         package internal(set) var unresolved = 0
@@ -34,20 +35,20 @@ package final class NumberedLedger: Sendable {
         package internal(set) var resolvedTwice = 0
         /// Different numbers that have arrived.
         package internal(set) var arrived = 0
-        /// Numbers whose call has succeeded, and which have not arrived.
+        /// Numbers whose call has succeeded and that have not arrived.
         package internal(set) var lost = 0
         /// Numbers that have arrived more than once.
         package internal(set) var twice = 0
         /// Arrivals beyond the first of a number.
         package internal(set) var repeats = 0
-        /// Numbers that have come for the first time behind a higher one of their lane.
+        /// Numbers that arrived for the first time after a higher number of their lane.
         package internal(set) var outOfOrder = 0
-        /// What has arrived and was never sent.
+        /// Messages without a number, or with one that no call has sent.
         package internal(set) var unknown = 0
 
         package init() {}
 
-        /// Adds what another run has shown.
+        /// Adds the counts of another run.
         package static func += (sum: inout Self, other: Self) {
             sum.reasons.merge(other.reasons, uniquingKeysWith: +)
             for field in fields { sum[keyPath: field] += other[keyPath: field] }
@@ -60,7 +61,6 @@ package final class NumberedLedger: Sendable {
             ]
         }
 
-        /// Every count, in one line.
         package var description: String {
             let why = reasons.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
             return """
@@ -76,14 +76,14 @@ package final class NumberedLedger: Sendable {
     private static let beginning: UInt8 = 0x40
     private static let openCalls: UInt8 = 0x3F
 
-    /// How many numbers there are, from zero on.
+    /// The count of numbers, which start at zero.
     package let count: Int
     private let lanes: Int
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - count: How many numbers there are.
-    ///   - lanes: How many senders are at work, each of which sends the numbers with one remainder in order.
+    ///   - count: The count of numbers.
+    ///   - lanes: The number of senders. Each sends the numbers with one remainder, in order.
     package init(count: Int, lanes: Int = 1) {
         self.count = count
         self.lanes = max(lanes, 1)
@@ -98,7 +98,7 @@ package final class NumberedLedger: Sendable {
 
     // MARK: Sending
 
-    /// A call that sends the number begins.
+    /// Records that a call begins to send the number.
     package func began(_ number: Int) {
         state.withLock { state in
             state.calls[number] = state.calls[number] + 1 | Self.beginning
@@ -106,7 +106,7 @@ package final class NumberedLedger: Sendable {
         }
     }
 
-    /// The call has said that the message is there.
+    /// Records that the call has succeeded: the message is acknowledged.
     package func succeeded(_ number: Int) {
         state.withLock { state in
             guard end(number, &state) else { return }
@@ -115,7 +115,7 @@ package final class NumberedLedger: Sendable {
         }
     }
 
-    /// The call has failed.
+    /// Records that the call has failed.
     package func failed(_ number: Int, _ reason: String = "unknown") {
         state.withLock { state in
             guard end(number, &state) else { return }
@@ -135,9 +135,9 @@ package final class NumberedLedger: Sendable {
 
     // MARK: Arriving
 
-    /// A message has arrived.
+    /// Records a message.
     ///
-    /// - Parameter number: What it says; nil when that is no number.
+    /// - Parameter number: The number in the message; nil when it contains none.
     package func arrived(_ number: Int?) {
         let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             guard let number, (0..<count).contains(number), state.calls[number] > 0 else {
@@ -163,7 +163,7 @@ package final class NumberedLedger: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Nothing more arrives: whoever waits goes on.
+    /// Ends the run: resumes all tasks that wait for a number.
     package func finish() {
         let waiters = state.withLock { state in
             state.isFinished = true
@@ -173,7 +173,7 @@ package final class NumberedLedger: Sendable {
         for waiter in waiters { waiter.continuation.resume() }
     }
 
-    /// Waits until a number as high as this has arrived, so that senders do not run ahead without limit.
+    /// Waits until this number or a higher one has arrived. This keeps senders from running ahead without limit.
     package func reached(_ number: Int) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -186,12 +186,12 @@ package final class NumberedLedger: Sendable {
         }
     }
 
-    /// How many different numbers have arrived so far.
+    /// The count of different numbers that have arrived so far.
     package var arrivedCount: Int { state.withLock { $0.verdict.arrived } }
 
     // MARK: Judging
 
-    /// What the numbers say so far.
+    /// The counts so far.
     ///
     /// - Complexity: O(n).
     package var verdict: Verdict {

@@ -3,11 +3,11 @@
     import Testing
     import WireTestSupport
 
-    /// Each fault as the two sides of a connection see it.
+    /// Each fault as the client and the server of a connection see it.
     @Suite("Chaos proxy", .timeLimit(.minutes(5))) struct ChaosProxyTests {
         private static let bytes = (0..<1_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
 
-        /// A proxy that rages before an echo, and what a client with 1,000 bytes sees.
+        /// Sends 1,000 bytes to an echo server through a raging proxy, and returns what the client sees.
         private func visit(
             _ plan: ChaosPlan,
             seed: UInt64 = 1,
@@ -36,7 +36,7 @@
         func reset() throws {
             let seen = try visit(ChaosPlan(only: .reset, after: 400))
             #expect(seen.end == .reset)
-            // What the echo had not sent before is gone; both directions count for themselves.
+            // Bytes that the echo had not sent yet are lost. Each direction has faults of its own.
             #expect(seen.bytes == Array(Self.bytes.prefix(seen.bytes.count)))
             #expect(seen.bytes.count <= 400)
             #expect(seen.server == [.reset])
@@ -61,7 +61,7 @@
                 #expect(seen.bytes == Self.bytes)
                 #expect(seen.server == [.finished])
             } else {
-                // The server may have seen the end of what comes up before that.
+                // The server may have seen the end of the client's bytes before that.
                 #expect(seen.end == .reset)
                 #expect(seen.server.count == 1)
             }
@@ -82,7 +82,7 @@
         @Test("A half-close ends one direction, and the other goes on")
         func halfClose() throws {
             let seen = try visit(ChaosPlan(only: .halfClose, after: 400), finishes: false)
-            // The server sees the end of the first 400 bytes, and all of its answer comes back.
+            // The server sees the end after the first 400 bytes, and its whole answer comes back.
             #expect(seen.bytes == Array(Self.bytes.prefix(400)))
             #expect(seen.end == .finished)
             #expect(seen.server == [.finished])
@@ -115,7 +115,7 @@
             #expect(seen.bytes == Self.bytes)
             #expect(seen.end == .finished)
             #expect(seen.proxy.faults == [.delay: 6])
-            // Three of each direction, which may be late at the same time.
+            // Each direction is late three times. Both may be late at the same time.
             #expect(clock.now - begin > .milliseconds(55))
         }
 
@@ -127,7 +127,7 @@
             #expect(seen.bytes == Self.bytes)
             #expect(seen.end == .finished)
             #expect(seen.proxy.faults == [.split: 2])
-            // A slow reader finds some of them together.
+            // A slow reader finds some of the pieces joined.
             #expect(seen.sizes.count > 10)
         }
 
@@ -185,7 +185,7 @@
 
         @Test("The same seed decides the same for the same bytes; another seed decides otherwise")
         func repeats() throws {
-            // Only what does not depend on which direction comes first.
+            // Only faults that do not depend on which direction moves first.
             func faults(_ seed: UInt64) throws -> [Int] {
                 var plan = ChaosPlan()
                 plan.kinds = [.reset]
@@ -197,7 +197,7 @@
                 for _ in 0..<10 {
                     let before = proxy.counts.bytesUp
                     let client = try RawSocket(connectedTo: proxy.port)
-                    // The echo of one byte comes before the next is sent: one order of events.
+                    // The next byte is sent after the echo of the last one, so there is one order of events.
                     for byte in Self.bytes {
                         client.send([byte])
                         if client.receiveAll(1).end != nil { break }
@@ -220,7 +220,7 @@
             let proxy = try ChaosProxy(to: server.port, seed: 1)
             let bytes = (0..<10 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
             let client = try RawSocket(connectedTo: proxy.port)
-            // A window of 256 KiB, so that one thread suffices to write and read.
+            // At most 256 KiB are in transit, so that one thread can both write and read.
             var heard: [UInt8] = []
             var start = 0
             while heard.count < bytes.count {
@@ -278,7 +278,7 @@
             do {
                 let client = try RawSocket(connectedTo: proxy.port)
                 client.makeNonBlocking()
-                // Nobody reads: what the sockets and the proxy hold is all that can be sent.
+                // The server does not read, so only the sockets and the proxy hold bytes.
                 while client.send([UInt8](repeating: 1, count: 65_536)) {}
             }
             #expect(proxy.counts.mostHeld <= 16_384)
@@ -308,9 +308,9 @@
                 for seed in 2...15 as ClosedRange<UInt64> { try ragingRound(seed) }
                 let after = OpenResources(loop: "nothing")
                 #expect(after.descriptors == before.descriptors, "\(before) became \(after)")
-                // The runtime's own come and go.
+                // Threads of the runtime come and go.
                 #expect(after.threads < before.threads + 10, "\(before) became \(after)")
-                // What an allocator keeps for each thread, and no more.
+                // The allocator keeps some memory for each thread.
                 #expect(before.allocatedBytes > 0)
                 #expect(
                     after.allocatedBytes < before.allocatedBytes + 2 << 20,
@@ -320,7 +320,7 @@
         }
     }
 
-    /// Fifteen connections through a proxy that breaks most of them, and one that is open when it closes.
+    /// Fifteen connections through a proxy that breaks most of them. One is open when the proxy closes.
     private func ragingRound(_ seed: UInt64) throws {
         let server = try EchoServer()
         var plan = ChaosPlan()

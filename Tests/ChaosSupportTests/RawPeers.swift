@@ -2,13 +2,13 @@
     import Glibc
     import WireCore
 
-    /// How a connection ended for a raw socket.
+    /// The end of a connection as a raw socket sees it.
     enum RawEnd: Equatable, Sendable {
         case finished
         case reset
     }
 
-    /// A plain blocking socket, whose reads and writes give up after ten seconds.
+    /// A blocking socket whose reads and writes time out after ten seconds.
     struct RawSocket: ~Copyable, Sendable {
         struct Failure: Error {
             let call: String
@@ -48,7 +48,7 @@
             Glibc.close(descriptor)
         }
 
-        /// - Returns: Whether everything was taken.
+        /// - Returns: True when the socket took all bytes.
         @discardableResult
         func send(_ bytes: [UInt8]) -> Bool {
             var start = 0
@@ -75,7 +75,7 @@
             shutdown(descriptor, Int32(SHUT_WR))
         }
 
-        /// What comes with one read.
+        /// The bytes of one read.
         func receive(upTo limit: Int = 65_536) -> (bytes: [UInt8], end: RawEnd?) {
             var bytes = [UInt8](repeating: 0, count: limit)
             let count = recv(descriptor, &bytes, limit, 0)
@@ -83,7 +83,7 @@
             return (Array(bytes.prefix(count)), nil)
         }
 
-        /// What comes until the end, or until there is so much; and the sizes of what came with each read.
+        /// The bytes up to the end or up to `total`, and the size of each read.
         func receiveAll(_ total: Int = .max) -> (bytes: [UInt8], end: RawEnd?, sizes: [Int]) {
             var all: [UInt8] = []
             var sizes: [Int] = []
@@ -97,7 +97,7 @@
         }
     }
 
-    /// Takes connections on a thread of its own and sends back what comes, until it ends.
+    /// Accepts connections on a thread of its own and echoes the bytes until they end.
     final class EchoServer: Sendable {
         private struct State: Sendable {
             var received = 0
@@ -166,18 +166,18 @@
             self.thread = Locked(thread)
         }
 
-        /// How many bytes have come over all connections.
+        /// The number of bytes received over all connections.
         var received: Int { shared.state.withLock { $0.received } }
 
-        /// How the connections have ended.
+        /// The ends of the connections.
         var ends: [RawEnd] { shared.state.withLock { $0.ends } }
 
-        /// Waits until a connection has ended, as the server sees it.
+        /// Waits until the server has seen the end of a connection.
         func waitForEnd() {
             while ends.isEmpty { sched_yield() }
         }
 
-        /// Waits for the connections that are there, and stops.
+        /// Waits for the open connections to end, and stops.
         func stop() {
             guard let thread = thread.withLock({ $0.take() }) else { return }
             shutdown(shared.listener, Int32(SHUT_RDWR))

@@ -2,11 +2,11 @@
     import Foundation
     import Testing
 
-    /// Each flood of `WaybillFloods` in a process of its own, whose memory the kernel measures.
+    /// Runs each flood of `WaybillFloods` in a process of its own, whose memory the kernel measures.
     @Suite("Floods by hostile servers", .timeLimit(.minutes(15))) struct FloodTests {
         static let isExtended = ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1"
 
-        /// 64 MiB, the limit of a connection by default.
+        /// 64 MiB, the default memory limit of a connection.
         private static let limit = 64 << 10
 
         @Test(
@@ -30,7 +30,7 @@
                     numbers[1]
                 )
                 #expect(numbers[0] <= Self.limit, "\(name)")
-                // Without anything sent there was no flood.
+                // A server that sent nothing made no flood.
                 #expect(numbers[1] > 100, "\(name)")
             }
         }

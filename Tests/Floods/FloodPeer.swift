@@ -5,9 +5,10 @@
     import WebSocketWire
     import WireCore
 
-    /// A hostile server for one client: plain blocking calls on a thread of its own, and no memory but what it sends.
+    /// A hostile server for one client. It makes blocking calls on a thread of its own and allocates only what it
+    /// sends.
     final class FloodPeer: Sendable {
-        /// How much it has sent, and whether it is done.
+        /// The number of bytes sent, and whether the server has finished.
         struct Progress: Sendable {
             var sentByteCount = 0
             var mayPour = false
@@ -40,7 +41,7 @@
             let number: Int32
         }
 
-        /// Serves one connection on a thread.
+        /// Serves one connection on a new thread.
         func serve(_ body: @escaping @Sendable (borrowing Connection) -> Void) {
             let context = Unmanaged.passRetained(Work(peer: self, body: body))
             var thread = pthread_t()
@@ -77,19 +78,19 @@
             let descriptor: Int32
             let peer: FloodPeer
 
-            /// How long the client may read nothing before the flood counts as held back.
+            /// The time in milliseconds after which a client that reads nothing counts as holding the flood back.
             private static var patience: Int32 { 2_000 }
 
             deinit { Glibc.close(descriptor) }
 
-            /// What the client sends next.
+            /// The client's next bytes.
             func read() -> [UInt8] {
                 var bytes = [UInt8](repeating: 0, count: 65_536)
                 let count = recv(descriptor, &bytes, bytes.count, 0)
                 return Array(bytes.prefix(max(count, 0)))
             }
 
-            /// Reads until the bytes given have come.
+            /// Reads until the given text has arrived.
             func read(until end: String) -> [UInt8] {
                 var all: [UInt8] = []
                 while !String(decoding: all, as: UTF8.self).contains(end) {
@@ -100,7 +101,7 @@
                 return all
             }
 
-            /// - Returns: Whether the client took everything.
+            /// - Returns: True when the client took all bytes.
             @discardableResult
             func write(_ bytes: [UInt8]) -> Bool {
                 var start = 0
@@ -127,12 +128,12 @@
                 while !peer.progress.withLock({ $0.mayPour }) { usleep(1_000) }
             }
 
-            /// Sends a piece over and over, until the client stops reading or so much has been sent.
+            /// Sends a piece repeatedly, until the client stops reading or `total` bytes have been sent.
             func pour(_ piece: [UInt8], upTo total: Int = 512 << 20) {
                 pour(upTo: total) { _ in piece }
             }
 
-            /// The same with pieces that differ.
+            /// Sends numbered pieces, until the client stops reading or `total` bytes have been sent.
             func pour(upTo total: Int = 512 << 20, _ piece: (Int) -> [UInt8]) {
                 waitToPour()
                 var number = 0
@@ -143,13 +144,13 @@
                     number += 1
                     sent += bytes.count
                 }
-                // A client that has taken all has a moment to make something of it.
+                // The client gets a moment to handle the last bytes.
                 usleep(1_000_000)
             }
 
             // MARK: Openings
 
-            /// Accepts an MQTT 5 client, and its first subscription.
+            /// Accepts an MQTT 5 client and its first subscription.
             func acceptMQTT() {
                 _ = read()
                 write([0x20, 3, 0, 0, 0])
@@ -159,7 +160,8 @@
                 write([0x90, 4, subscribe[start], subscribe[start + 1], 0, 2])
             }
 
-            /// Accepts a STOMP client, and its first subscription.
+            /// Accepts a STOMP client and its first subscription.
+            ///
             /// - Returns: The id of the subscription.
             func acceptSTOMP() -> String {
                 _ = read(until: "\0")
@@ -239,7 +241,7 @@
             return bytes
         }
 
-        /// A frame of a server, with the bits given in its first byte.
+        /// A frame from a server with the given first byte.
         static func frame(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
             var bytes = [first]
             switch payload.count {
@@ -252,14 +254,14 @@
             return bytes + payload
         }
 
-        /// Raw deflate data, up to the end of a sync flush.
+        /// Raw deflate data up to the end of a sync flush.
         static func deflated(_ bytes: [UInt8]) -> [UInt8] {
             guard let stream = waybill_deflater_create(9, 15, 8) else { return [] }
             defer { waybill_deflater_destroy(stream) }
             var output = [UInt8](repeating: 0, count: bytes.count + 1_024)
             var consumed = 0
             var produced = 0
-            // In bounds: zlib is told the sizes of both.
+            // In bounds: zlib gets the sizes of both buffers.
             _ = waybill_deflate(
                 stream,
                 bytes,

@@ -8,8 +8,8 @@
     import WebSocketWire
     import WireCore
 
-    /// Plays one flood by a hostile server against one client, and prints how far the memory of the process rose above
-    /// what it took when the client was idle.
+    /// Runs one flood from a hostile server against one client. Prints how far the memory of the process rose above
+    /// the memory of the idle client.
     ///
     ///     WaybillFloods            the names, one a line
     ///     WaybillFloods NAME       NAME  peak above idle in KiB  sent in KiB
@@ -27,7 +27,7 @@
             let peer = try FloodPeer()
             let idle = Locked(0)
             let begin: Begin = {
-                // The highest use of memory counts from here on.
+                // Resets the kernel's peak of memory use.
                 if let file = fopen("/proc/self/clear_refs", "w") {
                     fputs("5", file)
                     fclose(file)
@@ -45,11 +45,11 @@
             exit(0)
         }
 
-        /// Has the peer begin and waits until it has finished.
+        /// Starts the peer and waits until it has finished.
         typealias Begin = @Sendable () async throws -> Void
         typealias Flood = @Sendable (FloodPeer, Begin) async throws -> Void
 
-        /// A line of the kernel's account of this process, in KiB.
+        /// The value of a line in `/proc/self/status`, in KiB.
         private static func memory(_ line: String) -> Int {
             guard let file = fopen("/proc/self/status", "r") else { return 0 }
             defer { fclose(file) }
@@ -177,7 +177,7 @@
             },
             "websocket-compressed": webSocket { connection in
                 connection.acceptWebSocket(deflate: PermessageDeflate())
-                // Without the four bytes at the end (RFC 7692, 7.2.1).
+                // The last four bytes of a message are left out (RFC 7692, 7.2.1).
                 let zeros = FloodPeer.deflated([UInt8](repeating: 0, count: 1_000_000)).dropLast(4)
                 let frames = Array(repeating: FloodPeer.frame(0xC2, Array(zeros)), count: 200)
                 connection.pour(Array(frames.joined()), upTo: 16 << 20)

@@ -4,9 +4,10 @@
 
     /// Counts the messages of QoS 2 that a broker publishes again after it has released them.
     ///
-    /// Mosquitto 2.0.11 does so when a connection breaks while it repeats its PUBRELs: those that it had not come
-    /// to yet it takes for messages that were never received. No client can tell them from new ones, so that they
-    /// arrive twice. It gives each message an identifier of its own until all 65,535 are used up, which shows it.
+    /// Mosquitto 2.0.11 does so when a connection breaks while it repeats its PUBRELs. It treats those messages whose
+    /// PUBREL it had not repeated yet as never received. A client cannot tell them from new messages, so they arrive
+    /// twice. Mosquitto uses a new identifier for each message until all 65,535 are used up. That makes the
+    /// repetition visible.
     final class BrokerRelapses: WireLogger {
         private struct State: Sendable {
             var released: Set<Substring> = []

@@ -8,16 +8,16 @@
 
     /// A run against a server through a ``ChaosProxy``, in rounds.
     ///
-    /// To be made in a process of its own (`processExitsWith`): what is left of it is counted.
+    /// It needs a process of its own (`processExitsWith`), since it counts the resources that are left at the end.
     struct ChaosRun: Sendable {
-        /// One round: how many messages and faults, and a seed.
+        /// The number of messages and faults of one round, and its seed.
         struct Round: Sendable {
             var messages: Int
             var faults: Int
             var seed: UInt64
             fileprivate let watch = Watch()
 
-            /// Says what is to be told, and done, should the round not end.
+            /// Sets the text to report and the action to take if the round does not end.
             func whenStuck(
                 tell ledger: NumberedLedger,
                 _ proxy: ChaosProxy,
@@ -31,13 +31,13 @@
                 }
             }
 
-            /// A plan for messages of about so many bytes in the direction that counts.
+            /// A plan for messages of about this size in the direction that is counted.
             func plan(messagesOfBytes byteCount: Int) -> ChaosPlan {
                 ChaosPlan(faults: faults, messages: messages, ofBytes: byteCount)
             }
         }
 
-        /// What is known of a round from outside.
+        /// The state by which another thread watches a round.
         fileprivate final class Watch: Sendable {
             struct State: Sendable {
                 var ends: @Sendable () -> String = { "nothing has begun" }
@@ -48,21 +48,21 @@
         }
 
         static let roundCount = 4
-        /// How much memory may stay with the threads: with 75,000 messages and 750 faults behind the first
-        /// measurement this shows 28 bytes that stay with a message, or 3 KiB with a connection.
+        /// The bytes that may stay allocated. After the first measurement come 75,000 messages and 750 faults. The
+        /// limit therefore detects a leak of 28 bytes for each message, or of 3 KiB for each connection.
         private static let memoryTolerance = 2 << 20
 
         let name: String
         let messages: Int
         let faults: Int
-        /// How long rounds follow one another at least.
+        /// The shortest duration of all rounds together.
         let time: Duration
 
         /// - Parameters:
-        ///   - name: What is run.
-        ///   - messages: How many messages flow, unless the environment says otherwise.
-        ///   - faults: How many faults come at least.
-        ///   - time: How long rounds follow one another at least, beyond the four that there are in any case.
+        ///   - name: The name of the run.
+        ///   - messages: The number of messages, unless the environment says otherwise.
+        ///   - faults: The smallest number of faults.
+        ///   - time: The shortest duration. Four rounds are made in any case.
         init(_ name: String, messages: Int, faults: Int, for time: Duration = .zero) {
             self.name = name
             self.time = time
@@ -70,9 +70,9 @@
             self.faults = ChaosSettings.faultCount(default: faults)
         }
 
-        /// Runs the rounds, and expects that none of them leaves anything behind.
+        /// Runs the rounds, and expects that they leave no resources behind.
         ///
-        /// - Returns: All rounds together.
+        /// - Returns: The sum of all rounds.
         @discardableResult
         func callAsFunction(
             _ round: (Round) async throws -> ChaosReport
@@ -100,7 +100,7 @@
                 }
             }
             let total = try #require(sum)
-            // In few words: it waits in a pipe until somebody reads it.
+            // One short line: the pipe holds the output until the parent process reads it, and has little room.
             print(total.description)
             #expect(total.counts.faultCount >= faults, "\(total.description)")
             let before = try #require(first)
@@ -112,7 +112,7 @@
             print("\(before) became \(after)")
             #expect(after.descriptors == before.descriptors, "\(before) became \(after)")
             #expect(after.loops == 0, "\(before) became \(after)")
-            // The runtime's own come and go.
+            // Threads of the runtime come and go.
             #expect(after.threads <= before.threads + 4, "\(before) became \(after)")
             #expect(before.allocatedBytes > 0)
             #expect(
@@ -122,9 +122,9 @@
             return total
         }
 
-        /// Runs a round, and ends the process, having said why, should the round not end.
+        /// Runs a round. If it does not end in time, reports its state and kills the process.
         ///
-        /// In a thread of its own: what hangs may hold those of the pool.
+        /// The watching thread is not one of the pool, whose threads the hanging round may hold.
         private func watched(
             _ part: Round,
             _ round: (Round) async throws -> ChaosReport
@@ -135,10 +135,10 @@
                     defer { state = Watch.State(isOver: true) }
                     return state.ends
                 }
-                // Let go of with no lock held.
+                // The closure is released after the lock is open.
                 withExtendedLifetime(ends) {}
             }
-            // They take 20 s with 25,000 messages.
+            // A round with 25,000 messages takes 20 s.
             let end = ContinuousClock.now + .seconds(300 + part.messages / 100)
             Thread.detachNewThread {
                 while ContinuousClock.now < end {
@@ -153,7 +153,7 @@
             return try await round(part)
         }
 
-        /// Prints what a process has printed that has made a run.
+        /// Prints the output of a process that has made a run.
         static func show(_ result: ExitTest.Result?) {
             guard let result else { return }
             print(String(decoding: result.standardOutputContent, as: UTF8.self))

@@ -2,10 +2,10 @@ import Testing
 import Waybill
 import WaybillMQTT
 
-/// A broker that speaks MQTT, with the settings of its package.
+/// An MQTT broker with the settings of its package.
 private struct MQTTBroker: Sendable, CustomTestStringConvertible {
     var name: String
-    /// The variable of its port.
+    /// The environment variable with its port.
     var variable: String
     var version: MQTTConfiguration.Version
     var userName: String?
@@ -43,7 +43,7 @@ private struct MQTTBroker: Sendable, CustomTestStringConvertible {
 
     static let running = all.filter { TestServers.port($0.variable) != nil }
 
-    /// A transport with the library's own settings, but that a lost connection ends the test.
+    /// Connects with the default settings, except that a lost connection ends the test.
     func connect() async throws -> (transport: MQTTTransport, provider: Provider<WireEntry>) {
         var configuration = MQTTConfiguration(version: version)
         configuration.reconnection = .never
@@ -78,7 +78,7 @@ struct DeliveryTests {
             var numbers: Set<Int> = []
             var heard = 0
             for try await message in messages {
-                // The work of an app. How long it really takes decides nothing.
+                // Stands for the app's work. The outcome does not depend on its duration.
                 try await Task.sleep(for: .milliseconds(1))
                 heard += 1
                 numbers.insert(message.text.flatMap { Int($0) } ?? -1)

@@ -2,11 +2,11 @@ import Waybill
 import WaybillSSE
 import WireCore
 
-/// What the tests of event streams ask for: paths, as they are.
+/// The entries of the event stream tests. Their paths are used unchanged.
 enum EventStreamEntry: EntryType {
     case listen(String, SubscribeOptions = SubscribeOptions(), body: String? = nil)
     case post(String, to: String, eventType: String? = nil)
-    /// Deletes what nchan keeps of a channel.
+    /// Deletes the messages that nchan keeps for a channel.
     case forget(String)
 
     var topic: String? {
@@ -42,14 +42,14 @@ enum EventStreamEntry: EntryType {
     }
 }
 
-/// A transport to one of the servers, and what comes from it.
+/// A transport to one of the servers, and its provider.
 struct EventStreamClient {
     let transport: SSETransport
     let provider: Provider<EventStreamEntry>
 
     /// - Parameters:
-    ///   - variable: The server, by the variable with its port.
-    ///   - change: What is not as by default; asking again takes milliseconds here.
+    ///   - variable: The environment variable with the server's port.
+    ///   - change: Changes the configuration, whose reconnection delay is some milliseconds here.
     init(
         _ variable: String,
         _ change: (inout SSEConfiguration) -> Void = { _ in }
@@ -57,7 +57,7 @@ struct EventStreamClient {
         try self.init(url: TestServers.url(variable, "http"), change)
     }
 
-    /// As ``init(_:_:)``, for a server at any place.
+    /// Does the same as ``init(_:_:)`` for a server at any URL.
     init(
         url: String,
         _ change: (inout SSEConfiguration) -> Void = { _ in }
@@ -71,7 +71,7 @@ struct EventStreamClient {
         provider = Provider(transport: transport)
     }
 
-    /// All the messages of a stream until it ends, or the first of them.
+    /// The messages of a stream until it ends, or the first ones.
     func messages(_ entry: EventStreamEntry, first: Int = .max) async throws -> [Message] {
         var heard: [Message] = []
         guard first > 0 else { return heard }
@@ -82,7 +82,7 @@ struct EventStreamClient {
         return heard
     }
 
-    /// The texts of a stream until it ends, or the first of them.
+    /// The texts of a stream until it ends, or the first ones.
     func texts(_ path: String, first: Int = .max) async throws -> [String?] {
         try await messages(.listen(path), first: first).map(\.text)
     }

@@ -14,14 +14,14 @@ import WaybillSSE
         if: TestServers.port("EVENTSOURCE_RAW") != nil,
         "Python's aiohttp-sse and sse-starlette are not running: Tests/Servers/with --install -- swift test"
     ),
-    // One of the tests kills the servers that the others use.
+    // One test kills the servers that the others use.
     .serialized,
     .timeLimit(.minutes(5))
 )
 struct EventStreamServerTests {
     private static let all = ["EVENTSOURCE_AIOHTTP", "EVENTSOURCE_STARLETTE", "EVENTSOURCE_RAW"]
 
-    /// That a stream of numbered events was whole and in order.
+    /// Expects that a stream of numbered events is complete and in order.
     private func expectNumbered(_ heard: [Message], _ count: Int) {
         #expect(heard.count == count)
         let isWhole = heard.enumerated().allSatisfy { index, message in
@@ -72,8 +72,8 @@ struct EventStreamServerTests {
             }
         }
         expectNumbered(heard, 10_000)
-        // The first, one after each kill at the least, and the one that 204 answers. The last kill may come when the
-        // server has written everything.
+        // The first request, at least one after each kill, and the one that 204 answers. The last kill may come when
+        // the server has written all events.
         #expect(requests.count >= 4)
         await client.transport.shutdown()
         await control.transport.shutdown()
@@ -135,7 +135,7 @@ struct EventStreamServerTests {
         let start = ContinuousClock().now
         let key = UInt64.random(in: 0 ... .max)
         #expect(try await client.texts("/busy?key=\(key)") == ["1", "2"])
-        // Of itself it would have waited for 0.2 seconds at the most. A link's clock is coarse, by up to 10 milliseconds.
+        // Without Retry-After the wait would be at most 0.2 seconds. A link's clock may be 10 milliseconds off.
         #expect(ContinuousClock().now - start >= .milliseconds(980))
         await client.transport.shutdown()
     }
@@ -176,7 +176,7 @@ struct EventStreamServerTests {
         await client.transport.shutdown()
     }
 
-    /// The memory of this process; 0 where it cannot be told.
+    /// The resident memory of this process; 0 where it is unknown.
     private static var residentBytes: Int {
         let fields = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?
             .split(separator: " ")

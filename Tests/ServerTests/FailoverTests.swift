@@ -7,13 +7,13 @@
     import WaybillSSE
     import WaybillSTOMP
 
-    /// A Mosquitto of one's own, which can be killed.
+    /// A Mosquitto process that belongs to one test, which may kill it.
     private final class DoomedBroker {
         let port: Int
         private let process = Process()
         private let exits: AsyncStream<Void>
 
-        /// Starts it and waits until it says that it runs.
+        /// Starts the process and waits until its log says that it runs.
         init() async throws {
             port = Int(try PersistentBroker.freePort())
             process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -24,7 +24,7 @@
             let (exits, exit) = AsyncStream<Void>.makeStream()
             self.exits = exits
             process.terminationHandler = { _ in exit.finish() }
-            // Whoever says much must be heard to the end, or waits.
+            // The log is read to its end. Otherwise the pipe would fill up and stop the broker.
             let (words, mouth) = AsyncStream<String>.makeStream()
             output.fileHandleForReading.readabilityHandler = { handle in
                 let data = handle.availableData
@@ -46,7 +46,7 @@
             let said: String
         }
 
-        /// Lets it hold its breath: the system still takes connections, and nobody answers.
+        /// Stops the process. The kernel still accepts connections, and they get no answer.
         func freeze() {
             Glibc.kill(process.processIdentifier, SIGSTOP)
         }
@@ -96,7 +96,7 @@
             let heard = try await Provider<WireEntry>(transport: watcher)
                 .messages(.subscribe(topic, .atLeastOnce))
 
-            // The first is there, so that the second hears nothing of this.
+            // The first server runs, so the second one must get no message.
             try await provider.request(.send("first", to: topic, .atLeastOnce))
             var states = transport.states.makeAsyncIterator()
             #expect("\(await states.next()!)" == "connected")
@@ -116,7 +116,7 @@
             let clock = ContinuousClock()
             let begin = clock.now
             try await Provider<WireEntry>(transport: transport).request(.connect())
-            // The loop's clock may lag behind by some milliseconds.
+            // The clock of the event loop may be some milliseconds late.
             #expect(clock.now - begin > .milliseconds(2_900))
             await transport.shutdown()
             await doomed.kill()
@@ -179,7 +179,7 @@
             let watcher = try MosquittoServer.transport(.v5)
             let heard = try await Provider<WireEntry>(transport: watcher)
                 .messages(.subscribe(topic, .atLeastOnce))
-            // One in a million million runs it is always the same.
+            // With a probability of one in a million million, the shuffled order is always the same.
             for number in 0..<40 {
                 try await provider.request(.connect())
                 try await provider.request(.send(.init("\(number)"), to: topic, .atLeastOnce))

@@ -3,7 +3,7 @@ import Testing
 import Waybill
 import WaybillMQTT
 
-/// What was awaited in a scope has arrived when the scope is over, also when the process ends right then.
+/// A message whose send was awaited in a scope arrives, even when the process ends right after the scope.
 @Suite(
     "Farewells",
     .enabled(if: MosquittoServer.isRunning, "Mosquitto is not running"),

@@ -10,7 +10,7 @@
             if: MosquittoServer.isRunning && ChaosSettings.areWanted,
             "WAYBILL_CHAOS=1 Tests/Servers/with --install mosquitto -- swift test --no-parallel --filter 'ServerTests.*ChaosTests'"
         ),
-        // Each of them fills the machine.
+        // Each of these tests uses the whole machine.
         .serialized,
         .timeLimit(.minutes(15))
     )
@@ -123,7 +123,7 @@
         }
     }
 
-    /// Messages go from a publisher to a subscriber, both behind the proxy.
+    /// Sends messages from a publisher to a subscriber. Both are behind the proxy.
     private func flow(
         _ name: String,
         _ round: ChaosRun.Round,
@@ -133,7 +133,7 @@
     ) async throws -> ChaosReport {
         let broker = try await PersistentBroker()
         defer { broker.kill() }
-        // About 32 bytes a message each way.
+        // A message takes about 32 bytes in each direction.
         let plan = round.plan(messagesOfBytes: 40)
         let relapses = BrokerRelapses()
         let proxy = try ChaosProxy(to: broker.port, seed: round.seed, plan: plan)
@@ -205,7 +205,7 @@
         return report
     }
 
-    /// Counts the messages up to the one that says "end".
+    /// Counts the messages up to the one with the text "end".
     private func count(_ messages: Messages<Message>, in ledger: NumberedLedger) async throws {
         defer { ledger.finish() }
         for try await message in messages {
@@ -215,7 +215,7 @@
         Issue.record("the stream has ended by itself")
     }
 
-    /// Kills the broker again and again while messages flow.
+    /// Kills the broker several times while messages flow.
     private func kill(
         _ broker: PersistentBroker,
         _ times: Int,
@@ -228,7 +228,7 @@
         }
     }
 
-    /// One message, whose call outlives connections.
+    /// Sends one message with a call that outlives connections.
     private func send(
         _ number: Int,
         _ qos: QoS,
@@ -243,7 +243,7 @@
             } catch {
                 ledger.failed(number, (error as? WaybillError)?.code.name ?? "\(error)")
                 let code = (error as? WaybillError)?.code
-                // What has not left may be sent again.
+                // A message that was never sent may be sent again.
                 guard code == .connectionRefused || code == .notConnected else { return }
                 try? await Task.sleep(for: .milliseconds(10))
             }

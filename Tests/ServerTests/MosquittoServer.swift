@@ -21,7 +21,7 @@ enum MosquittoServer {
         }
     }
 
-    /// A version of the protocol, and a way to the server.
+    /// A version of the protocol and a listener of the server.
     struct Route: Sendable, CustomTestStringConvertible {
         var version: MQTTConfiguration.Version
         var listener: Listener
@@ -57,7 +57,7 @@ enum MosquittoServer {
     }
 }
 
-/// One enum for all the tests: any topic, any bytes.
+/// An entry for all tests: any topic, any bytes.
 enum WireEntry: EntryType {
     case connect(ConnectOptions = ConnectOptions())
     case send(Payload, to: String, QoS, retain: Bool = false)

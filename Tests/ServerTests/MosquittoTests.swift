@@ -77,7 +77,7 @@ struct MosquittoTests {
         let topic = topic()
         let messages = try await watching.messages(.subscribe("\(topic)/+", .atLeastOnce))
 
-        // One who takes its leave.
+        // A client that disconnects in order.
         let polite = try MosquittoServer.transport(route)
         let will = Will(topic: "\(topic)/polite", body: "gone", qos: .atLeastOnce)
         let politely = Provider<WireEntry>(transport: polite)
@@ -85,7 +85,7 @@ struct MosquittoTests {
         try await politely.request(.disconnect)
         await polite.shutdown()
 
-        // One whose client identifier is taken over: the broker cuts it off.
+        // A client whose identifier is taken over: the broker closes its connection.
         let sudden = try MosquittoServer.transport(route) {
             $0.clientIdentifier = "twin\(topic.count)"
         }
@@ -131,7 +131,7 @@ struct MosquittoTests {
             if route.version == .v5 {
                 #expect(heard == expected)
             } else {
-                // A 3.1.1 broker may send a copy for each subscription and cannot say for which.
+                // A 3.1.1 broker may send one copy for each subscription and cannot name the subscription.
                 #expect(Set(heard) == Set(expected))
             }
         }
@@ -220,7 +220,8 @@ struct MosquittoTests {
             }
             return numbers
         }
-        // One task after another: order is the order of the calls. Several at once fill the window.
+        // Awaited one after the other, messages keep the order of the calls. The concurrent ones after that fill the
+        // window.
         for number in 0..<count / 10 {
             try await provider.request(.send(.init("\(number)"), to: topic, qos))
         }
@@ -239,7 +240,7 @@ struct MosquittoTests {
         #expect(numbers.count == count)
         #expect(Set(numbers).count == count)
         #expect(Array(numbers.prefix(ordered)) == Array(0..<ordered))
-        // Each sender's own messages keep their order, too.
+        // The messages of each sender keep their order, too.
         var last: [Int: Int] = [:]
         for number in numbers.dropFirst(ordered) {
             let sender = (number - ordered) % 50

@@ -93,14 +93,14 @@ struct NchanTests {
         let messages = try await provider.messages(.listen("/events/\(channel)"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "first")
-        // Seventy-five seconds on the stream's clock, with a ping in each fifteen of them.
+        // Seventy-five seconds on the stream's clock, with a ping in every fifteen of them.
         for _ in 0..<5 {
             let count = counter.count
             try await waitUntil { counter.count > count }
             counter.clock.advance(by: .seconds(15))
         }
         try await publish(["second"], at: server)
-        // None of the pings was an event, and none was missed as a sign of life.
+        // No ping was taken for an event, and each of them kept the stream alive.
         #expect(try await iterator.next()?.text == "second")
         #expect(counter.dialCount == 1)
         await transport.shutdown()
@@ -130,7 +130,7 @@ struct NchanTests {
         let post = EventStreamEntry.post("moved", to: "/\(status)/publish/\(channel)")
         let receipt = try await client.provider.request(post)
         #expect(receipt.reason?.hasPrefix("20") == true)
-        // Only 307 and 308 keep method and body (RFC 9110, 15.4).
+        // Only 307 and 308 keep the method and the body (RFC 9110, 15.4).
         try await publish(["end"], at: server)
         let keeps = status == 307 || status == 308
         let expected = keeps ? ["there", "moved", "end"] : ["there", "end"]
@@ -156,7 +156,7 @@ struct NchanTests {
             try await client.provider.request(.post("x", to: "/loop"))
         }
         #expect(try await client.texts("/302/headers") == ["authorization Bearer t"])
-        // Another scheme is another origin, too; there is no way back.
+        // Another scheme is another origin, too. A redirection from TLS to plain text is refused.
         if server == "NGINX_TLS" {
             for path in ["/exposed", "/elsewhere"] {
                 let error = await #expect(throws: WaybillError.self) {

@@ -4,7 +4,8 @@
     import Glibc
     import WireCore
 
-    /// A Mosquitto of one's own that keeps its sessions in a file, and can be killed and started again.
+    /// A Mosquitto process that belongs to one test. It keeps its sessions in a file, and can be killed and
+    /// restarted.
     actor PersistentBroker {
         struct Failure: Error {
             let said: String
@@ -21,8 +22,8 @@
             folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("waybill-broker-\(UInt64.random(in: 0 ... .max))")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            // It forgets nothing by itself, and saves when it is told to. As root it would become a user that
-            // cannot read this folder.
+            // The broker saves only when a signal asks for it, and discards no message. As root it would change to a
+            // user that cannot read this folder.
             let lines = [
                 "listener \(port) 127.0.0.1", "allow_anonymous true", "set_tcp_nodelay true",
                 "persistence true", "persistence_location \(folder.path)/", "autosave_interval 0",
@@ -34,12 +35,12 @@
             try await start()
         }
 
-        /// Starts it and waits until it takes connections.
+        /// Starts the process and waits until it accepts connections.
         private func start() async throws {
             var actions = posix_spawn_file_actions_t()
             posix_spawn_file_actions_init(&actions)
             defer { posix_spawn_file_actions_destroy(&actions) }
-            // The threads of the runtime heed no signals, and what they start would not either.
+            // The threads of the Swift runtime block signals, and a child process would inherit that.
             var attributes = posix_spawnattr_t()
             posix_spawnattr_init(&attributes)
             defer { posix_spawnattr_destroy(&attributes) }
@@ -48,8 +49,8 @@
             posix_spawnattr_setsigmask(&attributes, &signals)
             posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
             let log = folder.appendingPathComponent("log").path
-            // Whoever waits for the end of what this process writes must not wait for the broker: it gets neither the
-            // output nor any other pipe.
+            // The broker inherits neither the output nor any other pipe. Otherwise a reader of this process's output
+            // would wait for the end of the broker.
             for descriptor in 3..<Int32(256) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
             for descriptor: Int32 in [1, 2] {
                 posix_spawn_file_actions_addopen(
@@ -83,11 +84,11 @@
             return Self.withAddress(port) { connect(descriptor, $0, $1) } == 0
         }
 
-        /// Kills it in the middle of what comes through a proxy, and starts it again.
+        /// Kills the broker while it serves clients behind a proxy, and starts it again.
         ///
-        /// What it keeps is a snapshot, so that one is taken at the last moment: of all that its clients have heard from
-        /// it. What it says after that moment is not forwarded: a broker that keeps a log instead would not have said
-        /// it.
+        /// The broker stores its state as a snapshot. The snapshot is taken last, and includes everything that
+        /// clients have received so far. Bytes that the broker sends after the snapshot are not forwarded, since a
+        /// broker with a log would have stored their cause before it sent them.
         func killAndRestart(behind proxy: ChaosProxy) async throws {
             proxy.freeze()
             try await save()
@@ -101,7 +102,7 @@
             guard let process = process.withLock({ $0 }) else { return }
             let before = inode()
             Glibc.kill(process, SIGUSR1)
-            // The file is written beside the old one and put in its place.
+            // The broker writes a new file and then renames it.
             while inode() == before {
                 guard Glibc.kill(process, 0) == 0 else { throw Failure(said: "it is gone") }
                 try await Task.sleep(for: .milliseconds(2))
@@ -119,7 +120,7 @@
             waitpid(process, nil, 0)
         }
 
-        /// Kills it and forgets what it has kept.
+        /// Kills the broker and deletes its stored state.
         func stop() {
             kill()
             try? FileManager.default.removeItem(at: folder)
@@ -127,7 +128,7 @@
 
         deinit { kill() }
 
-        /// A port that nobody listens on, below those of outgoing connections, which could take it meanwhile.
+        /// A free port below the ephemeral range: outgoing connections could take one inside it.
         static func freePort() throws -> UInt16 {
             for _ in 0..<50 {
                 let port = UInt16.random(in: 20_000..<31_000)

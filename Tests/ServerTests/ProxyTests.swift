@@ -11,7 +11,7 @@ import WaybillWebSocket
     import Foundation
 #endif
 
-/// What is reached through the proxy.
+/// A server that is reached through the proxy.
 enum ProxiedServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
     case mqtt = "MQTT"
     case mqttWebSocket = "MQTT over WebSocket"
@@ -26,12 +26,12 @@ enum ProxiedServer: String, CaseIterable, CustomTestStringConvertible, Sendable 
         "TINYPROXY", "MOSQUITTO", "MOSQUITTO_WS", "RABBITMQ_STOMP", "RABBITMQ_WS", "NGINX",
     ].allSatisfy { TestServers.port($0) != nil }
 
-    /// Connects through a proxy, sends something there and back, and disconnects.
+    /// Connects through a proxy, sends a message and receives it, and disconnects.
     ///
     /// - Parameters:
     ///   - proxy: The proxy.
-    ///   - host: The server's host, as it is asked of the proxy.
-    ///   - port: Another port than the server's.
+    ///   - host: The server's host as the proxy gets it.
+    ///   - port: A port that replaces the server's.
     func roundTrip(
         through proxy: ProxyOptions?,
         host: String = "127.0.0.1",
@@ -111,7 +111,7 @@ enum ProxiedServer: String, CaseIterable, CustomTestStringConvertible, Sendable 
     }
 }
 
-/// The servers through tinyproxy, which knows ada with the password lovelace.
+/// The servers through tinyproxy, which accepts the user ada with the password lovelace.
 @Suite(
     "Through a proxy",
     .enabled(
@@ -181,7 +181,7 @@ struct ProxyTests {
         #expect(error?.code == .unauthorized)
         #expect(error?.isRetryable == false)
         let refusal = try #require(error?.underlying as? HTTPRefusal)
-        // Where the credentials are wrong, tinyproxy says what a server would say.
+        // With wrong credentials, tinyproxy answers with a server's status code, 401.
         #expect(refusal.status == (hasCredentials ? 401 : 407))
         #expect(refusal.isFromProxy)
         #expect(refusal.headers.contains { $0.name.lowercased().hasSuffix("-authenticate") })

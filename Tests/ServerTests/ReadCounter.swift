@@ -2,11 +2,12 @@ import WaybillLink
 import WaybillTesting
 import WireCore
 
-/// Real connections on a clock that a test moves, and how often something was read from them and handled.
+/// Dials real connections on a clock that a test moves, and counts the reads that were handled.
 ///
-/// What is read counts once the reader is done with it: a clock that is moved on before may run out on what has come.
+/// A read counts when the receiver has handled it. If the clock moved earlier, a timeout could expire although bytes
+/// had arrived.
 final class ReadCounter: Dialer {
-    /// A stream that counts what is read.
+    /// A stream that counts its reads.
     private final class Stream: ByteStream, ByteStreamReceiver {
         private struct State: Sendable {
             var receiver: (any ByteStreamReceiver)?
@@ -68,13 +69,13 @@ final class ReadCounter: Dialer {
     private let reads = Locked(0)
     private let dials = Locked(0)
 
-    /// How often something was read and handled.
+    /// The number of reads that were handled.
     var count: Int { reads.withLock { $0 } }
 
-    /// How many connections were asked for.
+    /// The number of connections that were dialled.
     var dialCount: Int { dials.withLock { $0 } }
 
-    /// Links over this dialer, with the clock that the test moves.
+    /// An environment with this dialer and the clock that the test moves.
     var environment: LinkEnvironment {
         let timers = clock.linkTimers
         return LinkEnvironment(

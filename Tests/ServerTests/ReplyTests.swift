@@ -3,7 +3,7 @@ import Waybill
 import WaybillMQTT
 import WaybillSTOMP
 
-/// A service that adds; one enum for every broker.
+/// A service that adds numbers; one enum for every broker.
 private enum SumEntry: EntryType {
     struct Sum: Codable, Sendable {
         var a: Int
@@ -11,7 +11,7 @@ private enum SumEntry: EntryType {
     }
 
     case add(Sum, at: String)
-    /// Those who add listen to these.
+    /// The subscription of the service that answers.
     case sums(at: String)
     case answer(Int, to: Message)
 
@@ -39,7 +39,7 @@ private enum SumEntry: EntryType {
     }
 }
 
-/// A broker to ask over.
+/// A broker for requests and replies.
 private enum ReplyServer: CustomTestStringConvertible, Sendable {
     case mosquitto
     case stomp(STOMPServer)

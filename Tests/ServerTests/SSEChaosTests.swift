@@ -40,13 +40,13 @@
         }
     }
 
-    /// The server of these tests, directly and through a proxy.
+    /// The server of these tests, reached directly and through a proxy.
     private struct Nchan {
         let channel = "chaos\(UInt64.random(in: 0 ... .max))"
         let proxy: ChaosProxy
-        /// Past the proxy.
+        /// A client without the proxy.
         let direct: EventStreamClient
-        /// Through the proxy.
+        /// A client through the proxy.
         let broken: EventStreamClient
 
         init(_ round: ChaosRun.Round, messagesOfBytes byteCount: Int) throws {
@@ -59,7 +59,7 @@
             direct = try EventStreamClient("NGINX")
             broken = try EventStreamClient(url: "http://127.0.0.1:\(proxy.port)") {
                 $0.reconnection.initialDelay = .milliseconds(1)
-                // Longer than any stall, and the pings of the server are a second apart.
+                // Longer than any stall. The server sends a ping every second.
                 $0.idleTimeout = .seconds(5)
                 $0.connectTimeout = .seconds(5)
                 $0.responseTimeout = .seconds(5)
@@ -70,7 +70,7 @@
 
         func post(_ text: String) -> EventStreamEntry { .post(text, to: "/publish/\(channel)") }
 
-        /// Closes everything, and has the server forget the messages.
+        /// Closes the transports, and deletes the messages on the server.
         func close(
             _ name: String,
             _ round: ChaosRun.Round,
@@ -93,7 +93,7 @@
         }
     }
 
-    /// Counts the messages of a stream up to the one that says "end".
+    /// Counts the messages of a stream up to the one with the text "end".
     private func count(_ messages: Messages<Message>, in ledger: NumberedLedger) async throws {
         defer { ledger.finish() }
         for try await message in messages {
@@ -103,7 +103,7 @@
         Issue.record("the stream has ended by itself")
     }
 
-    /// Messages are published past the proxy, and come through it.
+    /// Publishes messages directly, and receives them through the proxy.
     private func hear(_ round: ChaosRun.Round) async throws -> ChaosReport {
         // `id: 1795224577:3`, `data: 12345` and an empty line.
         let nchan = try Nchan(round, messagesOfBytes: 34)
@@ -117,7 +117,7 @@
             ledger.began(number)
             try await nchan.direct.provider.request(nchan.post("\(number)"))
             ledger.succeeded(number)
-            // The server keeps 20,000.
+            // The server keeps 20,000 messages.
             if number.isMultiple(of: 500) { await ledger.reached(number - 5_000) }
         }
         await ledger.reached(round.messages - 1)
@@ -134,7 +134,7 @@
         return report
     }
 
-    /// Messages are sent through the proxy by several at once, each once, and come past it.
+    /// Sends each message once through the proxy, from several tasks, and receives them directly.
     private func say(_ round: ChaosRun.Round) async throws -> ChaosReport {
         let nchan = try Nchan(round, messagesOfBytes: 350)
         let lanes = 8
@@ -164,12 +164,12 @@
         #expect(verdict.lost == 0, "\(report.description)")
         #expect(verdict.twice == 0, "\(report.description)")
         #expect(verdict.unknown == 0, "\(report.description)")
-        // Breaking off is the exception.
+        // Most calls must succeed.
         #expect(verdict.successes > round.messages / 2, "\(report.description)")
         return report
     }
 
-    /// One call, and how it has ended.
+    /// Makes one call and records its outcome.
     private func send(
         _ number: Int,
         _ entry: EventStreamEntry,
@@ -184,7 +184,7 @@
             ledger.failed(number, (error as? WaybillError)?.code.name ?? "\(error)")
             let code = (error as? WaybillError)?.code
             if code != .connectionLost && code != .connectionRefused { Issue.record(error) }
-            // While nobody listens there is no use in trying one number after the other.
+            // While the proxy refuses connections, each further number would fail at once.
             if code == .connectionRefused { try? await Task.sleep(for: .milliseconds(20)) }
         }
     }

@@ -76,7 +76,7 @@ struct STOMPBrokerTests {
         #expect(heard.map(\.text) == ["a", "b", "c"])
         let second = try #require(heard[1].id)
         try await provider.request(.ack(second))
-        // Nobody can settle a message twice.
+        // A message can be acknowledged only once.
         let error = await #expect(throws: WaybillError.self) {
             try await provider.request(.ack(second))
         }
@@ -222,11 +222,11 @@ struct STOMPBrokerTests {
         #expect(error?.code == .rejected || error?.code == .connectionLost)
         let said = try #require(error?.underlying as? STOMPServerError)
         #expect(!said.headers.isEmpty)
-        // ERROR ends the connection, whatever the server does after it, and every stream with it.
+        // ERROR ends the connection and every stream on it.
         await #expect(throws: WaybillError.self) {
             for try await _ in messages {}
         }
-        // The next request connects anew.
+        // The next request makes a new connection.
         try await provider.request(.send("x", to: queue()))
         await transport.shutdown()
     }
@@ -247,7 +247,7 @@ struct STOMPBrokerTests {
 
     @Test("Heart-beats keep an idle connection alive both ways", arguments: STOMPServer.all)
     func heartBeats(server: STOMPServer) async throws {
-        // A machine full of tests is late now and then: long intervals where there is time for them.
+        // A busy machine delays beats, so the intervals are long where there is time.
         let beat = Duration.seconds(TestServers.isExtended ? 5 : 2)
         let beats = Beats()
         let transport = try server.transport {
@@ -258,7 +258,7 @@ struct STOMPBrokerTests {
         let provider = Provider<FrameEntry>(transport: transport)
         let receipt = try await provider.request(.connect)
         #expect(receipt.headers["heart-beat"]?.isEmpty == false)
-        // A minute in the extended set, else just long enough for a missed beat to end it.
+        // A minute in the extended set. Otherwise just long enough for a missed beat to end the connection.
         try await Task.sleep(for: .seconds(TestServers.isExtended ? 61 : 5))
         guard case .connected = transport.states.current else {
             Issue.record("\(transport.states.current)")

@@ -3,7 +3,7 @@ import Waybill
 import WaybillSTOMP
 import WireCore
 
-/// Many requests at once, and requests that RabbitMQ refuses in its own way.
+/// Many requests at once, and requests that RabbitMQ refuses with its own texts.
 @Suite(
     "RabbitMQ: bursts and refusals",
     .enabled(
@@ -25,7 +25,6 @@ struct STOMPBurstTests {
     func sends(server: STOMPServer) async throws {
         let count = 10_000
         let queue = queue("burst")
-        // A connection that is lost would show.
         let transport = try server.transport()
         let provider = Provider<FrameEntry>(transport: transport)
         try await provider.request(.connect)
@@ -59,7 +58,7 @@ struct STOMPBurstTests {
         await transport.shutdown()
     }
 
-    /// A question and its answer.
+    /// A request and its reply.
     private enum EchoEntry: EntryType {
         case ask(Int, at: String)
         case questions(at: String)
@@ -97,7 +96,7 @@ struct STOMPBurstTests {
         let service = Task {
             for try await question in questions {
                 let number = question.text.flatMap { Int($0) } ?? -1
-                // Answers go out side by side, too.
+                // The answers are sent concurrently, too.
                 Task { _ = try? await answerer.request(.answer(number + 1, to: question)) }
             }
         }
@@ -120,7 +119,7 @@ struct STOMPBurstTests {
         ["/nowhere/x", "/exchange/waybill-nowhere/x"]
     )
     func unknownDestination(server: STOMPServer, destination: String) async throws {
-        // Over WebSocket, RabbitMQ 3.10 closes without an ERROR where an exchange is missing ("STOMP died").
+        // Over WebSocket, RabbitMQ 3.10 closes without an ERROR when an exchange is missing ("STOMP died").
         if destination.hasPrefix("/exchange"), !server.isOverTCP { return }
         for entry in [
             FrameEntry.send("x", to: destination), .subscribe(destination, .auto),
@@ -154,7 +153,7 @@ struct STOMPBurstTests {
             try await provider.request(.send("x", to: "/nowhere/x"))
         }
         #expect(error?.code == .rejected && error?.attempt == 1)
-        // The connection that ended with it is made again, and the subscription with it.
+        // The transport reconnects after the ERROR, and restores the subscription.
         try await provider.request(.send("still here", to: queue))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "still here")

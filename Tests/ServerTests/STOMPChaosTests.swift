@@ -27,10 +27,10 @@
         }
     }
 
-    /// Messages go from a publisher, which sends again what was not confirmed, to a subscriber.
+    /// Sends messages from a publisher, which repeats those without a receipt, to a subscriber.
     private func flow(_ round: ChaosRun.Round) async throws -> ChaosReport {
         let port = try #require(TestServers.port("RABBITMQ_STOMP"))
-        // SEND with its receipt, and MESSAGE with its ACK.
+        // The size of SEND with its receipt, or of MESSAGE with its ACK.
         let plan = round.plan(messagesOfBytes: 330)
         let proxy = try ChaosProxy(to: UInt16(port), seed: round.seed, plan: plan)
         let queue = "/queue/waybill-chaos-\(UInt64.random(in: 0 ... .max))"
@@ -68,7 +68,7 @@
             }
         }
         proxy.calm()
-        // The broker delivers again what was not acknowledged, after whatever else there is.
+        // The broker delivers unacknowledged messages again, after the others in the queue.
         let limit = ContinuousClock.now + .seconds(30)
         while ledger.arrivedCount < round.messages, ContinuousClock.now < limit {
             try await Task.sleep(for: .milliseconds(20))
@@ -105,7 +105,7 @@
         }
     }
 
-    /// Sends a message until it is confirmed.
+    /// Sends a message until a receipt confirms it.
     private func send(
         _ number: Int,
         _ queue: String,

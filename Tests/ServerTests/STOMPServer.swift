@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillSTOMP
 
-/// A STOMP broker and the way to it.
+/// A STOMP broker and the transport to it.
 enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
     case rabbitMQ = "RabbitMQ over TCP"
     case rabbitMQWebSocket = "RabbitMQ over WebSocket"
@@ -55,7 +55,7 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
     }
 }
 
-/// One enum for all the tests: any destination, any body, any headers.
+/// An entry for all tests: any destination, any body, any headers.
 enum FrameEntry: EntryType {
     case connect
     case send(Payload, to: String, headers: Headers = [:], contentType: String? = nil)

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillMQTT
 
-/// Mosquitto as Debian packages it, which passes the Receive Maximum of a client that lags by.
+/// Mosquitto as Debian packages it, which exceeds the Receive Maximum of a slow client.
 @Suite(
     "Mosquitto as packaged: a slow consumer",
     .enabled(
@@ -28,7 +28,7 @@ struct SlowConsumerTests {
         let consumer = Task {
             var numbers: [Int] = []
             for try await message in messages {
-                // The work of an app: what is shown is the order of things, not the time.
+                // Stands for the app's work. The test checks the order, not the time.
                 try await Task.sleep(for: .milliseconds(1))
                 numbers.append(message.text.flatMap { Int($0) } ?? -1)
                 if numbers.count == count { break }

@@ -14,7 +14,7 @@ enum TLSRoute: String, CaseIterable, Sendable {
     case https
     case wss
 
-    /// Those whose server shows bad certificates.
+    /// The routes whose server also shows bad certificates.
     static let badlyServed = allCases.filter { $0 != .mqttOverWSS }
 
     /// The bad certificates of `Tests/Servers/certificates`, in the order of Mosquitto's listeners.
@@ -26,7 +26,7 @@ enum TLSRoute: String, CaseIterable, Sendable {
 
     private var isRabbitMQ: Bool { self == .stomps || self == .stompOverWSS }
 
-    /// Whether the server ends TLS with OpenSSL, which shows whatever it has been given.
+    /// True when the server's TLS is OpenSSL's, which shows every certificate that it is given.
     var showsAnything: Bool { !isRabbitMQ }
 
     var url: String {
@@ -40,7 +40,7 @@ enum TLSRoute: String, CaseIterable, Sendable {
         }
     }
 
-    /// The same way to a port that speaks no TLS.
+    /// A URL with the same scheme, and a port that does not speak TLS.
     var urlOfPlainPort: String {
         switch self {
         case .mqtts: "mqtts://127.0.0.1:\(TestServers.port("MOSQUITTO") ?? 0)"
@@ -52,7 +52,8 @@ enum TLSRoute: String, CaseIterable, Sendable {
         }
     }
 
-    /// Where handshakes may fail: Mosquitto cuts off others of the same process then.
+    /// A URL for handshakes that may fail. After a failed one, Mosquitto also closes other connections of the same
+    /// process.
     var refusedURL: String {
         switch self {
         case .mqtts: TestServers.url("MOSQUITTO_REFUSED_TLS", "mqtt")
@@ -61,20 +62,20 @@ enum TLSRoute: String, CaseIterable, Sendable {
         }
     }
 
-    /// The same without TLS.
+    /// The URL of ``refusedURL`` without TLS.
     var refusedURLWithoutTLS: String {
         let scheme = refusedURL.prefix { $0 != ":" }
         return String(scheme.dropLast() + refusedURL.dropFirst(scheme.count))
     }
 
-    /// Where a bad certificate is shown, and the name to ask for.
+    /// The URL of a listener with a bad certificate, and the name to ask for.
     func bad(_ name: String) -> (url: String, serverName: String?) {
         guard self == .mqtts else { return (url, "\(name).waybill.test") }
         let port = TestServers.port("MOSQUITTO_BAD") ?? 0
         return ("mqtts://127.0.0.1:\(port + (Self.badCertificates.firstIndex(of: name) ?? 0))", nil)
     }
 
-    /// Where a certificate of the client is wanted, and the name to ask for.
+    /// The URL of a listener that asks for a client certificate, and the name to ask for.
     var mutual: (url: String, serverName: String?) {
         switch self {
         case .mqtts: (TestServers.url("MOSQUITTO_MUTUAL", "mqtt"), nil)
@@ -85,10 +86,10 @@ enum TLSRoute: String, CaseIterable, Sendable {
         }
     }
 
-    /// Connects, has the server answer a request of the protocol, and leaves.
+    /// Connects, makes a request of the protocol, and disconnects.
     ///
-    /// - Returns: What was agreed on.
-    /// - Throws: What the transport throws.
+    /// - Returns: The negotiated parameters.
+    /// - Throws: The error of the transport.
     @discardableResult
     func visit(
         _ url: String? = nil,

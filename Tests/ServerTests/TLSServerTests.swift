@@ -12,7 +12,7 @@ import WireTestSupport
     .timeLimit(.minutes(5))
 )
 struct TLSServerTests {
-    /// Expects a failure of TLS, and tells its kind.
+    /// Expects a TLS failure and returns its kind.
     private func failure(
         _ body: () async throws -> NegotiatedTLS?,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -39,7 +39,7 @@ struct TLSServerTests {
     func right(route: TLSRoute) async throws {
         let agreed = try #require(try await route.visit())
         #expect(agreed.version == "TLSv1.3")
-        // Without HTTP none is offered; RabbitMQ chooses none.
+        // Only clients of HTTP offer a protocol (ALPN). RabbitMQ chooses none.
         let choosesProtocol = [.https, .wss, .mqttOverWSS].contains(route)
         #expect(agreed.applicationProtocol == (choosesProtocol ? "http/1.1" : nil))
         let other = [UInt8](repeating: 1, count: 32)
@@ -65,14 +65,14 @@ struct TLSServerTests {
             case "notyet": .notYetValid
             case "selfsigned": .selfSigned
             case "clientonly": .wrongPurpose
-            // Erlang shows no certificate whose signature the client has not offered to take.
+            // Erlang shows no certificate whose signature algorithm the client has not offered.
             default: route.showsAnything ? .weakCertificate : .noCommonProtocol
             }
         let (url, serverName) = route.bad(name)
         let reason = await failure { try await route.visit(url) { $0.serverName = serverName } }
         #expect(reason == expected)
         guard name != "sha1" || route.showsAnything else { return }
-        // The opt-out takes it, as its name says.
+        // The opt-out accepts the certificate.
         try await route.visit(url) {
             $0.serverName = serverName
             $0.dangerouslyAcceptsAnyCertificate = true
@@ -86,7 +86,7 @@ struct TLSServerTests {
             try await route.visit(url) { $0.serverName = "elsewhere.test" }
         }
         #expect(reason == .hostMismatch)
-        // The authority is not among the system's.
+        // The authority is not one of the system's.
         #expect(
             await failure { try await route.visit(url) { $0.authorities = [] } }
                 == .unknownAuthority
@@ -119,7 +119,7 @@ struct TLSServerTests {
             await failure { try await visit(.pkcs12(file, password: "wrong")) } == .invalidOptions
         )
         guard !route.isHTTP else {
-            // nginx says so in HTTP.
+            // nginx reports it with an HTTP response.
             for identity in [nil, pair("badclient")] {
                 let error = await #expect(throws: WaybillError.self) { try await visit(identity) }
                 #expect((error?.underlying as? HTTPRefusal)?.status == 400)
@@ -145,13 +145,13 @@ struct TLSServerTests {
     @Test("TLS on a plain port", arguments: TLSRoute.allCases)
     func plainPort(route: TLSRoute) async throws {
         let reason = await failure { try await route.visit(route.urlOfPlainPort) }
-        // Some say a word before they close.
+        // Some servers send bytes before they close.
         #expect([.notTLS, .closed].contains(reason))
     }
 
     @Test("A server that says nothing is waited for as long as a connection may take")
     func stall() async throws {
-        // Connections are made, and nobody takes them.
+        // The kernel completes the connections, but they are never accepted.
         let listener = try SilentListener(backlog: 16)
         for route in TLSRoute.allCases {
             let scheme = route.url.prefix { $0 != ":" }
@@ -186,7 +186,7 @@ struct TLSServerTests {
                 var transports: [MQTTTransport] = []
                 for try await transport in group { transports.append(transport) }
                 #expect(OpenResources(loop: "waybill-loop").loops == 1)
-                // Each still works while all are there.
+                // Each transport still works while all of them exist.
                 for transport in transports {
                     let entry = WireEntry.send("once more", to: "waybill/many", .exactlyOnce)
                     try await Provider<WireEntry>(transport: transport).request(entry)
@@ -201,7 +201,7 @@ struct TLSServerTests {
         let error = await #expect(throws: WaybillError.self) {
             try await route.visit(route.refusedURLWithoutTLS)
         }
-        // What a server makes of it: a word in HTTP, an alert of TLS, or the door.
+        // The server's reaction: an HTTP response, a TLS alert, or the end of the connection.
         switch route {
         case .https, .wss: #expect((error?.underlying as? HTTPRefusal)?.status == 400)
         case .stomps: #expect((error?.underlying as? TLSFailure)?.reason == .required)

@@ -7,13 +7,13 @@ import Waybill
     import Foundation
 #endif
 
-/// The servers that `Tests/Servers/with` has started, by the variables that it sets.
+/// The servers that `Tests/Servers/with` has started, found by the environment variables that it sets.
 enum TestServers {
     static func port(_ variable: String) -> Int? {
         ProcessInfo.processInfo.environment["WAYBILL_\(variable)_PORT"].flatMap { Int($0) }
     }
 
-    /// Where a server is; one with TLS by its variable.
+    /// The URL of a server. A server with TLS is recognised by its variable.
     static func url(_ variable: String, _ scheme: String) -> String {
         let isSecure = ["TLS", "WSS", "STOMPS", "MUTUAL"].contains { variable.contains($0) }
         return "\(scheme)\(isSecure ? "s" : "")://127.0.0.1:\(port(variable) ?? 0)"
@@ -21,7 +21,7 @@ enum TestServers {
 
     private static let folder = ProcessInfo.processInfo.environment["WAYBILL_CERTIFICATES"] ?? ""
 
-    /// A file of `Tests/Servers/certificates`, made for this run.
+    /// A file that `Tests/Servers/certificates` has made for this run.
     static func certificate(_ name: String) -> TLSOptions.Material {
         .file("\(folder)/\(name)")
     }
@@ -37,23 +37,23 @@ enum TestServers {
         }
     }()
 
-    /// Who has signed the certificates of the servers.
+    /// The authorities that signed the servers' certificates.
     static let authorities = [certificate("ca.pem")]
 
-    /// nginx without TLS and with it.
+    /// The variables of nginx without TLS and with it.
     static let nginxes = ["NGINX", "NGINX_TLS"].filter { port($0) != nil }
 
-    /// Whether the servers have listeners with TLS.
+    /// True when the servers have listeners with TLS.
     static let areSecure =
         ["MOSQUITTO_TLS", "RABBITMQ_STOMPS", "NGINX_TLS"].allSatisfy { port($0) != nil }
 
-    /// Whether a server that is not there is a failure.
+    /// True when a missing server is a failure.
     static let areRequired = ProcessInfo.processInfo.environment["WAYBILL_REQUIRE_SERVERS"] == "1"
 
-    /// Whether there is time for tests that take a minute.
+    /// True when tests may take a minute.
     static let isExtended = ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1"
 
-    /// Every variable that a complete set of servers has.
+    /// The variables of a complete set of servers.
     static let all = [
         "MOSQUITTO", "MOSQUITTO_WS", "MOSQUITTO_PACKAGED", "RABBITMQ_STOMP", "RABBITMQ_WS",
         "ACTIVEMQ_STOMP", "NGINX",

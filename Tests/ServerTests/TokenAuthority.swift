@@ -2,23 +2,23 @@ import Foundation
 import Waybill
 import WaybillSSE
 
-/// Who issues tokens to one test, and says what has become of them: `Tests/Servers/tokens_peer.py`.
+/// The issuer of the tokens of one test, which also counts their use: `Tests/Servers/tokens_peer.py`.
 struct TokenAuthority: Sendable {
-    /// What has become of the tokens of a test.
+    /// The counts for the tokens of one test.
     struct Counts: Codable, Sendable {
-        /// How many tokens there were.
+        /// Tokens that were issued.
         var issued: Int
-        /// How often one was shown that was good.
+        /// Uses of a valid token.
         var accepted: Int
-        /// How often one was shown that had expired.
+        /// Uses of an expired token.
         var refused: Int
-        /// How many different ones were shown that had expired.
+        /// Different expired tokens that were used.
         var expired: Int
-        /// How often something was shown that is no token.
+        /// Uses of something that is not a token.
         var invalid: Int
     }
 
-    /// What distinguishes the tokens of this test from those of others.
+    /// The name that tells the tokens of this test from those of others.
     private let run = "run\(UInt64.random(in: 0 ... .max))"
     private let client: EventStreamClient
 
@@ -26,12 +26,12 @@ struct TokenAuthority: Sendable {
         client = try EventStreamClient("TOKENS")
     }
 
-    /// A token that is good for a second.
+    /// A token that is valid for one second.
     func issue() async throws -> String {
         try await client.provider.request(.post("", to: "/issue?run=\(run)&lifetime=1"))
     }
 
-    /// What has become of the tokens so far.
+    /// The counts so far.
     func counts() async throws -> Counts {
         try await client.provider.request(.post("", to: "/counts?run=\(run)"))
     }

@@ -5,7 +5,7 @@
     import WaybillSSE
     import WaybillSTOMP
 
-    /// A server that checks tokens, and how it is shown one.
+    /// A server that checks tokens, and the place where a request carries the token.
     struct TokenRoute: Sendable, CustomTestStringConvertible {
         enum Service: Sendable {
             case mqtt(MQTTConfiguration.Version)
@@ -15,18 +15,18 @@
 
         var name: String
         var service: Service
-        /// Where it is, by the variable that has its port.
+        /// The environment variable with the server's port.
         var variable: String
-        /// The scheme and the path of its URL.
+        /// The scheme and the path of the URL.
         var scheme: String
         var path = ""
-        /// The name and password of those whom the server itself does not ask for a token.
+        /// The name and password of users from whom the server itself asks no token.
         var guest: String?
         var placement: TokenPlacement
 
         var testDescription: String { name }
 
-        /// Whether a send outlives the connection.
+        /// True when a send outlives the connection.
         var isQueued: Bool {
             if case .mqtt = service { true } else { false }
         }
@@ -101,7 +101,7 @@
             ),
         ]
 
-        /// A transport to the server, by way of a port.
+        /// A transport to the server through another port.
         func transport(through port: UInt16) throws -> any Transport {
             let url = "\(scheme)://127.0.0.1:\(port)\(path)"
             var reconnection = ReconnectionPolicy()
@@ -129,7 +129,7 @@
             }
         }
 
-        /// What goes to a topic of this test.
+        /// An entry that sends a number to a topic of this test.
         func send(_ number: Int, to topic: String) -> TokenEntry {
             let text = EntryBody.text("\(number)")
             return switch service {
@@ -142,7 +142,7 @@
             }
         }
 
-        /// What brings it back.
+        /// An entry that subscribes to the topic.
         func listen(to topic: String) -> TokenEntry {
             switch service {
             case .mqtt:
@@ -158,7 +158,7 @@
         }
     }
 
-    /// Any entry of any service.
+    /// An entry for every service.
     struct TokenEntry: EntryType {
         var topic: String?
         var command: EntryCommand

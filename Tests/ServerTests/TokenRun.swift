@@ -6,36 +6,36 @@
     import WireCore
     import WireTestSupport
 
-    /// Traffic both ways with a server that wants a token which expires every second, over a connection that is cut
-    /// every few seconds.
+    /// Traffic in both directions with a server whose tokens expire every second. The connection is cut every few
+    /// seconds.
     struct TokenRun: Sendable {
-        /// What was seen.
+        /// What the client has seen.
         struct Figures: Sendable {
             var cuts = 0
-            /// How many connections there were, refused ones included.
+            /// Connections, refused ones included.
             var connections = 0
-            /// How many tokens were asked for in the place of a refused one.
+            /// Tokens that replaced a refused one.
             var refreshes = 0
             /// The numbers whose send has succeeded.
             var sent: Set<Int> = []
             /// The numbers that came back.
             var arrived: Set<Int> = []
-            /// How often a send failed, by code.
+            /// The number of failed sends for each error code.
             var failures: [String: Int] = [:]
-            /// Why the stream has ended before it was told to.
+            /// The errors of streams that ended before the end of the run.
             var ends: [String] = []
             var isOver = false
 
-            /// What was sent and never came.
+            /// The count of numbers that were sent and never arrived.
             var lost: Int { sent.subtracting(arrived).count }
         }
 
-        /// How long each of them takes: `WAYBILL_TOKEN_SECONDS`.
+        /// The duration of each run: `WAYBILL_TOKEN_SECONDS`.
         static let time = Duration.seconds(
             ProcessInfo.processInfo.environment["WAYBILL_TOKEN_SECONDS"].flatMap { Int64($0) } ?? 10
         )
 
-        /// How many send at the same time.
+        /// The number of concurrent senders.
         private static let lanes = 3
 
         let route: TokenRoute
@@ -50,16 +50,16 @@
             self.route = route
         }
 
-        /// Runs it.
+        /// Makes the run.
         ///
-        /// - Returns: What was seen here, and what the one has seen who issues the tokens.
+        /// - Returns: The figures of the client, and the counts of the token issuer.
         func callAsFunction() async throws -> (Figures, TokenAuthority.Counts) {
             let authority = try TokenAuthority()
             let target = try #require(TestServers.port(route.variable))
             let proxy = try ChaosProxy(to: UInt16(target), seed: 1)
             defer { proxy.close() }
             let figures = figures
-            // The one place that knows of tokens.
+            // Tokens are configured only here.
             let tokens = TokenInterceptor(
                 route.placement,
                 configuration: .init(refreshLimit: .max)
@@ -81,7 +81,7 @@
                 }
             }
             await cut
-            // What was under way at the last cut comes again.
+            // Messages that were in transit at the last cut are delivered again.
             let limit = ContinuousClock.now + .seconds(30)
             while figures.state.withLock({ $0.lost > 0 && $0.ends.isEmpty }),
                 ContinuousClock.now < limit
@@ -99,7 +99,7 @@
             return (result, counts)
         }
 
-        /// Counts what comes, until the transport is shut down.
+        /// Records the messages until the transport is shut down.
         private func listen(to messages: Messages<Message>) async {
             var end = "without an error"
             do {
@@ -115,12 +115,12 @@
             }
         }
 
-        /// Whether the time is not over yet; on a machine that is busy with other tests, two cuts may take longer.
+        /// True until the time is over and two cuts were made, which may take longer on a busy machine.
         private func goesOn(until end: ContinuousClock.Instant) -> Bool {
             ContinuousClock.now < end || figures.state.withLock { $0.cuts } < 2
         }
 
-        /// Resets every connection, again and again.
+        /// Resets all connections repeatedly.
         private func cut(_ proxy: ChaosProxy, until end: ContinuousClock.Instant) async {
             while true {
                 try? await Task.sleep(for: .milliseconds(Int.random(in: 2_000...4_000)))
@@ -130,7 +130,7 @@
             }
         }
 
-        /// Sends one number after the other, of those that are a lane's.
+        /// Sends the numbers of a lane one after the other.
         private func send(
             _ lane: Int,
             with provider: Provider<TokenEntry>,

@@ -18,16 +18,17 @@
         func traffic(_ route: TokenRoute) async throws {
             let (figures, counts) = try await TokenRun(route)()
             #expect(figures.ends == [])
-            // A send that is not repeated by itself may be lost with its connection, and fail for no other reason.
+            // A send that is not repeated may be lost with its connection. No other failure is allowed.
             var failures = figures.failures
             if !route.isQueued { failures["connectionLost"] = nil }
             #expect(failures == [:])
             #expect(figures.lost == 0)
-            // Each token that has expired is replaced once, however many were refused for it, and no other is.
+            // Each expired token is replaced once, however many requests were refused for it. No valid token is
+            // replaced.
             #expect(figures.refreshes == counts.expired)
             #expect(counts.issued == figures.refreshes + 1)
             #expect(counts.invalid == 0)
-            // There was something to see. A token is a second old at each cut, unless the machine is very slow.
+            // The run has tested something. At each cut the token is a second old, unless the machine is very slow.
             #expect(figures.cuts > 1)
             #expect(figures.refreshes * 2 >= figures.cuts)
             #expect(figures.sent.count > figures.cuts)

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillSTOMP
 
-/// One enum's topics at brokers that name them in ways of their own.
+/// The topics of one enum at brokers with different naming rules.
 @Suite(
     "Topic styles at STOMP brokers",
     .enabled(

@@ -1,6 +1,6 @@
-# ActiveMQ, the second STOMP opinion and another of MQTT 3.1.1, over TCP. Sourced by `with`.
-# The user alice has the password secret; anonymous clients are allowed. What is refused goes to ActiveMQ.DLQ
-# if it was sent with `persistent:true`.
+# ActiveMQ, a second peer for STOMP and one more for MQTT 3.1.1, over TCP. Sourced by `with`.
+# The user alice has the password secret; anonymous clients are allowed. A message that a NACK refuses goes to
+# ActiveMQ.DLQ if it was sent with `persistent:true`.
 # shellcheck shell=bash disable=SC2034
 activemq_large=1
 activemq_home=/usr/share/activemq
@@ -10,7 +10,7 @@ activemq_install() {
     apt_install activemq default-jre-headless libmqtt-client-java
 }
 
-# The codec of MQTT, which its package does not bring: for Java's class path.
+# The Java class path of the MQTT codec, which ActiveMQ's package leaves out.
 activemq_mqtt() {
     local jar found=
     for jar in mqtt-client hawtdispatch hawtdispatch-transport hawtbuf; do

@@ -1,4 +1,4 @@
-# ejabberd, a second MQTT 5 opinion, over TCP and WebSocket (at /mqtt). Sourced by `with`.
+# ejabberd, a second peer for MQTT 5, over TCP and WebSocket (at /mqtt). Sourced by `with`.
 # The user alice@localhost has the password secret; anonymous clients are refused. Its queue limits are the defaults.
 # shellcheck shell=bash disable=SC2034
 ejabberd_large=1
@@ -37,7 +37,7 @@ CONF
             export HOME=$folder EJABBERD_CONFIG_PATH=$folder/ejabberd.yml EJABBERD_PID_PATH=$folder/server.id \
                 EJABBERD_LOG_PATH=$folder/log/ejabberd.log ERL_LIBS
             ERL_LIBS=$(ejabberd_library)
-            # Without Erlang's distribution, which would start a daemon that outlives it.
+            # Without Erlang's distribution, which would start a daemon that outlives the server.
             exec erl -noinput +S 2:2 +sbwt none -mnesia dir "\"$folder/database\"" -s ejabberd -eval \
                 'ejabberd_auth:try_register(<<"alice">>, <<"localhost">>, <<"secret">>).'
         ) > "$folder/ejabberd.log" 2>&1 &

@@ -1,11 +1,12 @@
-# Servers of event streams on Python's aiohttp-sse and sse-starlette, and one of our own that writes bytes as they
-# are: see eventsource_peer.py. Sourced by `with`.
+# Event stream servers on Python's aiohttp-sse and sse-starlette, and one of Waybill's own that writes exact bytes:
+# see
+# eventsource_peer.py. Sourced by `with`.
 # shellcheck shell=bash disable=SC2154
 
-# What --install has made, kept for the next time.
+# The environment that --install makes, kept for the next run.
 eventsource_home="$here/../../.build/eventsource-python"
 
-# A Python that has the libraries: the one of our own, or the first on the path.
+# A Python with the libraries: that of the environment, or the first on the path.
 eventsource_python() {
     local python
     for python in "$eventsource_home/bin/python" python3; do
@@ -20,7 +21,7 @@ eventsource_python() {
 eventsource_install() {
     eventsource_python > /dev/null && return 0
     [ "$install" = 1 ] || return 1
-    # Debian has the module for environments in a package of its own.
+    # Debian's module for environments is a package of its own.
     python3 -c 'import ensurepip' 2> /dev/null || apt_install python3 python3-venv || return 1
     mkdir -p "$here/../../.build"
     python3 -m venv --clear "$eventsource_home" > /dev/null || return 1
@@ -29,7 +30,7 @@ eventsource_install() {
     eventsource_python > /dev/null
 }
 
-# A request for PATH is answered by 200: page_round_trip PORT PATH.
+# Succeeds when a request for PATH is answered by 200: page_round_trip PORT PATH.
 page_round_trip() {
     local line
     exec 3<> "/dev/tcp/127.0.0.1/$1" || exit 1

@@ -1,15 +1,15 @@
-"""Servers of event streams that do what a test asks for by the path.
+"""Servers of event streams whose paths select their behaviour.
 
     eventsource_peer.py PORT
 
-listens on 127.0.0.1 at PORT (aiohttp-sse), PORT + 1 (sse-starlette on uvicorn) and PORT + 2 (our own, which writes
-bytes as they are). The first two are processes of their own, so that they can be killed. All three know
+listens on 127.0.0.1 at PORT (aiohttp-sse), PORT + 1 (sse-starlette on uvicorn) and PORT + 2 (a server of this
+file, which writes exact bytes). The first two are separate processes, so that they can be killed. All three know
 
     /numbered?count=N&pause=P    events with the ids 1 to N, from behind Last-Event-ID, with a pause of P ms after
                                  each hundred; 204 when there is none left
     /echo                        a POST whose lines come back as events
 
-the libraries with CR LF at the ends of lines and with comments in between. Our own alone knows
+the libraries with CR LF at the ends of lines and with comments in between. Only the third server knows
 
     /kill?server=aiohttp|starlette       kills that process and starts another one
     /numbered?...&cut=M                  ends the connection after M events, within the next one
@@ -44,7 +44,7 @@ def asked(query, last_id):
     return first, count, float(query.get("pause", 0)) / 1000
 
 
-# The libraries.
+# The servers on libraries.
 
 def serve_aiohttp(port):
     from aiohttp import web
@@ -111,7 +111,7 @@ def serve_starlette(port):
     uvicorn.run(Starlette(routes=routes), host="127.0.0.1", port=port, log_level="warning")
 
 
-# Our own.
+# The server that writes exact bytes.
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream;charset=utf-8\r\nCache-Control: no-store\r\n"
 
@@ -183,7 +183,7 @@ class Peer:
                 event = coder.compress(event) + coder.flush(zlib.Z_SYNC_FLUSH)
             data = chunk(event)
             if cut and number - first == cut:
-                # Where within the event is another place each time.
+                # Each time the cut is at another place within the event.
                 writer.write(data[: first * 7 % len(data)])
                 await writer.drain()
                 return
@@ -217,7 +217,7 @@ class Peer:
                  "data": b"%x\r\n" % len(second) + second[:20]}[where]
         data = chunk(first)
         if where == "line-end":
-            # The event's last line feed is missing: it is complete all the same (HTML Standard, 9.2.5).
+            # The event's last line feed is missing. The event is complete all the same (HTML Standard, 9.2.5).
             data = b"%x\r\n" % len(first) + first[:-1]
         if where == "chunk-end":
             data = data[:-1]

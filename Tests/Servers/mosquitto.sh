@@ -1,7 +1,10 @@
 # Mosquitto, the MQTT 3.1.1 and 5 peer, over TCP and WebSocket, with TLS and without. Sourced by `with`.
 #
-# Several processes: 2.0.11 leaves what OpenSSL found wrong with one connection for the next to fall over, above all
-# behind a WebSocket, so that each refused handshake could cut off an innocent client of the same process.
+# There are several processes. OpenSSL's errors for one connection remain in the queue of Mosquitto 2.0.11 and make
+# the
+# next connection fail, above all behind a WebSocket. A refused handshake can thus close another client's connection
+# to
+# the same process.
 # shellcheck shell=bash disable=SC2154
 
 mosquitto_install() {
@@ -9,13 +12,13 @@ mosquitto_install() {
     apt_install mosquitto
 }
 
-# A listener with TLS that shows a certificate: mosquitto_secure PORT NAME [LINE ...]
+# A listener with TLS that shows the certificate NAME: mosquitto_secure PORT NAME [LINE ...]
 mosquitto_secure() {
     printf '%s\n' "listener $1 127.0.0.1" 'allow_anonymous true' "certfile $certificates/$2.pem" \
         "keyfile $certificates/$2.key" "${@:3}"
 }
 
-# One process with the listeners of standard input: mosquitto_run FOLDER NAME.
+# Starts one process with the listeners of standard input: mosquitto_run FOLDER NAME.
 mosquitto_run() {
     {
         printf '%s\n' 'per_listener_settings true' 'user root' 'log_dest stderr' 'set_tcp_nodelay true' \
@@ -29,7 +32,7 @@ mosquitto_run() {
     echo $! >> "$1/mosquitto.pid"
 }
 
-# As Debian packages it, but that no message is dropped for want of room: mosquitto_run_packaged FOLDER PORT.
+# Debian's settings, except that no message is dropped from a full queue: mosquitto_run_packaged FOLDER PORT.
 mosquitto_run_packaged() {
     printf '%s\n' "listener $2 127.0.0.1" 'allow_anonymous true' 'user root' 'log_dest stderr' \
         'max_queued_messages 0' > "$1/packaged.conf"
@@ -39,10 +42,10 @@ mosquitto_run_packaged() {
 
 mosquitto_run_with_tls() {
     local folder=$1 base=$2 name port websocket='protocol websockets' asks
-    # Without the socket domain it would listen on every interface.
+    # Without the socket domain, Mosquitto would listen on every interface.
     websocket+=$'\nsocket_domain ipv4'
     asks="cafile $certificates/ca.pem"$'\nrequire_certificate true'
-    # A process must have another listener, too.
+    # Each process needs one more listener.
     {
         echo "listener 0 $folder/wss.socket"
         mosquitto_secure $((base + 6)) server "$websocket"
@@ -51,7 +54,7 @@ mosquitto_run_with_tls() {
         echo "listener 0 $folder/mutual-wss.socket"
         mosquitto_secure $((base + 7)) server "$websocket" "$asks"
     } | mosquitto_run "$folder" mutual-wss
-    # For those who find something wrong with a certificate that is good, or speak without TLS.
+    # For clients that refuse a good certificate, or speak without TLS.
     {
         echo "listener 0 $folder/refused-wss.socket"
         mosquitto_secure $((base + 16)) server "$websocket"
@@ -121,7 +124,7 @@ CONF
                     echo "export WAYBILL_MOSQUITTO_MUTUAL_WSS_PORT=$((base + 7))"
                     echo "export WAYBILL_MOSQUITTO_REFUSED_TLS_PORT=$((base + 15))"
                     echo "export WAYBILL_MOSQUITTO_REFUSED_WSS_PORT=$((base + 16))"
-                    # The first of those with a bad certificate.
+                    # The first listener with a bad certificate.
                     echo "export WAYBILL_MOSQUITTO_BAD_PORT=$((base + 8))"
                 fi
             } > "$folder/env"

@@ -1,6 +1,7 @@
-# NATS with JetStream, a third MQTT 3.1.1 opinion, over TCP and WebSocket (at /mqtt). Sourced by `with`.
-# Anonymous clients are allowed, and the user alice with the password secret. It takes no QoS 2, and no topic with a
-# dot or a blank.
+# NATS with JetStream, a third peer for MQTT 3.1.1, over TCP and WebSocket (at /mqtt). Sourced by `with`.
+# Anonymous clients are allowed, and the user alice with the password secret. NATS accepts neither QoS 2 nor topics
+# with
+# a dot or a blank.
 # shellcheck shell=bash
 
 nats_install() {

@@ -38,7 +38,7 @@ nginx_install() {
     apt_install nginx-light libnginx-mod-nchan
 }
 
-# A server with TLS: nginx_secure PORT CERTIFICATE NAME LINE ...
+# Prints a server with TLS: nginx_secure PORT CERTIFICATE NAME LINE ...
 nginx_secure() {
     local port=$1 certificate=$certificates/$2 name=$3
     shift 3
@@ -59,7 +59,7 @@ nginx_servers_with_tls() {
 
 nginx_start() {
     local folder=$1 base user=
-    # As root it would become a user that cannot read this folder.
+    # As root, nginx would change to a user that cannot read this folder.
     [ "$(id -u)" != 0 ] || user='user root;'
     mkdir "$folder/tmp"
     echo 'ada:{PLAIN}lovelace' > "$folder/users"

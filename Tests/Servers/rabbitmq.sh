@@ -1,12 +1,13 @@
-# RabbitMQ, the STOMP 1.2 peer over TCP and WebSocket, with TLS and without, and MQTT 3.1.1 over TCP. Sourced by `with`.
-# The user is guest with the password guest, the virtual host /, the path of the WebSocket /ws.
+# RabbitMQ, the peer for STOMP 1.2 over TCP and WebSocket, with TLS and without, and for MQTT 3.1.1 over TCP.
+# Sourced by `with`.
+# The user guest has the password guest. The virtual host is /, the path of the WebSocket /ws.
 #
-# With TLS it shows the certificate whose name begins the name asked for (expired.waybill.test, ...; else that of
-# `server`), and wants a client's certificate when it is asked for mutual.waybill.test.
+# With TLS, RabbitMQ chooses the certificate by the first part of the requested name (expired.waybill.test, ...), or
+# shows that of `server`. For the name mutual.waybill.test it asks for a client certificate.
 # shellcheck shell=bash disable=SC2034,SC2154
 rabbitmq_large=1
 
-# The server's own script: the one on the path would change user and folder, and hide the log.
+# The server's own script. The one on the path would change the user and the folder, and hide the log.
 rabbitmq_script() {
     local script
     for script in /usr/lib/rabbitmq/bin/rabbitmq-server /usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server; do
@@ -23,7 +24,7 @@ rabbitmq_install() {
     apt_install rabbitmq-server
 }
 
-# The listeners with TLS: only this format of the configuration has certificates by the name asked for.
+# The listeners with TLS. Only this configuration format allows certificates by requested name.
 rabbitmq_tls() {
     local base=$1 name hosts= own
     own="{cacertfile,\"$certificates/ca.pem\"},{certfile,\"$certificates/server.pem\"},{keyfile,\"$certificates/server.key\"}"
@@ -36,12 +37,12 @@ rabbitmq_tls() {
     echo " {rabbitmq_web_stomp,[{ssl_config,[{ip,\"127.0.0.1\"},{port,$((base + 5))},$own,{sni_hosts,[$hosts]}]}]}]."
 }
 
-# One node with what FOLDER has: rabbitmq_run FOLDER DISTRIBUTION_PORT EPMD_PORT
+# Starts one node with the configuration in FOLDER: rabbitmq_run FOLDER DISTRIBUTION_PORT EPMD_PORT
 rabbitmq_run() {
     local folder=$1 script epmd
     script=$(rabbitmq_script)
     : > "$folder/env.conf"
-    # Erlang's port mapper, in the foreground: the server would start one that outlives it.
+    # Erlang's port mapper in the foreground. The server would start one that outlives it.
     ERL_EPMD_ADDRESS=127.0.0.1 epmd -port "$3" > "$folder/epmd.log" 2>&1 &
     epmd=$!
     (
@@ -61,7 +62,7 @@ rabbitmq_run() {
 rabbitmq_start() {
     local folder=$1 base server
     echo '[rabbitmq_stomp,rabbitmq_web_stomp,rabbitmq_mqtt].' > "$folder/enabled_plugins"
-    # A try takes seconds: three only.
+    # Only three tries, since each takes seconds.
     for base in $(candidate_ports 7 | head -n 3); do
         cat > "$folder/rabbitmq.conf" << CONF
 listeners.tcp = none

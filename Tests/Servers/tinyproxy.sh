@@ -1,4 +1,5 @@
-# tinyproxy: an HTTP proxy that makes tunnels to any port, for ada with the password lovelace. Sourced by `with`.
+# tinyproxy: an HTTP proxy that makes tunnels to any port for the user ada with the password lovelace. Sourced by
+# `with`.
 # shellcheck shell=bash
 
 tinyproxy_install() {
@@ -6,7 +7,7 @@ tinyproxy_install() {
     apt_install tinyproxy
 }
 
-# Without credentials it says no.
+# Succeeds when the proxy refuses a request without credentials.
 proxy_round_trip() {
     local line
     exec 3<> "/dev/tcp/127.0.0.1/$1" || exit 1

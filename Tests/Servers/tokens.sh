@@ -1,5 +1,6 @@
-# Servers that check tokens which expire, and who issues them (tokens_peer.py, which says what may be asked of it, at
-# WAYBILL_TOKENS_PORT). Sourced by `with`.
+# Servers that check tokens that expire, and the issuer of the tokens (tokens_peer.py at WAYBILL_TOKENS_PORT, which
+# lists
+# its requests). Sourced by `with`.
 #
 #   WAYBILL_TOKENS_MQTT_PORT             Mosquitto; the token is the password (tokens_plugin.c, compiled at the start)
 #   WAYBILL_TOKENS_RABBITMQ_MQTT_PORT    RabbitMQ with rabbitmq_auth_backend_http, MQTT 3.1.1; the password
@@ -13,7 +14,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 tokens_large=1
 
-# How each of them is found and started; `with` reads the files of those that are named only.
+# The functions that find and start each server. `with` reads only the files that are named.
 # shellcheck source=/dev/null
 . "$here/nginx.sh"
 # shellcheck source=/dev/null
@@ -40,7 +41,7 @@ log_dest stderr
 listener $((base + 1)) 127.0.0.1
 plugin $folder/tokens_plugin.so
 plugin_opt_port $base
-# behind those who have asked for a token
+# behind listeners that have checked a token
 listener $((base + 2)) 127.0.0.1
 allow_anonymous true
 listener $((base + 3)) 127.0.0.1
@@ -114,7 +115,7 @@ CONF
 
 tokens_start() {
     local folder=$1 base peer server
-    # A try takes seconds: three only.
+    # Only three tries, since each takes seconds.
     for base in $(candidate_ports 12 | head -n 3); do
         rm -f "$folder/tokens.pid"
         tokens_run_rabbitmq "$folder" "$base"

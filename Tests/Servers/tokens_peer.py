@@ -1,21 +1,21 @@
-"""Issues tokens that expire, and says whether one is good, for the servers that tokens.sh starts.
+"""Issues tokens that expire, and checks them for the servers that tokens.sh starts.
 
     tokens_peer.py PORT [GATE_PORT MQTT_PORT STOMP_PORT]
 
 listens on 127.0.0.1 at PORT, and answers GET and POST alike:
 
-    /issue?run=R&lifetime=S    a token for those who name their run R, good for S seconds (WAYBILL_TOKEN_LIFETIME, 1)
-    /counts?run=R              what has become of the tokens of R, as JSON: how many were issued, how often one was
+    /issue?run=R&lifetime=S    a token for the run R, valid for S seconds (default: WAYBILL_TOKEN_LIFETIME, or 1)
+    /counts?run=R              the counts for the tokens of R, as JSON: how many were issued, how many times one was
                                accepted or refused as expired, how many different ones were refused as expired, and
-                               how often something with the name of that run was no token (invalid)
-    /check                     whether the token of `Authorization: Bearer TOKEN` is good: 204, or 401
+                               how many times something with the name of the run was not a token (invalid)
+    /check                     204 if the token of `Authorization: Bearer TOKEN` is valid, otherwise 401
     /user /vhost /resource /topic    the questions of rabbitmq_auth_backend_http; the password is the token
 
-A token carries when it was issued and how long it is good, both in milliseconds, signed with a key of this process.
+A token contains the time of its issue and its lifetime, both in milliseconds. It is signed with a key of this process.
 
-With the other ports there are two gates, which look at what no server here can check, and relay all that follows:
-at GATE_PORT the user property `token` of MQTT 5's CONNECT, before the server at MQTT_PORT; at GATE_PORT + 1 the header
-`Authorization` of STOMP's CONNECT, before the one at STOMP_PORT.
+With the other ports there are two gates. Each checks a field that no server here can check, and relays all that
+follows. The gate at GATE_PORT checks the user property `token` of MQTT 5's CONNECT for the server at MQTT_PORT. The gate
+at GATE_PORT + 1 checks the header `Authorization` of STOMP's CONNECT for the server at STOMP_PORT.
 """
 import asyncio
 import collections
@@ -74,7 +74,7 @@ def bearer(field):
     return token if kind.lower() == "bearer" else ""
 
 
-# What is asked over HTTP.
+# Requests over HTTP.
 
 def answer(path, query, fields):
     """Status and body."""
@@ -102,7 +102,7 @@ async def serve(reader, writer):
     parts = urlsplit(lines[0].split()[1])
     query = {name: values[0] for name, values in parse_qs(parts.query + "&" + body).items()}
     status, text = answer(parts.path, query, fields)
-    # No length with 204 (RFC 9110, 8.6).
+    # A response with 204 has no length (RFC 9110, 8.6).
     length = "" if status == 204 else f"Content-Length: {len(text)}\r\n"
     refusal = 'WWW-Authenticate: Bearer realm="waybill", error="invalid_token"\r\n' if status == 401 else ""
     head = f"HTTP/1.1 {status} {REASONS[status]}\r\n{length}{refusal}Content-Type: text/plain\r\nConnection: close\r\n\r\n"

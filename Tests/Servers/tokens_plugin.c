@@ -1,5 +1,5 @@
-/* A plugin for Mosquitto: whether the password of a CONNECT is a good token says tokens_peer.py, at 127.0.0.1 and the
- * port of `plugin_opt_port`. */
+/* A plugin for Mosquitto that has tokens_peer.py check the password of a CONNECT, at 127.0.0.1 and the port of
+ * `plugin_opt_port`. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""A WebSocket server that does what a test asks for by the path, on Python's `websockets`.
+"""A WebSocket server whose paths select its behaviour, on Python's `websockets`.
 
     websocket_peer.py PORT
 
@@ -87,7 +87,7 @@ async def main(port):
         server_max_window_bits=11,
         client_max_window_bits=11,
     )
-    # No pings of its own and no limit: the tests decide. Compression is asked for by name on the first port only.
+    # No pings of its own and no limit, since the tests decide. Only the first port enables compression by default.
     common = {"create_protocol": Peer, "subprotocols": ["chat.v2"], "max_size": None, "ping_interval": None}
     for offset, how in enumerate([{}, {"compression": None}, {"compression": None, "extensions": [small]}]):
         await serve(handle, "127.0.0.1", port + offset, **common, **how)

@@ -1,7 +1,7 @@
-# A WebSocket server of our own on Python's `websockets`: see websocket_peer.py. Sourced by `with`.
+# A WebSocket server on Python's `websockets`: see websocket_peer.py. Sourced by `with`.
 # shellcheck shell=bash disable=SC2154
 
-# A Python that has the library: the first on the path, or Debian's.
+# A Python with the library: the first on the path, or Debian's.
 websockets_python() {
     local python
     for python in python3 /usr/bin/python3; do
