@@ -3,8 +3,8 @@ import PackageDescription
 
 /// A module that stands in for one of Apple's.
 ///
-/// Library evolution makes its enums as open as the real ones are: a `switch` over one of them needs its
-/// `@unknown default` here, too.
+/// Library evolution makes its enums as open as Apple's. A `switch` over one of them needs its `@unknown default`
+/// here, too.
 func standIn(
     _ name: String,
     _ dependencies: [Target.Dependency] = [],
@@ -18,7 +18,7 @@ func standIn(
             .swiftLanguageMode(.v6),
             .enableUpcomingFeature("ExistentialAny"),
             .enableUpcomingFeature("InternalImportsByDefault"),
-            // Dispatch and FoundationEssentials are the real ones, which are not open in that way.
+            // Dispatch and FoundationEssentials are the real modules, whose enums are not open.
             .unsafeFlags(["-enable-library-evolution", "-suppress-warnings"]),
         ]
     )

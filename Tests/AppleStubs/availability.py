@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Finds what is newer than the package's platforms in the libraries that are not stand-ins but Swift's own.
+"""Finds uses of declarations in Swift's own libraries that are newer than the package's platforms.
 
-The compiler looks at `@available(macOS ...)` only when it builds for macOS. So: the symbol graphs of the toolchain's
-modules say since when each symbol is there, the index that a build leaves says which symbols each file uses.
+The compiler checks `@available(macOS ...)` only when it builds for macOS. So this script compares two sources: the
+symbol graphs of the toolchain's modules state since when each symbol exists, and the index of a build states which
+symbols each file uses.
 
     availability.py INDEX SYMBOLS FILE...
 """
@@ -14,17 +15,17 @@ import sys
 
 OLDEST = {"macOS": (13, 0), "iOS": (16, 0), "tvOS": (16, 0), "watchOS": (9, 0), "visionOS": (1, 0)}
 
-# The index also names what a declaration stands in for: requirements that are newer than their protocol.
+# The index also names requirements that a declaration overrides and that are newer than their protocol.
 OVERRIDDEN = {
-    # Ours are called where the system is new enough, and `next()` where it is not.
+    # The package's own methods are called where the system is new enough, and `next()` elsewhere.
     "AsyncIteratorProtocol.next(isolation:)",
-    # Every integer had its own before it became a requirement.
+    # Every integer type had this method before it became a requirement.
     "FixedWidthInteger.&*(_:_:)",
 }
 
 
 def newer_symbols(folder):
-    """Since when the symbols are there that are too new, by the name that the index has."""
+    """The symbols that are too new: the name in the index, with the title and the first version."""
     found = {}
     for name in os.listdir(folder):
         with open(os.path.join(folder, name), encoding="utf-8") as file:
@@ -59,13 +60,13 @@ def main():
     for folder, _, names in os.walk(os.path.join(index, "records")):
         for name in names:
             source = name.rsplit("-", 1)[0]
-            # What an earlier build has left is in no unit, or of no file.
+            # Skips records of an earlier build, which no unit names, and records without a source file.
             if source not in known or name.encode() not in units:
                 continue
             unread.discard(source)
             with open(os.path.join(folder, name), "rb") as file:
                 record = file.read()
-            # Names stand in a row without anything between them, so what follows may look like a part.
+            # Names follow each other without a separator, so the next bytes may look like a part of the name.
             for match in re.finditer(rb"s:[A-Za-z0-9_$]+", record):
                 text = match.group(0)
                 for end in range(len(text), 3, -1):

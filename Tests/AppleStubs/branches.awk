@@ -1,20 +1,22 @@
-# Sees the conditions of a Swift file as a compiler for an Apple platform does.
+# Evaluates the conditions of a Swift file as a compiler for an Apple platform does.
 #
-# Writes the file to `plain` with every condition that is true on Linux alone made false; prints where the branches are
-# that Apple platforms take; and appends to `planted` the conditions alone, with an error in each of those branches.
-# What modules decide (`canImport(Network)` and its like) is left to the compiler: that is what is checked.
+# Writes the file to `plain`, with every condition that is true only on Linux made false. Prints the places of the
+# branches
+# that Apple platforms take. Appends only the conditions to `planted`, with an error in each of those branches.
+# Conditions
+# on modules (`canImport(Network)` and the like) are left to the compiler, since they are what is checked.
 
 function evaluate(condition) {
-    # What stands in a branch for Linux alone is not Apple's business.
+    # Branches inside a branch for Linux are not for Apple platforms.
     if (!isActive[depth - 1]) return 0
-    # Linux and something else is never an Apple platform.
+    # "Linux and another condition" is never true on an Apple platform.
     if ($2 == "os(Linux)" && $3 == "&&") {
         sub(/os\(Linux\).*/, "false", line)
         return 0
     }
-    # One condition at a time: what is joined by `&&` is not taken apart.
+    # Handles only single conditions. A condition with `&&` is not taken apart.
     if (NF > 2) condition = condition " and more"
-    # What users build while they develop.
+    # DEBUG is true in the builds of developers.
     if (condition == "DEBUG") {
         sub("DEBUG", "true", line)
         return 1
@@ -24,7 +26,7 @@ function evaluate(condition) {
         if (condition != "WAYBILL_THREAD_SANITIZER") sub(/(os|canImport)\(.*\)/, "false", line)
         return 0
     }
-    printf "%s:%d: %s is a condition that nobody knows\n", name, FNR, condition > "/dev/stderr"
+    printf "%s:%d: %s is an unknown condition\n", name, FNR, condition > "/dev/stderr"
     isUnknown = 1
     return 0
 }

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// What the compiler does not check: the rings, and the rules of the house.
+/// Rules that the compiler does not check: the imports between the layers, and the rules for source files.
 @Suite("Architecture") struct ArchitectureTests {
-    /// The root of the repository, from where this file lies.
+    /// The root of the repository, found from the path of this file.
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
@@ -11,7 +11,7 @@ import Testing
         let path: String
         let lines: [String]
 
-        /// The folder right below `Sources`.
+        /// The name of the folder directly in `Sources`.
         var target: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
     }
 
@@ -27,7 +27,7 @@ import Testing
             }
     }
 
-    /// Which of our own modules a target may import: arrows point inwards, siblings do not meet.
+    /// The modules of the package that each target may import. Imports go inwards only, and never to a sibling.
     private static let rings: [String: Set<String>] = [
         "WireCore": [],
         "MQTTWire": ["WireCore"],
@@ -57,21 +57,21 @@ import Testing
         "CWaybillSimulation": [],
     ]
 
-    /// What may be imported from outside, by target: only the link touches the system.
+    /// The system modules that each target may import. Only the link uses the system's network.
     private static let systemModules: [String: Set<String>] = [
         "WireCore": ["Synchronization", "os", "Glibc", "Musl"],
         "MQTTWire": [],
         "STOMPWire": [],
         "WaybillLink": [
             "Glibc", "Musl", "Darwin",
-            // On Apple platforms.
+            // Only on Apple platforms.
             "CommonCrypto", "CoreFoundation", "CryptoKit", "Dispatch", "Network", "Security",
             "FoundationEssentials", "Foundation",
         ],
-        // The loggers' alone: standard error, and the log of Apple platforms.
+        // For loggers: standard error, and the log of Apple platforms.
         "Waybill": [
             "FoundationEssentials", "Foundation", "Combine", "Glibc", "Musl", "Darwin", "os",
-            // Handlers on a queue of the caller's choice.
+            // For handlers on a queue that the caller chooses.
             "Dispatch",
         ],
         "WaybillSession": ["FoundationEssentials", "Foundation"],
@@ -82,7 +82,7 @@ import Testing
         "HTTPWire": [],
         "WebSocketWire": [],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],
-        // The simulation's: a thread, and logarithms.
+        // For the simulation: threads and logarithms.
         "WaybillTesting": ["FoundationEssentials", "Foundation", "Glibc", "Musl", "Darwin"],
     ]
 
@@ -133,7 +133,7 @@ import Testing
         ]
         for name in try FileManager.default.contentsOfDirectory(atPath: Self.root.path)
         where !name.hasPrefix(".") {
-            // What a build writes is not part of the repository.
+            // Package.resolved is written by a build.
             #expect(allowed.contains(name) || name == "Package.resolved", "\(name)")
         }
     }
@@ -153,23 +153,23 @@ import Testing
         }
     }
 
-    /// Where text is compared as characters on purpose, by the file and a part of the line.
+    /// The places that compare text as characters on purpose: the file, and a part of the line.
     private static let comparedAsCharacters = [
-        // Ids that this side has made: digits.
+        // Ids that the client makes from digits.
         ("STOMPSubscriptions.swift", "[String: STOMPSubscription]"),
-        // What users write; looked up by bytes.
+        // Names that the test writes. The broker compares their bytes.
         ("LoopbackFaults.swift", "refusesSubscriptions: Set<String>"),
         ("LoopbackBroker.swift", "credentials: [String: String]"),
         ("LoopbackBroker.swift", "Redacted<[String: String]>"),
         ("LoopbackBroker.swift", "relays: [String: String]"),
-        // Hosts and sizes of a simulation, which its own test has named.
+        // Hosts and sizes that a simulation's own test has named.
         ("SimulatedNetwork.swift", "hosts: [String: Host]"),
         ("SimulatedWorld.swift", "sizes: [String: Int]"),
         ("SimulationReduction.swift", "sizes: [String: Int]"),
         ("SimulationRun.swift", "sizes: [String: Int]"),
         ("CommandOptions.swift", "eventTypes: Set<String>?"),
         ("EntryCommand.swift", "eventTypes: Set<String>?"),
-        // Words in the sentences of a server.
+        // Words in the error texts of a server.
         ("STOMPMapping.swift", ".lowercased()"),
     ]
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Options are complete where they are written: in the initialiser of their type and in the factory of their command.
+/// Each option is a parameter both of its type's initialiser and of its command's factory.
 @Suite("Options") struct OptionTests {
     private static func source(_ name: String) throws -> String {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -10,7 +10,7 @@ import Testing
         return try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
     }
 
-    /// The text of a declaration, from its line to the line that closes it at the same indentation.
+    /// The text of a declaration, from its first line to the line that closes it at the same indentation.
     private static func block(_ start: String, in source: String) throws -> [String] {
         let lines = source.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let first = try #require(lines.firstIndex { $0.hasPrefix(start) }, "\(start)")

@@ -3,7 +3,7 @@ import Waybill
 import WaybillSSE
 import WireCore
 
-/// Server-sent events: the parser alone, and the whole way from a sink of our own to the consumer's loop.
+/// Server-sent events: the parser alone, and the whole way from a local server to the consumer's loop.
 enum EventStreamBenchmarks {
     private enum Entry: EntryType {
         case listen(String)
@@ -40,7 +40,7 @@ enum EventStreamBenchmarks {
         await transport.shutdown()
     }
 
-    /// The same with JSON taken out of each.
+    /// Does the same and decodes each event as JSON.
     @concurrent
     static func decode(port: Int, _ count: Int, size: Int) async throws {
         struct Poured: Decodable {
@@ -69,7 +69,7 @@ enum EventStreamBenchmarks {
         print(#"{"job": "waybill", \#(fields.joined(separator: ", "))}"#)
     }
 
-    /// A stream of 1 MiB in pieces of 16 KiB, which begin and end at odd places; their copying counts.
+    /// Parses a stream of 1 MiB in pieces of 16 KiB, which are cut at odd places. The copying of pieces counts.
     static func parse(_ size: Int, hasID: Bool, events wanted: Int? = nil) throws -> Double {
         var stream: [UInt8] = []
         var inStream = 0

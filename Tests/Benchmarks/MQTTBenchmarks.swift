@@ -7,7 +7,7 @@ import WaybillMQTT
     import Foundation
 #endif
 
-/// MQTT against the sink of our own, by the public interface alone.
+/// MQTT against the local server `sink`, through the public interface alone.
 enum MQTTBenchmarks {
     private enum Entry: EntryType {
         case send(Data, QoS, to: String)
@@ -35,7 +35,7 @@ enum MQTTBenchmarks {
         }
     }
 
-    /// What the sink pours.
+    /// The payload of the sink's messages.
     private struct Poured: Decodable {
         let a: String
     }
@@ -49,9 +49,9 @@ enum MQTTBenchmarks {
     }
 
     /// - Parameters:
-    ///   - job: What is measured.
-    ///   - port: The sink's.
-    ///   - numbers: What the job wants to know.
+    ///   - job: The job to measure.
+    ///   - port: The port of the sink.
+    ///   - numbers: The numeric arguments of the job.
     @concurrent
     static func run(_ job: String, port: Int, _ numbers: [Int]) async throws {
         func number(_ index: Int, default other: Int) -> Int {
@@ -87,9 +87,9 @@ enum MQTTBenchmarks {
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
         configuration.inflightWindow = window
-        // The longest message here has 1 MiB.
+        // The longest message of the benchmarks has 1 MiB.
         configuration.maximumPacketSize = 2 << 20
-        // No message of QoS 0 is to be dropped here: each is counted.
+        // A dropped message of QoS 0 would make the count wrong.
         configuration.buffering = BufferPolicy(.holdBack)
         return try MQTTTransport(url: "mqtt://127.0.0.1:\(port)", configuration: configuration)
     }
@@ -111,7 +111,7 @@ enum MQTTBenchmarks {
         if qos == .atMostOnce {
             for _ in 0..<count { try await provider.request(.send(payload, qos, to: "t")) }
         } else {
-            // As many callers as the window has places, each waiting for its own message.
+            // One caller for each place in the window. Each awaits its own message.
             try await withThrowingTaskGroup { group in
                 for caller in 0..<window {
                     group.addTask {
@@ -124,13 +124,13 @@ enum MQTTBenchmarks {
                 try await group.waitForAll()
             }
         }
-        // Acknowledged: so the server has everything that was sent before it.
+        // Once this message is acknowledged, the server has everything that was sent before it.
         try await provider.request(.send(Data(), .atLeastOnce, to: "t"))
         before.report("waybill", count)
         await transport.shutdown()
     }
 
-    /// The same messages as ``publish(_:_:_:size:window:)``, as one sequence.
+    /// Sends the messages of ``publish(_:_:_:size:window:)`` as one sequence.
     private static func bulk(
         _ port: Int,
         _ qos: QoS,
@@ -153,7 +153,7 @@ enum MQTTBenchmarks {
         await transport.shutdown()
     }
 
-    /// The same messages, enqueued in runs of a thousand whose last one is waited for.
+    /// Enqueues the same messages in runs of a thousand, and awaits the last one of each run.
     private static func enqueue(
         _ port: Int,
         _ qos: QoS,
@@ -175,7 +175,7 @@ enum MQTTBenchmarks {
         await transport.shutdown()
     }
 
-    /// QoS 0 over MQTT 5, which carries headers, with interceptors that add one each.
+    /// Publishes with QoS 0 over MQTT 5, which carries headers. Each interceptor adds one header.
     private static func publish(
         _ port: Int,
         _ count: Int,
@@ -196,7 +196,7 @@ enum MQTTBenchmarks {
         await transport.shutdown()
     }
 
-    /// QoS 0 in bursts of a hundred to one connection after the other.
+    /// Publishes with QoS 0 in bursts of a hundred, to one connection after the other.
     private static func spread(
         _ port: Int,
         _ count: Int,
@@ -233,7 +233,7 @@ enum MQTTBenchmarks {
         let transport = try transport(port)
         let provider = Provider<Entry>(transport: transport)
         let filter = "pour/\(qos.rawValue)/\(count)/\(size)/\(window)"
-        // What the sink pours has another topic.
+        // The sink sends its messages with the topic `pour`, not with the filter.
         let messages = try await provider.messages(.listen("pour", qos))
         let before = Usage()
         let request = Task { try await provider.messages(.listen(filter, qos)) }
@@ -264,7 +264,7 @@ enum MQTTBenchmarks {
         await transport.shutdown()
     }
 
-    /// The decoder alone.
+    /// Measures the JSON decoder alone.
     static func json(_ count: Int, size: Int) throws {
         let text = #"{"a":""# + String(repeating: "x", count: size - 8) + #""}"#
         let data = Data(text.utf8)
@@ -274,7 +274,7 @@ enum MQTTBenchmarks {
         before.report("JSONDecoder", count)
     }
 
-    /// Messages of a hundred topics to one listener, beside many subscriptions that match none of them.
+    /// Receives messages of a hundred topics in one subscription, beside many subscriptions that do not match.
     private static func route(
         _ port: Int,
         _ count: Int,
@@ -326,7 +326,7 @@ enum MQTTBenchmarks {
         await transport.shutdown()
     }
 
-    /// Sends to a real broker, then waits for the message that comes back, with any two qualities of service.
+    /// Sends a message to a real broker and waits for its return, with any two QoS levels.
     private static func turn(
         _ port: Int,
         _ qos: QoS,
@@ -351,7 +351,8 @@ enum MQTTBenchmarks {
         await transport.shutdown()
     }
 
-    /// From a publish of QoS 1 to its acknowledgement, while another task publishes QoS 0 as fast as it can, or not.
+    /// Measures the time from a QoS 1 publish to its acknowledgement. With a load, another task publishes QoS 0 at
+    /// full speed.
     private static func latency(
         _ port: Int,
         _ count: Int,
@@ -386,7 +387,7 @@ enum MQTTBenchmarks {
     // MARK: Idling
 
     private static func idle(_ port: Int, _ count: Int) async throws {
-        // The first one brings with it what all share.
+        // The first transport creates what all transports share.
         let first = try transport(port)
         try await Provider<Entry>(transport: first).request(.send(Data(), .atLeastOnce, to: "t"))
         let before = Usage.residentBytes

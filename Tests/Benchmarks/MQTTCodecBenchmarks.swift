@@ -1,7 +1,7 @@
 import MQTTWire
 import WireCore
 
-/// The encoder and the decoder of MQTT alone: a PUBLISH of 256 bytes.
+/// The MQTT encoder and decoder alone, with a PUBLISH of 256 bytes.
 enum MQTTCodecBenchmarks {
     private static let payload = [UInt8](repeating: 1, count: 256)
     private static let publish = MQTTPublish(topic: "benchmark/topic")
@@ -12,7 +12,7 @@ enum MQTTCodecBenchmarks {
         print(#"{"job": "codec", "encode_ns": \#(encode), "decode_ns": \#(decode)}"#)
     }
 
-    /// - Returns: Nanoseconds for one.
+    /// - Returns: The nanoseconds for each packet.
     static func encode(_ count: Int) throws -> Double {
         var writer = ByteWriter(capacity: 4_096)
         let (publish, payload) = (publish, payload)
@@ -24,11 +24,11 @@ enum MQTTCodecBenchmarks {
         return start.nanoseconds(per: count)
     }
 
-    /// - Returns: Nanoseconds for one, without what it takes to put the bytes into the buffer.
+    /// - Returns: The nanoseconds for each packet, without the time to copy the bytes into the buffer.
     static func decode(_ count: Int) throws -> Double {
         var writer = ByteWriter(capacity: 4_096)
         try publish.encode(into: &writer, version: .v5, payload: payload)
-        // A read of many packets, decoded over and over.
+        // One read contains many packets and is decoded repeatedly.
         let perRead = 200
         let chunk = Array(repeatElement(writer.bytes, count: perRead).joined())
         var decoder = MQTTPacketDecoder(version: .v5, role: .client, maximumPacketSize: 1 << 20)

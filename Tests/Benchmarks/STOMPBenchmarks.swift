@@ -1,7 +1,6 @@
 import STOMPWire
 import WireCore
 
-/// The STOMP parser alone.
 enum STOMPBenchmarks {
     static func codec() throws {
         let fields = try [100, 1_024, 16_384].map { size in
@@ -10,7 +9,7 @@ enum STOMPBenchmarks {
         print(#"{"job": "waybill", \#(fields.joined(separator: ", "))}"#)
     }
 
-    /// A MESSAGE with five headers, its body copied out, as a read of many.
+    /// Parses MESSAGE frames with five headers from a read of many, and copies their bodies.
     static func parse(_ size: Int, _ wanted: Int) throws -> Double {
         var writer = ByteWriter()
         let headers: STOMPHeaders = [

@@ -2,9 +2,9 @@
     import WaybillLink
     import WireCore
 
-    /// The link behind TLS: many bytes through one connection, and many connections one after the other.
+    /// The link with TLS: many bytes through one connection, and many connections one after the other.
     enum TLSBenchmarks {
-        /// Asks for a file by HTTP and counts what comes.
+        /// Requests a file by HTTP and counts the bytes.
         private struct Download: ProtocolCore {
             enum Event: Sendable {
                 case finished(Int)
@@ -47,7 +47,7 @@
         }
 
         /// Downloads once.
-        /// - Returns: How many bytes came, head included.
+        /// - Returns: The number of bytes, head included.
         private static func download(
             _ dialer: any Dialer,
             _ port: Int,
@@ -70,7 +70,7 @@
             return total
         }
 
-        /// Receives so many bytes over one connection.
+        /// Receives at least `count` bytes over one connection.
         @concurrent
         static func receive(port: Int, _ count: Int, authority: String) async throws {
             let environment = LinkEnvironment.system
@@ -82,7 +82,7 @@
             if total >= count { before.report("waybill", count >> 20) }
         }
 
-        /// Connects and closes so many times.
+        /// Connects and closes `count` times.
         @concurrent
         static func cycle(port: Int, _ count: Int, authority: String) async throws {
             let environment = LinkEnvironment.system

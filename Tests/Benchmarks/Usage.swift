@@ -2,7 +2,7 @@
     import Glibc
 #endif
 
-/// Time and CPU from a moment on.
+/// The elapsed time and the CPU time since its creation.
 struct Usage {
     private let wall = ContinuousClock().now
     private let cpu = Usage.cpuMicroseconds
@@ -14,7 +14,7 @@ struct Usage {
         return user + Double(usage.ru_stime.tv_sec) * 1e6 + Double(usage.ru_stime.tv_usec)
     }
 
-    /// The memory that is in use; a multiple of the size of a page.
+    /// The resident memory, a multiple of the page size.
     static var residentBytes: Int {
         guard let file = fopen("/proc/self/statm", "r") else { return 0 }
         defer { fclose(file) }
@@ -30,7 +30,7 @@ struct Usage {
 
     func nanoseconds(per count: Int) -> Double { seconds * 1e9 / Double(count) }
 
-    /// The same by the processor's time, which neighbours change less.
+    /// The processor time for each item. Other processes influence it less than the elapsed time.
     func processorNanoseconds(per count: Int) -> Double {
         (Usage.cpuMicroseconds - cpu) * 1e3 / Double(count)
     }
@@ -38,8 +38,8 @@ struct Usage {
     /// Prints a line of JSON.
     /// - Parameters:
     ///   - job: The contender.
-    ///   - count: How many messages.
-    ///   - times: How long each round trip took in microseconds, where that was measured.
+    ///   - count: The number of messages.
+    ///   - times: The duration of each round trip in microseconds, if it was measured.
     func report(_ job: String, _ count: Int, times: [Double] = []) {
         let cpu = (Usage.cpuMicroseconds - cpu) / Double(count)
         let rate = Double(count) / seconds

@@ -4,7 +4,7 @@ import Dispatch
     import Glibc
 #endif
 
-/// Our side of the benchmarks: one job a run, one line of JSON.
+/// Waybill's side of the benchmarks: one job for each run, one line of JSON.
 ///
 ///     WaybillBenchmarks mqtt publish|receive|echo PORT QOS COUNT SIZE WINDOW
 ///     WaybillBenchmarks mqtt turn PORT QOS COUNT SIZE SUBSCRIBED
@@ -26,7 +26,7 @@ struct WaybillBenchmarks {
     static func main() throws {
         let arguments = Array(CommandLine.arguments.dropFirst())
         let numbers = arguments.dropFirst().compactMap { Int($0) }
-        // What needs no task runs without, so that tools that count instructions see nothing else.
+        // Jobs that need no task run without one, so that tools that count instructions see only the job.
         switch arguments.first {
         case "json" where numbers.count == 2:
             return try MQTTBenchmarks.json(numbers[0], size: numbers[1])
@@ -48,7 +48,7 @@ struct WaybillBenchmarks {
         dispatchMain()
     }
 
-    /// Does one thing so many times and prints nothing.
+    /// Repeats one operation and prints nothing.
     private static func repeatOnly(_ what: String, _ count: Int) throws {
         switch what {
         case "encode": _ = try MQTTCodecBenchmarks.encode(count)

@@ -3,7 +3,7 @@ import WaybillWebSocket
 import WebSocketWire
 import WireCore
 
-/// WebSocket against the sink of our own, and its codec alone.
+/// WebSocket against the local server `websocket_sink`, and its codec alone.
 enum WebSocketBenchmarks {
     @concurrent
     static func run(_ job: String, port: Int, _ count: Int, size: Int) async throws {
@@ -78,7 +78,7 @@ enum WebSocketBenchmarks {
         print(#"{"job": "waybill", \#(fields.joined(separator: ", "))}"#)
     }
 
-    /// Frames of 16 bytes from a server, as a read of many.
+    /// Decodes frames of 16 bytes from a read of many.
     static func decode(_ count: Int) throws -> Double {
         var writer = ByteWriter()
         let perRead = 1_000

@@ -1,4 +1,4 @@
-"""Draws curves of cost against size as an SVG, without anything that has to be installed."""
+"""Draws curves of cost against size as an SVG, without further packages."""
 import math
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 300, 220, 52, 34, 40
@@ -57,7 +57,7 @@ def draw(path, panels):
              f'<rect width="{width}" height="{HEIGHT}" fill="white"/>']
     for number, one in enumerate(panels):
         parts += panel(number * WIDTH, *one)
-    # The colour of a name is its curve's.
+    # A name has the colour of its curve.
     text = "\n".join(parts).replace('" fill="#', '" style="fill:#').replace("</svg>", "")
     with open(path, "w") as file:
         file.write(text + "\n</svg>\n")

@@ -1,11 +1,12 @@
 #if os(Linux)
     @testable import WaybillSimulations
 
-    /// How much is simulated.
+    /// The extent of the simulations in the tests.
     enum SimulationSettings {
-        /// How many seeds a service has: seconds for all of them; `WaybillSimulations` and the night's script run more.
+        /// The number of seeds for a service. All of them take some seconds. `WaybillSimulations` and the script
+        /// `night` run more.
         ///
-        /// A debug build takes some 50 ms for a run, and three times that for one with event streams.
+        /// A debug build takes some 50 ms for a run, and three times as long for a run with event streams.
         static func seedCount(_ service: SimulatedService) -> Int {
             service == .eventStream ? 8 : 15
         }

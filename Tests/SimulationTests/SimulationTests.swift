@@ -4,7 +4,7 @@
 
     @testable import WaybillSimulations
 
-    /// The package's clients through networks that break: a failure names its seed and shows the smallest run.
+    /// The package's clients on networks that break. A failure names its seed and shows the smallest run.
     @Suite(
         "Simulated networks",
         .enabled(if: Simulation.isAvailable, "not with a sanitizer, or WAYBILL_SIMULATION=off"),
@@ -19,7 +19,7 @@
                     try await Simulation.run(seed: seed) { try await workload.run($0) }
                 } catch {
                     Issue.record(error, "\(service)")
-                    // The next ones would say the same, at length.
+                    // Further seeds would report the same failure at length.
                     return
                 }
             }

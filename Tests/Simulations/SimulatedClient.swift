@@ -1,11 +1,11 @@
 import Waybill
 import WaybillTesting
 
-/// One app in a workload: it sends, listens, changes its mind, and is checked all the while.
+/// One app in a workload: it sends, subscribes, pauses and disconnects. It is checked all the time.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class SimulatedClient: @unchecked Sendable {
-    /// How many messages each lane sends.
+    /// The number of messages that each lane sends.
     private let laneLength: Int
     let name: String
     let world: SimulatedWorld
@@ -14,24 +14,24 @@ final class SimulatedClient: @unchecked Sendable {
     let tokens: SimulatedTokens
     let transport: SimulatedTransport
     let provider: Provider<SimulatedEntry>
-    /// Whether the app is to do nothing more than listen.
+    /// True when the app must only listen.
     var isIdle = false
-    /// Whether the app is to come to its end.
+    /// True when the app must end.
     var isStopping = false
-    /// Whether all has been sent that is to be.
+    /// True when all messages have been sent.
     private(set) var hasSentAll = false
     private(set) var isConnected = false
-    /// Whether the last pause has begun: one that came behind its end would stay.
+    /// True when the last pause has begun. A pause that began after its `resume()` would not end.
     private var isPausing = false
-    /// What it has sent and received.
+    /// The packets that it has sent and received.
     let log: SimulatedLog
     private var listening: Set<String> = []
-    /// Whether the app has disconnected once, which ends its streams: what was published meanwhile is not for them.
+    /// True after the app has disconnected, which ends its streams. They miss the messages of that time.
     private(set) var hasDisconnected = false
     private var consumers: [Task<Void, Never>] = []
-    /// How long it takes over a message at the most: some apps fall behind.
+    /// The longest time for one message. Some apps cannot keep up.
     private let longestPause: Duration
-    /// The topics that it listens to from beginning to end.
+    /// The topics of the subscriptions that last from beginning to end.
     let listensTo: [(topic: String, qos: QoS)]
 
     init(
@@ -55,7 +55,7 @@ final class SimulatedClient: @unchecked Sendable {
             service.isMQTT ? [.atLeastOnce, .exactlyOnce] : [.atLeastOnce]
         let title = name
         listensTo = qualities.map { (service.topic("to-\(title)-\($0)"), $0) }
-        // Either the transport asks for its tokens, or an interceptor puts them on each CONNECT.
+        // Either the transport gets its tokens from a source, or an interceptor adds them to each CONNECT.
         let hasInterceptor = world.chance(0.5)
         transport = try SimulatedTransport(
             service,
@@ -69,7 +69,7 @@ final class SimulatedClient: @unchecked Sendable {
         provider = hasInterceptor ? plain.intercepted(tokens.interceptor) : plain
     }
 
-    /// Lives until it is told to stop, and then closes everything.
+    /// Runs until it is told to stop, then closes everything.
     func run() async throws {
         let states = Task { await watchStates() }
         for (topic, qos) in listensTo { await listen(topic, qos) }
@@ -81,7 +81,7 @@ final class SimulatedClient: @unchecked Sendable {
             group.addTask { await self.changeSubscriptions() }
             if self.service.hasReplies { group.addTask { await self.ask() } }
             group.addTask { await self.changeMind() }
-            // The senders end by themselves; the others when they are told to.
+            // The senders end by themselves. The other tasks end when they are told to.
             for _ in 0..<world.size(of: "lanes", 3) { await group.next() }
             hasSentAll = true
             await group.waitForAll()
@@ -116,7 +116,7 @@ final class SimulatedClient: @unchecked Sendable {
         }
     }
 
-    /// Sends once more in each lane: nothing that went wrong before may be in the way.
+    /// Sends once more in each lane, which must succeed in spite of the earlier faults.
     func sendProbes() async {
         await withTaskGroup(of: Void.self) { group in
             for lane in 0..<world.size(of: "lanes", 3) {
@@ -169,12 +169,12 @@ final class SimulatedClient: @unchecked Sendable {
 
     // MARK: Listening
 
-    /// Whether what is published to a topic from now on must reach it.
+    /// True when all further messages of a topic must reach the app.
     func hasBegunToListen(to topic: String) -> Bool {
         listening.contains(topic)
     }
 
-    /// Listens to a topic from now on, whatever happens to the connection.
+    /// Subscribes to a topic and keeps the stream, whatever happens to the connection.
     private func listen(_ topic: String, _ qos: QoS) async {
         if !hasBegunToListen(to: topic) {
             ledger.open(topic, qos, listener: service.isMQTT ? name : nil)
@@ -213,7 +213,7 @@ final class SimulatedClient: @unchecked Sendable {
         }
     }
 
-    /// Subscriptions that come and go.
+    /// Subscribes to topics for a while.
     private func changeSubscriptions() async {
         while !isIdle {
             await rest(.seconds(5))
@@ -235,7 +235,7 @@ final class SimulatedClient: @unchecked Sendable {
         }
     }
 
-    /// An error that the network or an expired token can bring about, and no other.
+    /// Checks that the network or an expired token can have caused the error.
     private func checkPassing(_ error: any Error, _ what: String) {
         let passing: [WaybillError.Code] = [
             .connectionLost, .connectionRefused, .notConnected, .timedOut, .unauthorized,
@@ -252,7 +252,7 @@ final class SimulatedClient: @unchecked Sendable {
         service.topic("ask-\(name)")
     }
 
-    /// Answers what others ask, with the number that they have asked with.
+    /// Answers the requests of the other apps with the number that each contains.
     private func answer() async {
         let topic = Self.questions(to: name, service)
         consumers.append(
@@ -287,7 +287,7 @@ final class SimulatedClient: @unchecked Sendable {
         }
     }
 
-    /// Asks the others.
+    /// Sends requests to the other apps.
     private func ask() async {
         for number in 0..<world.size(of: "questions", 5) where !isIdle {
             await rest(.seconds(10))
@@ -359,7 +359,7 @@ final class SimulatedClient: @unchecked Sendable {
         }
     }
 
-    /// The table of states, as their documentation has it.
+    /// The table of states in the documentation of ``ConnectionState``.
     private static func follows(_ state: ConnectionState, _ last: ConnectionState) -> Bool {
         switch (last, state) {
         case (.idle, .connecting(1)), (.connecting, .connected), (.connecting, .disconnected),
@@ -372,13 +372,13 @@ final class SimulatedClient: @unchecked Sendable {
     }
 }
 
-/// The packets, frames or requests of one client.
+/// A log of the packets, frames or requests of one client.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class SimulatedLog: @unchecked Sendable {
     private let name: String
     private let world: SimulatedWorld
-    /// How many it has sent, by kind.
+    /// The number of sent ones of each kind.
     private(set) var sent: [Substring: Int] = [:]
 
     init(_ name: String, _ world: SimulatedWorld) {

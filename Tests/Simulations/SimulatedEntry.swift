@@ -1,6 +1,6 @@
 import Waybill
 
-/// One enum for all workloads: any command on any topic.
+/// An entry for all workloads: any command on any topic.
 enum SimulatedEntry: EntryType {
     case command(
         EntryCommand,
@@ -25,6 +25,6 @@ enum SimulatedEntry: EntryType {
 }
 
 extension Message {
-    /// The number that it carries.
+    /// The number in the body.
     var number: Int? { Int(String(decoding: body.bytes, as: UTF8.self)) }
 }

@@ -10,7 +10,7 @@ import WaybillTesting
     import Foundation
 #endif
 
-/// A protocol, the way it is spoken, and what can be expected of it.
+/// A protocol over one kind of connection, and what a workload can expect of it.
 enum SimulatedService: String, CaseIterable, Sendable {
     case mqtt5 = "mqtt5"
     case mqtt311 = "mqtt3.1.1"
@@ -19,7 +19,7 @@ enum SimulatedService: String, CaseIterable, Sendable {
     case stompOverWebSocket = "stomp-websocket"
     case eventStream = "event-stream"
 
-    /// What the broker calls it.
+    /// The broker's service for the protocol.
     var service: LoopbackBroker.Service {
         switch self {
         case .mqtt5, .mqtt311: .mqtt
@@ -33,50 +33,50 @@ enum SimulatedService: String, CaseIterable, Sendable {
     var isMQTT: Bool { service == .mqtt || service == .mqttOverWebSocket }
     var isSTOMP: Bool { service == .stomp || service == .stompOverWebSocket }
 
-    /// The qualities that sends can ask for.
+    /// The QoS levels that a send can ask for.
     var qualities: [QoS] {
         if isMQTT { return [.atMostOnce, .atLeastOnce, .exactlyOnce] }
         return [.atLeastOnce]
     }
 
-    /// Whether a question can be asked, and its answer told apart.
+    /// True when requests get replies that can be told apart.
     var hasReplies: Bool { self != .mqtt311 && self != .eventStream }
 
-    /// How a topic is written, of which the broker keeps what a listener that is away would miss.
+    /// The form of a topic whose messages the broker keeps for an absent subscriber.
     func topic(_ name: String) -> String {
-        // Longer in UTF-8, whose bytes a network cuts apart.
+        // The arrow takes several bytes in UTF-8, which the network may cut apart.
         if isMQTT { return "→\(name)" }
         return isSTOMP ? "/queue/→\(name)" : "/\(name)"
     }
 
-    /// How a topic is written whose messages go to the listeners of that moment only.
+    /// The form of a topic whose messages go only to the subscribers of that moment.
     func passingTopic(_ name: String) -> String {
         isSTOMP ? "/topic/\(name)" : topic(name)
     }
 
-    /// The topic as the broker knows it.
+    /// The name of the topic in the broker.
     func brokerTopic(_ topic: String) -> String {
         self == .eventStream ? String(topic.dropFirst()) : topic
     }
 
-    /// How to listen so that nothing is lost.
+    /// A subscription that loses no message.
     func subscribe(_ qos: QoS) -> EntryCommand {
         isSTOMP ? .subscribe(ackMode: .clientIndividual) : .subscribe(qos: qos)
     }
 }
 
-/// A transport of a workload, drawn by the seed, and what the app can do to it.
+/// A transport with settings drawn from the seed, and its values that a workload needs.
 struct SimulatedTransport {
     let transport: any Transport
     let pause: @Sendable () async -> Void
     let resume: @Sendable () -> Void
-    /// The longest that a dead connection can go unnoticed.
+    /// The longest time until a dead connection is detected.
     let detection: Duration
-    /// How often an MQTT client says something at least.
+    /// The longest silence of an MQTT client.
     var keepAlive = Duration.seconds(60)
-    /// How long a send waits for its acknowledgement.
+    /// The time for which a send waits for its acknowledgement.
     var patience = Duration.seconds(30)
-    /// Where an MQTT client keeps what it sends.
+    /// The session store of an MQTT client.
     var store: InMemorySessionStore?
 
     static let connectTimeout = Duration.seconds(5)
@@ -95,7 +95,7 @@ struct SimulatedTransport {
         failover.order = world.pick(.inOrder, .shuffled)
         var reconnection = ReconnectionPolicy()
         reconnection.maximumDelay = Self.maximumDelay
-        // Little memory and few places: what is not given back is soon missed.
+        // With little memory and few places, a leak of either shows soon.
         let memoryLimit = world.pick(200_000, 64 << 20)
         let buffering = world.pick(nil, BufferPolicy(.dropOldest, messageLimit: 2))
         guard let url = URL(string: first) else { throw WaybillError(.invalidEntry, first) }
@@ -134,7 +134,8 @@ struct SimulatedTransport {
             keepAlive = configuration.keepAlive
         case .stomp, .stompOverWebSocket:
             var configuration = STOMPConfiguration()
-            // Without one the broker would take a client for alive whose connection is dead, and send messages there.
+            // Without heart-beats the broker would not detect a client's dead connection, and would send messages to
+            // it.
             configuration.outgoingHeartBeat = world.pick(.seconds(3), .seconds(10))
             configuration.incomingHeartBeat = world.pick(.seconds(3), .seconds(10))
             configuration.connectTimeout = Self.connectTimeout

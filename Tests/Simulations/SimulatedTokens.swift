@@ -1,7 +1,7 @@
 import Waybill
 import WaybillTesting
 
-/// Tokens that say themselves when they expire, in seconds of the world's clock.
+/// Tokens that consist of their expiry time, in seconds of the world's clock.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class SimulatedTokens: @unchecked Sendable {
@@ -15,13 +15,13 @@ final class SimulatedTokens: @unchecked Sendable {
         self.world = world
     }
 
-    /// The present token, or another one in the place of one that was refused.
+    /// Returns the current token, or a new one when the current one was refused.
     func token(replacing refused: String?) async throws -> String {
         if let token, token != refused { return token }
-        // Known to be refused: not even for those who ask meanwhile.
+        // Once a token is refused, requests that come meanwhile must not get it either.
         token = nil
         try await Task.sleep(for: world.random(.zero ... .milliseconds(1_500)))
-        // Another task may have fetched one meanwhile.
+        // Another task may have fetched a token meanwhile.
         if let token, token != refused { return token }
         if world.faults.until > world.elapsed, world.chance(0.05) { throw Failure() }
         let expiry = Int(world.elapsed / .seconds(1)) + world.random(40...100)
@@ -30,7 +30,7 @@ final class SimulatedTokens: @unchecked Sendable {
         return "\(expiry)"
     }
 
-    /// Where a client's credentials come from.
+    /// The credential source of a client.
     var source: CredentialSource {
         CredentialSource { [self] occasion in
             let refused = occasion.refused?.password
@@ -38,7 +38,7 @@ final class SimulatedTokens: @unchecked Sendable {
         }
     }
 
-    /// The same for the chain of a provider.
+    /// The same source as an interceptor for a provider.
     var interceptor: TokenInterceptor {
         TokenInterceptor(
             .password(userName: "ada"),
@@ -48,7 +48,7 @@ final class SimulatedTokens: @unchecked Sendable {
         }
     }
 
-    /// Whether a broker lets a client in.
+    /// True when a broker accepts the token.
     static func admits(_ token: String?, in world: SimulatedWorld) -> Bool {
         guard let token, let expiry = Int(token) else { return false }
         return world.elapsed < .seconds(expiry)

@@ -1,44 +1,44 @@
 import Waybill
 import WaybillTesting
 
-/// What was sent, what has arrived, and what may not be said of either.
+/// A record of all messages and of their arrivals, which checks what may not happen.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class SimulationLedger: @unchecked Sendable {
-    /// One sender's messages on a topic of its own, which it sends one after another.
+    /// The messages of one sender on a topic of its own, sent one after another.
     private struct Lane {
         var qos = QoS.atMostOnce
         var begunCount = 0
         var acknowledged: Set<Int> = []
-        /// Those whose sender was told that they have not arrived.
+        /// Messages whose send failed with an error that excludes an arrival, and the error.
         var denied: [Int: String] = [:]
         var arrived: [Int] = []
-        /// The MQTT client that listens to the topic; nil where a broker does.
+        /// The MQTT client that subscribes to the topic; nil when the broker receives the messages.
         var listener: String?
-        /// How often each number has come since that client connected last.
+        /// The number of arrivals of each number since that client connected last.
         var copies: [Int: Int] = [:]
     }
 
-    /// A copy of a dead connection that was waiting to be read, and the repetition over the new one.
+    /// One copy that waits to be read when the connection dies, and its repetition on the new connection.
     private static let longestRepetition = 2
 
-    /// What is sent while all apps are idle.
+    /// The number of all messages that are sent while the apps are idle.
     static let idleNumber = 1_000_000
-    /// From here on: what is sent to see that all is well.
+    /// The first number of the messages that are sent after all faults.
     static let firstProbe = 100_000
 
     private let world: SimulatedWorld
     private var lanes: [String: Lane] = [:]
     private(set) var openCallCount = 0
-    /// How often each call ended in each way.
+    /// The number of calls for each outcome.
     private(set) var outcomes: [String: Int] = [:]
-    /// Whether the messages of a topic come in the order in which they were sent.
+    /// True when the messages of a topic must arrive in the order in which they were sent.
     ///
-    /// A queue keeps none: what went to a connection that is dead and not yet noticed comes after what followed it.
+    /// A queue keeps no order: messages that went to a dead connection are delivered after later ones.
     var keepsOrder = true
-    /// Whether a broker has forgotten what it knew: it may take a repetition for something new.
+    /// True when a broker has lost its state. It may then treat a repetition as a new message.
     var hasForgotten = false
-    /// Whether all is well, and each dead connection is noticed: what is sent from now on must arrive.
+    /// True when there are no faults and every dead connection was detected. From then on each message must arrive.
     var isWell = false
 
     init(_ world: SimulatedWorld) {
@@ -52,18 +52,18 @@ final class SimulationLedger: @unchecked Sendable {
         lanes[topic] = Lane(qos: qos, listener: listener)
     }
 
-    /// A client has connected, and is sent again what it has not acknowledged: each message once.
+    /// Records that a client has connected. The broker sends it each unacknowledged message once more.
     func beginConnection(of listener: String) {
         for (topic, lane) in lanes where lane.listener == listener { lanes[topic]?.copies = [:] }
     }
 
-    /// A call that sends a number.
+    /// Makes a call that sends a number, and records its outcome.
     ///
     /// - Parameters:
     ///   - number: The number.
-    ///   - topic: Where to.
-    ///   - limit: How long the call may take at the most.
-    ///   - mustSucceed: Whether nothing keeps it from it once all is well.
+    ///   - topic: The destination.
+    ///   - limit: The longest duration of the call.
+    ///   - mustSucceed: True when the call must succeed once there are no more faults.
     ///   - body: The call.
     func send(
         _ number: Int,
@@ -103,18 +103,18 @@ final class SimulationLedger: @unchecked Sendable {
         }
     }
 
-    /// No side breaks a protocol here, so that no side may say so of the other.
+    /// Checks that the error is not a protocol violation: neither side violates the protocol here.
     func checkUnbroken(_ error: WaybillError?, _ what: @autoclosure () -> String) {
         guard let error, error.code == .protocolViolation else { return }
         world.fail("\(what()): \(error)")
     }
 
-    /// Counts how something ended.
+    /// Counts an outcome.
     func count(_ outcome: String) {
         outcomes[outcome, default: 0] += 1
     }
 
-    /// Whether the errors of this kind leave open what has become of the message.
+    /// True when the error leaves open whether the message has arrived.
     private static func mayHaveArrived(_ error: WaybillError) -> Bool {
         let unknown: [WaybillError.Code] = [
             .connectionLost, .timedOut, .shutDown,
@@ -131,11 +131,11 @@ final class SimulationLedger: @unchecked Sendable {
 
     // MARK: Arrivals
 
-    /// A message has come to the broker, or to a listener.
+    /// Records the arrival of a message at the broker or at a subscriber.
     func arrive(_ number: Int?, at topic: String) {
         guard var lane = lanes[topic] else { return }
         guard let number else { return world.fail("\(topic) has got what nobody sent") }
-        // Many of the same, to see that they are heard.
+        // Idle messages share one number and are not counted.
         if number == Self.idleNumber { return }
         let isFirst = !lane.arrived.contains(number)
         if !isFirst, lane.qos == .exactlyOnce, !hasForgotten {
@@ -156,7 +156,7 @@ final class SimulationLedger: @unchecked Sendable {
         checkDenied(number, topic)
     }
 
-    /// The numbers of a topic from one on that have not arrived, of those that were published up to another.
+    /// The numbers of the range that have not arrived at the topic.
     func missing(_ topic: String, _ range: Range<Int>) -> [Int] {
         let arrived = Set(lanes[topic]?.arrived ?? [])
         return range.filter { !arrived.contains($0) }
@@ -168,7 +168,7 @@ final class SimulationLedger: @unchecked Sendable {
 
     // MARK: The end
 
-    /// Checks what must hold when all apps have finished.
+    /// Checks what must be true when all apps have finished.
     func checkEnd() {
         world.expect(openCallCount == 0, "\(openCallCount) calls have not ended")
         for (topic, lane) in lanes.sorted(by: { $0.key < $1.key }) where lane.qos != .atMostOnce {

@@ -1,9 +1,9 @@
 import Waybill
 import WaybillTesting
 
-// What must hold when all is well again, whatever went wrong before.
+// The checks that must succeed after all faults are over.
 extension SimulationWorkload {
-    /// All apps are reached and can send, also when a single host is left.
+    /// Checks that all apps can receive and send, even when only one host is left.
     func probe(
         _ clients: [SimulatedClient],
         _ broker: SimulatedBroker,
@@ -19,7 +19,7 @@ extension SimulationWorkload {
         await withTaskGroup(of: Void.self) { group in
             for client in clients { group.addTask { await client.sendProbes() } }
         }
-        // What was answered in the end may still be on its way back.
+        // The last answers may still be in transit.
         try await Task.sleep(for: .seconds(10))
     }
 
@@ -42,7 +42,7 @@ extension SimulationWorkload {
         }
     }
 
-    /// Nothing is under way any more, on either side.
+    /// Checks that neither side has unfinished work.
     func checkNothingIsLeft(
         _ clients: [SimulatedClient],
         _ broker: SimulatedBroker,

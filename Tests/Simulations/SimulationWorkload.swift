@@ -1,24 +1,24 @@
 import Waybill
 import WaybillTesting
 
-/// Apps and a broker for one protocol, through a network that breaks and heals.
+/// Apps and a broker for one protocol, on a network that breaks and heals.
 struct SimulationWorkload: Sendable {
     let service: SimulatedService
-    /// How long things go wrong.
+    /// The duration of the faults.
     var faultTime = Duration.seconds(120)
-    /// How long all apps are idle in the end.
+    /// The time for which all apps are idle at the end.
     var idleTime = Duration.seconds(1_800)
 
-    /// How many messages each lane of each client sends.
+    /// The number of messages that each lane of each client sends.
     var laneLength = 25
-    /// How many messages the broker publishes to each client's topics.
+    /// The number of messages that the broker publishes to each client's topics.
     var publishedCount = 60
 
     init(service: SimulatedService) {
         self.service = service
     }
 
-    /// A short one, of which a test run can have many.
+    /// A short workload, of which a test run can have many.
     static func brief(_ service: SimulatedService) -> Self {
         var workload = Self(service: service)
         workload.faultTime = .seconds(20)
@@ -28,8 +28,8 @@ struct SimulationWorkload: Sendable {
         return workload
     }
 
-    /// Runs it in a world.
-    /// - Returns: How often everything has ended in which way.
+    /// Runs the workload in a world.
+    /// - Returns: The number of calls for each outcome.
     @discardableResult
     func run(_ world: SimulatedWorld) async throws -> [String: Int] {
         if service == .eventStream {
@@ -52,7 +52,7 @@ struct SimulationWorkload: Sendable {
             }
         }
         var faults = SimulatedFaults.rough(until: faultTime)
-        // A broker that forgets repeats what it was told before: such seeds cannot show everything else.
+        // A broker that loses its state causes repetitions. They hide other mistakes, so only some seeds have them.
         if world.chance(0.2), service.isMQTT {
             faults.losses = .seconds(60)
             ledger.hasForgotten = true
@@ -78,7 +78,7 @@ struct SimulationWorkload: Sendable {
         return ledger.outcomes
     }
 
-    /// What the broker does, and what must be true from when the network is well.
+    /// Runs the broker during the faults. Then checks what must be true on a healthy network.
     private func conduct(
         _ clients: [SimulatedClient],
         _ broker: SimulatedBroker,
@@ -99,7 +99,7 @@ struct SimulationWorkload: Sendable {
         try await world.wait(for: "everything has been sent", within: .seconds(1_800)) {
             clients.allSatisfy(\.hasSentAll)
         }
-        // A system gives up a dead connection, with what was sent over it, after a quarter of an hour.
+        // The system ends a dead connection after a quarter of an hour, and the messages on it are lost.
         let limit = Duration.seconds(1_800)
         while !ledger.hasForgotten, world.elapsed < faultTime + limit {
             if Self.missing(clients, published, ledger).isEmpty { break }
@@ -111,7 +111,7 @@ struct SimulationWorkload: Sendable {
             "published and never heard: \(missing.joined(separator: "; "))"
         )
         for client in clients { client.isIdle = true }
-        // Until the apps' last calls are over, and each dead connection is noticed.
+        // Time for the apps' last calls to end, and for every dead connection to be detected.
         try await Task.sleep(for: detection + .seconds(60))
         ledger.isWell = true
         try await probe(clients, broker, world, ledger)
@@ -119,7 +119,7 @@ struct SimulationWorkload: Sendable {
         try await idle(clients, broker, world, ledger)
     }
 
-    /// What has been published and has not arrived, in words.
+    /// The published messages that have not arrived, in words.
     private static func missing(
         _ clients: [SimulatedClient],
         _ published: [String: Range<Int>],
@@ -131,7 +131,7 @@ struct SimulationWorkload: Sendable {
         }
     }
 
-    /// Publishes numbers to all apps; gives those that must arrive, by topic.
+    /// Publishes numbers to all apps. Returns those that must arrive, by topic.
     private func publish(
         _ clients: [SimulatedClient],
         _ broker: SimulatedBroker,
@@ -153,7 +153,7 @@ struct SimulationWorkload: Sendable {
         return published
     }
 
-    /// No app says anything for a while: all stay connected, and send what that takes and no more.
+    /// Expects that all clients stay connected while the apps are silent, and send only what that takes.
     private func idle(
         _ clients: [SimulatedClient],
         _ broker: SimulatedBroker,
@@ -163,10 +163,10 @@ struct SimulationWorkload: Sendable {
         let connections = ledger.outcomes["connected"]
         let before = clients.map { $0.log.sent }
         let begin = world.elapsed
-        // A stream says nothing of its own, and would be taken for dead; and an app that only listens must stay, too.
+        // A silent event stream would time out. An MQTT client that only receives must stay connected, too.
         let talks = service == .eventStream || (service.isMQTT && world.chance(0.5))
         while world.elapsed - begin < idleTime {
-            // For half an hour: the rest of a long time shows nothing new.
+            // After half an hour, more messages show nothing new.
             let talks = talks && world.elapsed - begin < .seconds(1_800)
             try await Task.sleep(for: talks ? .seconds(1) : .seconds(60))
             guard talks else { continue }

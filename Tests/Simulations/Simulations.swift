@@ -3,13 +3,13 @@
     import WaybillTesting
     import WireCore
 
-    /// Runs the package's clients in simulated worlds, seed after seed, and prints what fails.
+    /// Runs the package's clients in simulated worlds, seed after seed, and prints the failures.
     ///
     ///     WaybillSimulations SERVICE [--seed N] [--seconds S] [--seeds N] [--stop] [--shrink N]
     ///                        [--idle S] [--brief] [--trace]
     ///
-    /// `SERVICE` is one of those of ``SimulatedService``, or `all`, one seed of each in turn. `--shrink`
-    /// says how many runs may be spent on making a failure smaller. Ends with 1 when a seed has failed.
+    /// `SERVICE` is a case of ``SimulatedService``, or `all` for one seed of each in turn. `--shrink` limits the
+    /// number of runs for making a failure smaller. The exit code is 1 when a seed has failed.
     @main
     struct Simulations {
         private struct Sum {

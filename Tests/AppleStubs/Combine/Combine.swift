@@ -93,7 +93,7 @@ public struct AnyPublisher<Output, Failure: Error>: Publisher {
     where Output == S.Input, Failure == S.Failure {}
 }
 
-// As on Apple platforms, where these are not to cross threads.
+// Apple's types are not Sendable either.
 
 @available(*, unavailable)
 extension AnyPublisher: Sendable {}

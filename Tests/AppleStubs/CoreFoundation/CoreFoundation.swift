@@ -1,7 +1,7 @@
 /// Stands in for the parts of Core Foundation that Waybill uses. No body here is ever run.
 ///
-/// Values cannot be bridged from Swift's (`as CFData`), since Linux has no bridging: Waybill makes them with Core
-/// Foundation's own functions.
+/// Linux has no bridging, so Swift's values cannot be cast (`as CFData`). Waybill makes them with Core Foundation's
+/// functions.
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public typealias CFTypeRef = AnyObject

@@ -36,7 +36,7 @@ public struct SHA256: HashFunction {
     }
 }
 
-// As on Apple platforms, where these are not to cross threads.
+// Apple's types are not Sendable either.
 
 @available(*, unavailable)
 extension SHA256Digest: Sendable {}

@@ -3,8 +3,8 @@
 @_exported public import Dispatch
 @_exported public import FoundationEssentials
 
-// Stands in for Foundation, which on Apple platforms has in it what FoundationEssentials has on Linux, and gives on
-// the other three.
+// Stands in for Foundation. On Apple platforms it contains what FoundationEssentials contains on Linux, and
+// re-exports the other three modules.
 
 @available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public protocol NSObjectProtocol: AnyObject {}

@@ -245,7 +245,7 @@ nonisolated(unsafe) public let kSecImportItemCertChain: CFString = constant()
 @available(macOS 15.0, iOS 18.0, tvOS 18.0, watchOS 11.0, visionOS 2.0, *)
 nonisolated(unsafe) public let kSecImportToMemoryOnly: CFString = constant()
 
-/// A constant as Apple's modules have them: not to be assigned to.
+/// A constant that, like those of Apple's modules, cannot be assigned to.
 private func constant() -> CFString { fatalError("stand-in") }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)

@@ -60,7 +60,7 @@ public struct OSLogPrivacy {
     public static var `public`: OSLogPrivacy { OSLogPrivacy() }
 }
 
-// As on Apple platforms, where these are not to cross threads.
+// Apple's types are not Sendable either.
 
 @available(*, unavailable)
 extension OSLogMessage: Sendable {}

@@ -1,8 +1,8 @@
-// Counts what a program takes from the allocator, and says so on standard error when it ends.
+// Counts the allocations of a program and prints the counts to standard error at its end.
 //
 //     LD_PRELOAD=allocation_count.so PROGRAM
 //
-// glibc's own entry points are called, so that nothing has to be looked up before the first allocation.
+// It calls glibc's own entry points, so that no symbol has to be looked up before the first allocation.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// The same encoding and decoding of a PUBLISH of 256 bytes in plain C: what P5 is compared with.
+// Encodes and decodes a PUBLISH of 256 bytes in plain C. P5 is compared with it.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Event streams in plain C: what P8 is compared with. Nanoseconds an event.
+// Parses event streams in plain C. P8 is compared with it. The unit is nanoseconds for each event.
 //
 //   parse_N         events with N bytes of data, in pieces of 16 KiB cut at odd places: lines found by either end, the
 //                   field's name compared, the data copied out at the blank line
@@ -23,7 +23,7 @@ static int is_field(const char *line, size_t size, const char *name, size_t name
     return size >= name_size && !memcmp(line, name, name_size) && (size == name_size || line[name_size] == ':');
 }
 
-// Takes what is whole from the front; how much that was.
+// Parses the complete events at the front. Returns the number of bytes that they take.
 __attribute__((noinline)) static size_t parse(const char *bytes, size_t have, long *events, size_t *total) {
     const char *at = bytes, *end = bytes + have, *line_end, *other;
     static int has_data, skip;

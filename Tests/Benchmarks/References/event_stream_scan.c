@@ -1,4 +1,4 @@
-// The least that a client of an event stream can do: read, and count the blank lines. What P12 is compared with.
+// The least work for a client of an event stream: read the bytes and count the blank lines. P12 is compared with it.
 //
 //   event_stream_scan PORT COUNT SIZE CHUNKED
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-// A server of event streams that pours at memory speed, so that a benchmark measures the client.
+// A server of event streams that sends at memory speed, so that a benchmark measures the client.
 //
 //   event_stream_sink      listens on a free port of 127.0.0.1, prints it, ends when standard input closes
 //
@@ -31,12 +31,12 @@ static void pour(int fd, long count, long size, int chunked) {
     char head[256];
     int length = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n%s\r\n",
                           chunked ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
-    // A batch of events that differ in their ids only, which are written anew for each batch.
+    // The events of a batch differ only in their ids, which are rewritten for each batch.
     char *batch = malloc(ROOM + size + 256), *event = malloc(size + 256);
     size_t body = 4 + DIGITS + 1 + 6 + size + 2, before = chunked ? sprintf(event, "%zx\r\n", body) : 0, one = before;
     one += sprintf(event + one, "id: %0*d\ndata: ", DIGITS, 0);
     memset(event + one, 'x', size);
-    // JSON, as what MQTT's sink pours.
+    // JSON, like the payload of MQTT's sink.
     if (size > 8) memcpy(event + one, "{\"a\":\"", 6), memcpy(event + one + size - 2, "\"}", 2);
     one += size;
     one += sprintf(event + one, chunked ? "\n\n\r\n" : "\n\n");

@@ -1,4 +1,4 @@
-// What every client prints: CPU microseconds per message, messages a second, and for round trips their spread.
+// The output of every client: CPU microseconds per message, messages per second, and the spread of round trips.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -34,7 +34,7 @@ static inline int ascending(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-// The same for round trips, with the median and the 99th percentile of the given microseconds, which are sorted.
+// The same output for round trips, with the median and the 99th percentile of the sorted times in microseconds.
 static inline void finish_round_trips(const char *job, double *times, long count) {
     double cpu = cpu_now() - cpu_before, wall = wall_now() - wall_before;
     qsort(times, count, sizeof *times, ascending);

@@ -1,4 +1,4 @@
-// libmosquitto at the same jobs, in the way that is fastest for it: one thread, its own loop.
+// libmosquitto with the same jobs, in its fastest form: one thread with its own loop.
 //
 //   mosquitto_client publish PORT QOS COUNT SIZE WINDOW
 //   mosquitto_client receive PORT QOS COUNT SIZE WINDOW

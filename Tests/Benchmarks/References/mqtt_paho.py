@@ -1,4 +1,4 @@
-"""Paho at turns: publish to a topic of its own, then wait for that message.
+"""Paho's round trips: publishes to a topic of its own, then waits for that message.
 
     mqtt_paho.py PORT QOS COUNT SIZE SUBSCRIBED
 

@@ -1,4 +1,4 @@
-// The physical limit: a client that blasts packets encoded beforehand, counts bytes, and makes bare round trips.
+// The physical limit: a client that sends packets encoded beforehand, counts bytes, and makes bare round trips.
 //
 //   raw publish PORT QOS COUNT SIZE WINDOW
 //   raw receive PORT QOS COUNT SIZE WINDOW
@@ -73,7 +73,7 @@ static void blast(int qos, long count, long size, long window) {
     finish("raw", rounds * window);
 }
 
-// Counts bytes, and with QoS 1 acknowledges whole messages without looking at their identifiers.
+// Counts bytes. With QoS 1 it acknowledges whole messages without reading their identifiers.
 static void drain(int qos, long count, long size, long window) {
     char filter[64];
     uint8_t *space = malloc((1 << 18) + size), *acks = malloc(4 * window);

@@ -1,4 +1,4 @@
-// An MQTT server that acknowledges, pours and echoes at memory speed, so that a benchmark measures the client.
+// An MQTT server that acknowledges, sends and echoes at memory speed, so that a benchmark measures the client.
 //
 //   sink            listens on a free port of 127.0.0.1, prints it, ends when standard input closes
 //
@@ -25,7 +25,7 @@ struct client {
     int fd, v5;
     size_t have, room, out, out_room;
     uint8_t *in, *answer;
-    // What is still to be poured, and how much of it is unacknowledged.
+    // The messages that are still to be sent, and how many are unacknowledged.
     long left, window, unacknowledged, spread, number;
     int qos;
     size_t size;
@@ -51,7 +51,7 @@ static size_t put_length(uint8_t *at, size_t length) {
     return n;
 }
 
-// Adds the next message to what leaves.
+// Appends the next message to the outgoing bytes.
 static void pour(struct client *c) {
     char topic[24] = "pour";
     if (c->spread) snprintf(topic, sizeof topic, "t/%ld", c->number++ % c->spread);
@@ -69,7 +69,7 @@ static void pour(struct client *c) {
     if (c->v5) head[n++] = 0;
     put(c, head, n);
     make_room(&c->answer, &c->out_room, c->out + c->size);
-    // JSON, for those who decode it.
+    // JSON, for clients that decode it.
     memset(c->answer + c->out, 'x', c->size);
     if (c->size >= 8) memcpy(c->answer + c->out, "{\"a\":\"", 6), memcpy(c->answer + c->out + c->size - 2, "\"}", 2);
     c->out += c->size;
@@ -116,7 +116,7 @@ static void handle(struct client *c, const uint8_t *packet, size_t header, size_
     }
 }
 
-// Writes all of it; meanwhile nobody else is served. Nonzero when the client is gone.
+// Writes all outgoing bytes before any other client is served. Returns nonzero when the client is gone.
 static int flush(struct client *c) {
     for (size_t sent = 0; sent < c->out;) {
         ssize_t n = write(c->fd, c->answer + sent, c->out - sent);
@@ -127,7 +127,7 @@ static int flush(struct client *c) {
     return 0;
 }
 
-// Handles the whole packets at the front; nonzero when the client is to go.
+// Handles the complete packets at the front. Returns nonzero when the connection is to be closed.
 static int receive(struct client *c) {
     make_room(&c->in, &c->room, c->have + 65536);
     ssize_t count = read(c->fd, c->in + c->have, c->room - c->have);

@@ -1,4 +1,4 @@
-"""stomp.py at the jobs of websocket_codec's STOMP parser: frames of five headers and 100, 1,024 and 16,384 bytes.
+"""stomp.py with the jobs of websocket_codec's STOMP parser: frames of five headers and 100, 1,024 and 16,384 bytes.
 
     stomp_python.py
 

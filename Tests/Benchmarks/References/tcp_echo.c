@@ -1,4 +1,4 @@
-// The floor of every round trip: bytes over loopback TCP to a process that writes back what it reads.
+// The lower bound of every round trip: bytes over loopback TCP to a process that echoes them.
 //
 //   tcp_echo COUNT SIZE        both processes run where this one is pinned to
 #include "measure.h"

@@ -1,4 +1,4 @@
-// The codecs of WebSocket and STOMP in plain C: what P6 and P7 are compared with. Nanoseconds per item.
+// The codecs of WebSocket and STOMP in plain C. P6 and P7 are compared with them. The unit is nanoseconds per item.
 //
 //   mask_N      N bytes masked in place, by a loop without intrinsics that the compiler vectorises
 //   decode_16   an unmasked binary frame of 16 bytes out of a full buffer, its rules checked, its body copied
@@ -38,7 +38,7 @@ __attribute__((noinline)) static void mask(uint8_t *bytes, size_t size, uint32_t
     for (; at < size; at++) bytes[at] ^= key >> 8 * (at & 3);
 }
 
-// The size of the frame at the front, or 0 when it breaks a rule or is not whole; RFC 6455, section 5.2.
+// The size of the frame at the front, or 0 when it breaks a rule or is incomplete (RFC 6455, 5.2).
 __attribute__((noinline)) static size_t decode(const uint8_t *at, size_t have, size_t limit, uint8_t *to, size_t *size_at) {
     if (have < 2 || at[0] & 0x70 || at[1] & 0x80) return 0;
     unsigned opcode = at[0] & 15;
@@ -61,7 +61,7 @@ __attribute__((noinline)) static size_t decode(const uint8_t *at, size_t have, s
     return head + size;
 }
 
-// The size of the frame at the front, or 0 when it is none or not whole.
+// The size of the frame at the front, or 0 when it is invalid or incomplete.
 __attribute__((noinline)) static size_t parse(const uint8_t *bytes, size_t have, struct header *headers, int *count, uint8_t *to) {
     const uint8_t *at = bytes, *end = bytes + have, *line;
     size_t length = SIZE_MAX;

@@ -1,4 +1,4 @@
-"""Python's `websockets` at the jobs of websocket_raw, in the way that is fastest for it: asyncio, no compression.
+"""Python's `websockets` with the jobs of websocket_raw, in its fastest form: asyncio, no compression.
 
     websocket_python.py PORT send|receive|echo COUNT SIZE        against websocket_sink
 

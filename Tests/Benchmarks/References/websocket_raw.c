@@ -1,4 +1,4 @@
-// The physical limit: a client that blasts frames masked beforehand, reads without looking, and waits for echoes.
+// The physical limit: a client that sends frames masked beforehand, discards what it reads, and waits for echoes.
 //
 //   websocket_raw PORT send|receive|echo COUNT SIZE        against websocket_sink
 #include "measure.h"
@@ -19,7 +19,7 @@ static void send_all(const uint8_t *bytes, size_t count) {
     }
 }
 
-// Reads that many bytes, in pieces as large as the kernel has and the room allows.
+// Reads `count` bytes, in pieces of at most `size` bytes.
 static void read_all(uint8_t *room, size_t size, size_t count) {
     while (count) {
         ssize_t n = read(fd, room, count < size ? count : size);
@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
                       "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
                       sending ? "sink" : echoing ? "echo" : "pour", count, size);
     send_all((uint8_t *)text, length);
-    // The answer to this key, which ends in an empty line.
+    // The response to this key, which ends with an empty line.
     for (int ends = 0, seen = 0; ends < 2; seen++) {
         read_all(&last, 1, 1);
         if (seen < (int)sizeof text - 1) text[seen] = last, text[seen + 1] = 0;

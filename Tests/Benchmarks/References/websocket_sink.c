@@ -2,7 +2,7 @@
 //
 //   websocket_sink      listens on a free port of 127.0.0.1, prints it, ends when standard input closes
 //
-// What it does is asked for by the path of the upgrade:
+// The path of the upgrade selects the behaviour:
 //
 //   /sink?count=N            discards messages, and after each N of them sends the text `done`
 //   /pour?count=N&size=S     sends N binary messages of S bytes for each message that arrives
@@ -30,7 +30,7 @@ struct client {
     uint8_t *in, *answer;
 };
 
-// SHA-1 of a short text, padded in place: RFC 3174.
+// SHA-1 of a short text, which is padded in place (RFC 3174).
 static void sha1(const char *text, uint8_t digest[20]) {
     uint8_t block[128] = {0};
     size_t length = strlen(text), blocks = (length + 8) / 64 + 1;
@@ -116,7 +116,7 @@ static int pour(struct client *c) {
     return failed;
 }
 
-// What a whole frame, or in the mode SINK the head of one, asks for; nonzero when the client is to go.
+// Handles a whole frame, or in the mode SINK the head of one. Returns nonzero when the connection is to be closed.
 static int handle(struct client *c, uint8_t first, const uint8_t *bytes, size_t size, const uint8_t *key) {
     int opcode = first & 15;
     if (opcode == 8) return answer(c, 0x88, bytes, size, key) | 1;
@@ -130,7 +130,7 @@ static int handle(struct client *c, uint8_t first, const uint8_t *bytes, size_t 
     return answer(c, 0x81, (const uint8_t *)"done", 4, 0);
 }
 
-// Answers the upgrade; nonzero when it is none.
+// Answers the upgrade. Returns nonzero when the request is not an upgrade.
 static int upgrade(struct client *c) {
     char *end, *text = (char *)c->in, joined[128], line[256], *key;
     do {
@@ -175,7 +175,7 @@ static void *serve(void *argument) {
             const uint8_t *key = p[1] & 128 ? p + head : 0;
             if (key) head += 4;
             if (c->have - at < head + size) {
-                // The bytes of a data frame that are thrown away need not be gathered first.
+                // A data frame that is discarded need not be complete in the buffer.
                 if (c->mode == ECHO || (p[0] & 8)) {
                     if (head + size > SIZE) gone = 1;
                     break;

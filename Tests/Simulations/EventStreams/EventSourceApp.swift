@@ -8,7 +8,7 @@ import WaybillTesting
     import Foundation
 #endif
 
-/// An `EventSource` that is opened and closed, and whose handlers must hear everything once.
+/// An app that opens and closes an `EventSource`. Its handlers must get every event once.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class EventSourceApp: @unchecked Sendable {
@@ -19,10 +19,10 @@ final class EventSourceApp: @unchecked Sendable {
     private let world: SimulatedWorld
     private let source: EventSource
     private let hints = ConnectionHints()
-    /// Whether the source was closed by ``EventSource/disconnect()``.
+    /// True after the app has closed the source with ``EventSource/disconnect()``.
     private var isDisconnected = true
     private var isHandling = false
-    /// How many handlers were called since the source was closed.
+    /// The number of handlers that were called after the source was closed.
     private var lateCount = 0
 
     init(
@@ -57,7 +57,7 @@ final class EventSourceApp: @unchecked Sendable {
     private func handle(_ body: (EventSourceApp) -> Void) {
         world.expect(!isHandling, "\(name): two handlers run at once")
         if isDisconnected {
-            // One that was about to be called when disconnect() was.
+            // One handler may already have been on its way when the app called disconnect().
             lateCount += 1
             world.expect(lateCount == 1, "\(name): handlers are called after disconnect()")
         }
@@ -67,7 +67,7 @@ final class EventSourceApp: @unchecked Sendable {
     }
 
     private func expect(_ state: EventSource.ReadyState, _ handler: String) {
-        // A handler that was about to be called may be so after disconnect().
+        // A handler that was already on its way may run after disconnect().
         guard !isDisconnected else { return }
         world.expect(
             source.readyState == state,

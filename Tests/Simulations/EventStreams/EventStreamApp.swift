@@ -8,18 +8,18 @@ import WaybillTesting
     import Foundation
 #endif
 
-/// Whether nothing more may be said.
+/// A flag. Once it is set, the app's transport must send and receive nothing.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 private final class Silence: @unchecked Sendable {
     var isWanted = false
 }
 
-/// One app: it listens to streams, posts, changes its mind, and is checked all the while.
+/// One app: it listens to streams, posts, and changes its subscriptions. It is checked all the time.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class EventStreamApp: @unchecked Sendable {
-    /// How many numbers each lane sends.
+    /// The count of numbers that each lane sends.
     static let laneLength = 25
     static let connectTimeout = Duration.seconds(5)
     static let idleTimeout = Duration.seconds(30)
@@ -30,19 +30,20 @@ final class EventStreamApp: @unchecked Sendable {
     let transport: SSETransport
     let provider: Provider<SimulatedEntry>
     let hints: ConnectionHints
-    /// How long a send may take that is neither refused nor repeated.
+    /// The longest duration of a send that is neither refused nor repeated.
     let sendLimit: Duration
-    /// What it listens to from beginning to end, by the transport and, the last one, by an `EventSource`.
+    /// The topics of the streams that last from beginning to end. An `EventSource` listens to the last one, the
+    /// transport to the others.
     let topics: [String]
     let source: EventSourceApp
-    /// Whether the app is to do nothing more than listen.
+    /// True when the app must only listen.
     var isIdle = false
     private(set) var isStopping = false
     private(set) var hasSentAll = false
     private(set) var isConnected = false
-    /// Whether it has one stream, whose states are those of all.
+    /// True when the app has a single stream, whose states are then the transport's.
     private let hasOneStream: Bool
-    /// Whether it ends before all is done.
+    /// True when the app ends before the run does.
     private let leavesEarly: Bool
     private let silence: Silence
     private var readers: [String: EventReader] = [:]
@@ -59,7 +60,7 @@ final class EventStreamApp: @unchecked Sendable {
         self.world = world
         self.ledger = ledger
         let simulated = SimulatedTokens(world)
-        // As with a server that takes Bearer for everything, or Basic.
+        // Servers of both kinds exist: one scheme for all requests, Bearer or Basic.
         let isBearer = world.chance(0.5)
         let tokens = TokenInterceptor(isBearer ? .bearer : Self.basic) { refused in
             ledger.checkRefusal(refused)
@@ -109,7 +110,8 @@ final class EventStreamApp: @unchecked Sendable {
         transport = try SSETransport(url: url, configuration: configuration)
         provider = Provider<SimulatedEntry>(transport: transport).intercepted(tokens)
         topics = (0..<(hasOneStream ? 2 : 3)).map { "to-\(name)-\($0)" }
-        // With several hosts each is asked in turn; and a source that is opened anew knows of no time.
+        // With several hosts the app asks each in turn, and a source that is opened again does not know the time.
+        // Neither can be watched.
         if broker.hosts.count == 1 { for topic in topics.dropLast() { ledger.watch(topic) } }
         configuration.wireLogger = ClosureWireLogger { [name, world] record in
             world.note("\(name)'s source: \(record.text)")
@@ -136,7 +138,7 @@ final class EventStreamApp: @unchecked Sendable {
             : Credentials(userName: "ada", password: token)
     }
 
-    /// Lives until it is told to stop, and then closes everything.
+    /// Runs until it is told to stop, then closes everything.
     func run() async {
         let states = Task { await watchStates() }
         let events = Task { await watchEvents() }
@@ -164,7 +166,7 @@ final class EventStreamApp: @unchecked Sendable {
         await events.value
     }
 
-    /// Closes everything in the midst of it.
+    /// Closes everything in the middle of the traffic.
     private func leave() async {
         await rest(world.faults.until)
         world.note("\(name) leaves")
@@ -230,11 +232,11 @@ final class EventStreamApp: @unchecked Sendable {
             && source.reader.next == ledger.publishedCount(source.topic)
     }
 
-    /// Listens to a topic from now on, whatever happens to the connection.
+    /// Subscribes to a topic and keeps the stream, whatever happens to the connection.
     private func listen(_ topic: String) async {
         let reader = EventReader(name, topic, from: 0, in: world, ledger)
         var options = SubscribeOptions()
-        // So that what comes between the loss of a stream that has brought nothing and the next one is not missed.
+        // A first stream may be lost before its first event. With an id, the next stream misses nothing.
         options.lastEventID = "0"
         options.startsOffline = world.chance(0.3)
         while !isStopping {
@@ -267,7 +269,7 @@ final class EventStreamApp: @unchecked Sendable {
         }
     }
 
-    /// Subscriptions that come and go, and go on where the last one was.
+    /// Subscribes and unsubscribes, and resumes each topic after the last event of its previous subscription.
     private func changeSubscriptions() async {
         var last: [String: EventReader] = [:]
         while !isIdle {
@@ -278,7 +280,7 @@ final class EventStreamApp: @unchecked Sendable {
             var options = SubscribeOptions()
             options.lastEventID = earlier?.lastEventID
             reader.lastEventID = earlier?.lastEventID
-            // One that is left while it is being opened, often.
+            // Often the subscription is cancelled while it is being opened.
             options.startsOffline = world.chance(0.5)
             let time: Duration = options.startsOffline ? .milliseconds(500) : .seconds(5)
             do {
@@ -294,12 +296,12 @@ final class EventStreamApp: @unchecked Sendable {
             } catch {
                 checkPassing(error, "a passing subscription")
             }
-            // One that has heard nothing knows of nothing that it has missed.
+            // A subscription without an event cannot be resumed.
             last[topic] = reader.lastEventID == nil ? nil : reader
         }
     }
 
-    /// An error that the network, the server or an expired token can bring about, and no other.
+    /// Checks that the network, the server or an expired token can have caused the error.
     private func checkPassing(_ error: any Error, _ what: String) {
         let passing: [WaybillError.Code] = [
             .connectionLost, .connectionRefused, .notConnected, .timedOut, .unauthorized,
@@ -321,7 +323,7 @@ final class EventStreamApp: @unchecked Sendable {
         hasSentAll = true
     }
 
-    /// Sends once more when all is well, which must succeed.
+    /// Sends once more after all faults are over. That send must succeed.
     func sendLast() async {
         let topic = "from-\(name)-last"
         var isUnsure = true
@@ -351,7 +353,7 @@ final class EventStreamApp: @unchecked Sendable {
         }
     }
 
-    /// What may follow what, with several streams: each change once.
+    /// True when a state may follow another one. With several streams, each change is reported once.
     private static func follows(
         _ state: ConnectionState,
         _ last: ConnectionState,
@@ -360,7 +362,7 @@ final class EventStreamApp: @unchecked Sendable {
         switch (last, state) {
         case (.connecting(let old), .connecting(let new)): old != new
         case (.waiting(let old, _), .waiting(let new, _)): old != new
-        // The last stream that was open has ended, and another one is asked for.
+        // The last open stream has ended, and another one is requested.
         case (.connected, .connecting): !hasOneStream
         case (.idle, .connecting(1)), (.idle, .waiting), (.idle, .disconnected),
             (.disconnected, .connecting(1)), (.disconnected, .waiting),
@@ -372,7 +374,7 @@ final class EventStreamApp: @unchecked Sendable {
         }
     }
 
-    /// A server that says when to come again is not asked earlier.
+    /// Checks that the app waits as long as the server asks it to.
     private func watchEvents() async {
         for await event in transport.events {
             guard case .waiting = event.kind, let until = event.until,
@@ -396,7 +398,7 @@ final class EventReader: @unchecked Sendable {
     let topic: String
     private let world: SimulatedWorld
     private let ledger: EventStreamLedger
-    /// The number that must come next; nil for any.
+    /// The number of the next event; nil when any may come.
     private(set) var next: Int?
     var lastEventID: String?
 

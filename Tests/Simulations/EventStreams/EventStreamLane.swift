@@ -1,15 +1,15 @@
 import Waybill
 import WaybillTesting
 
-/// A way to send numbers, one after another.
+/// A way to send numbers one after another.
 enum EventStreamLane: Int, CaseIterable, Sendable {
-    /// POST, and the app may post again what may have arrived.
+    /// POST without a policy. The app itself repeats a request that may have arrived.
     case byHand
-    /// POST, retried by a policy, which never repeats what may have arrived.
+    /// POST with a retry policy, which never repeats a request that may have arrived.
     case retried
-    /// POST, retried by a policy, which may repeat it.
+    /// POST with a retry policy, which may repeat the request.
     case idempotent
-    /// PUT, which may be repeated in any case.
+    /// PUT, which may always be repeated.
     case put
 
     /// Sends all numbers of an app.
@@ -36,7 +36,8 @@ enum EventStreamLane: Int, CaseIterable, Sendable {
         var provider = app.provider
         let isRetried = self == .retried || self == .idempotent
         if isRetried { provider = provider.intercepted(RetryPolicy(maximumAttempts: 3)) }
-        // A token that is refused is fetched anew, and the request made once more. A policy waits between its attempts.
+        // For a refused token a new one is fetched, and the request is repeated once. A policy waits between its
+        // attempts.
         let tokenTime = Duration.seconds(4)
         let single = (app.sendLimit + tokenTime) * 2
         let limit = isRetried ? (single + .seconds(70)) * 3 : single

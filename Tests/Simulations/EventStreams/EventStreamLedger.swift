@@ -1,24 +1,24 @@
 import Waybill
 import WaybillTesting
 
-/// What has been published and posted, what of it has arrived, and what may not be said of either.
+/// A record of all events and posts and of their arrivals, which checks what may not happen.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class EventStreamLedger: @unchecked Sendable {
-    /// The attempts of one sender to get one number to the server.
+    /// The attempts of one sender to send one number to the server.
     private struct Delivery {
         var attemptCount = 0
-        /// The attempts whose sender was told that they had done nothing.
+        /// The attempts that failed with an error that excludes an arrival.
         var deniedCount = 0
         var arrivalCount = 0
         var isAcknowledged = false
-        /// Whether the server may be asked more often than the app knows: for methods that do no harm when they are repeated.
+        /// True when the library may send more requests than the app makes, since repeating the method is harmless.
         var isRepeatable = false
     }
 
-    /// The streams of a topic that one app alone listens to.
+    /// The streams of a topic that a single app listens to.
     private struct Opening {
-        /// Whether the app has had an event, and with it the reconnection time that is sent before.
+        /// True when the app has had an event. The server sends the reconnection time before it.
         var knowsTime = false
         var earliest = Duration.zero
     }
@@ -29,19 +29,19 @@ final class EventStreamLedger: @unchecked Sendable {
     }
 
     let world: SimulatedWorld
-    /// The reconnection time that the server sets.
+    /// The reconnection time that the server sends.
     let reconnectionTime: Duration?
     private var published: [String: Int] = [:]
     private var deliveries: [Name: Delivery] = [:]
     private var openings: [String: Opening] = [:]
-    /// What each connection has asked for last.
+    /// The last request of each connection.
     private var requests: [Substring: Substring] = [:]
     private var refusedTokens: Set<String> = []
     private var openCallCount = 0
     private(set) var streamCount = 0
-    /// The topics that the server keeps events of.
+    /// The topics whose events the server keeps.
     private var knownTopics: Set<String> = []
-    /// How often each call ended in each way.
+    /// The number of calls for each outcome.
     private(set) var outcomes: [String: Int] = [:]
 
     init(_ world: SimulatedWorld, reconnectionTime: Duration?) {
@@ -55,10 +55,10 @@ final class EventStreamLedger: @unchecked Sendable {
 
     // MARK: Events
 
-    /// How many events a topic has had.
+    /// The number of events of a topic.
     func publishedCount(_ topic: String) -> Int { published[topic] ?? 0 }
 
-    /// Whether the server keeps what is published to a topic from now on.
+    /// True when the server keeps all further events of a topic.
     func isKnown(_ topic: String) -> Bool { knownTopics.contains(topic) }
 
     /// The number of a topic's next event.
@@ -69,15 +69,15 @@ final class EventStreamLedger: @unchecked Sendable {
 
     // MARK: Sends
 
-    /// A call that sends a number.
+    /// Makes a call that sends a number, and records its outcome.
     ///
     /// - Parameters:
     ///   - number: The number.
-    ///   - topic: Where it goes.
-    ///   - isRepeatable: Whether the library may send it more than once without a word.
-    ///   - limit: How long the call may take at the most.
+    ///   - topic: The destination.
+    ///   - isRepeatable: True when the library may repeat the request by itself.
+    ///   - limit: The longest duration of the call.
     ///   - body: The call.
-    /// - Returns: Whether the number may be sent again: the sender does not know that it has arrived.
+    /// - Returns: True when the number may be sent again, since the sender does not know that it has arrived.
     func send(
         _ number: Int,
         to topic: String,
@@ -119,18 +119,18 @@ final class EventStreamLedger: @unchecked Sendable {
         return true
     }
 
-    /// Whether an error says that the server has not done what was asked.
+    /// True when the error excludes that the server has carried out the request.
     private static func isDenial(_ error: WaybillError) -> Bool {
         let codes: [WaybillError.Code] = [.connectionRefused, .notConnected, .unauthorized]
         return codes.contains(error.code)
     }
 
-    /// Whether an error leaves open what the server has done.
+    /// True when the error leaves open what the server has done.
     private static func isOpen(_ error: WaybillError) -> Bool {
         [.connectionLost, .timedOut, .shutDown].contains(error.code)
     }
 
-    /// A number has come to the server.
+    /// Records the arrival of a number at the server.
     func arrive(_ number: Int?, at topic: String) {
         guard let number else { return world.fail("\(topic) has got what nobody sent") }
         let name = Name(topic: topic, number: number)
@@ -155,12 +155,12 @@ final class EventStreamLedger: @unchecked Sendable {
 
     // MARK: Tokens
 
-    /// The server refuses a token from now on.
+    /// Records that the server refuses a token from now on.
     func refuse(_ token: String) {
         refusedTokens.insert(token)
     }
 
-    /// An app is asked for another token in the place of one that was refused.
+    /// Checks that a token that is to be replaced was refused.
     func checkRefusal(_ token: String?) {
         guard let token else { return }
         world.expect(
@@ -176,17 +176,17 @@ final class EventStreamLedger: @unchecked Sendable {
         openings[topic] = Opening()
     }
 
-    /// The app has had an event of the topic.
+    /// Records that the app has had an event of the topic.
     func noteEvent(_ topic: String) {
         openings[topic]?.knowsTime = true
     }
 
-    /// The app does not want to wait any longer.
+    /// Allows a request for the topic at once.
     func excuse(_ topic: String) {
         openings[topic]?.earliest = .zero
     }
 
-    /// An app asks for a stream.
+    /// Checks that the app does not request a stream too early.
     func noteRequest(_ text: String) {
         guard let topic = Self.topic(text[...]), let opening = openings[topic] else { return }
         world.expect(
@@ -197,7 +197,7 @@ final class EventStreamLedger: @unchecked Sendable {
         openings[topic]?.earliest = world.elapsed + time
     }
 
-    /// A line of the broker's log.
+    /// Evaluates a line of the broker's log.
     func note(_ line: String) {
         world.note("broker: \(line)")
         let words = line.split(separator: " ", maxSplits: 3)
@@ -210,7 +210,7 @@ final class EventStreamLedger: @unchecked Sendable {
                 streamCount += 1
                 knownTopics.insert(topic)
             } else if text == "401" {
-                // The app asks once more, at once, with another token.
+                // The app repeats the request at once with another token.
                 excuse(topic)
             }
         }

@@ -1,17 +1,16 @@
 import Waybill
 import WaybillTesting
 
-/// Apps that listen to event streams and post, through a network that breaks and heals.
+/// Apps that listen to event streams and post, on a network that breaks and heals.
 struct EventStreamWorkload: Sendable {
-    /// How long things go wrong.
+    /// The duration of the faults.
     var faultTime = Duration.seconds(120)
-    /// How long all apps are idle in the end.
+    /// The time for which all apps are idle at the end.
     var idleTime = Duration.seconds(300)
 
-    /// Events of each topic while things go wrong.
+    /// The number of events of each topic during the faults.
     var publishedCount = 60
 
-    /// Runs it in a world.
     func run(_ world: SimulatedWorld) async throws {
         let reconnectionTime = world.pick(
             nil,
@@ -46,12 +45,12 @@ struct EventStreamWorkload: Sendable {
             do { try await conduct(apps, broker, world, ledger) } catch {}
             for app in apps { app.stop() }
         }
-        // A server that has nothing to write may never learn that a client has gone.
+        // A server without anything to write may never learn that a client has gone.
         broker.restart(keepingState: true)
         ledger.checkEnd()
     }
 
-    /// What the broker does wrong.
+    /// Makes the broker fail in several ways.
     private func misbehave(_ broker: SimulatedBroker, _ world: SimulatedWorld) async {
         while world.elapsed < world.faults.until {
             try? await Task.sleep(for: world.random(.zero ... .seconds(20)))
@@ -80,7 +79,7 @@ struct EventStreamWorkload: Sendable {
         broker.loopback.faults = LoopbackFaults()
     }
 
-    /// What the broker publishes, and what must be true from when the network is well.
+    /// Publishes during the faults. Then checks what must be true on a healthy network.
     private func conduct(
         _ apps: [EventStreamApp],
         _ broker: SimulatedBroker,
@@ -101,7 +100,7 @@ struct EventStreamWorkload: Sendable {
             for: "everything has been sent",
             within: .seconds(1_800)
         ) { apps.allSatisfy { $0.hasSentAll || $0.isStopping } }
-        // An event that goes out now brings those that were held back with it.
+        // One more event makes the broker send the events that it held back.
         publish(apps, broker, ledger)
         try await world.wait(
             for: "everything that was published has arrived",
@@ -120,7 +119,7 @@ struct EventStreamWorkload: Sendable {
         }
     }
 
-    /// Nothing goes wrong for a while: every stream stays open.
+    /// Expects that every stream stays open while there are no faults.
     private func idle(
         _ apps: [EventStreamApp],
         _ broker: SimulatedBroker,
@@ -128,7 +127,7 @@ struct EventStreamWorkload: Sendable {
         _ ledger: EventStreamLedger
     ) async throws {
         for app in apps { app.isIdle = true }
-        // To the last, for a stream says nothing of its own, and would be taken for dead.
+        // Events to the end, since a silent stream would time out.
         let events = Task {
             while !Task.isCancelled {
                 try await Task.sleep(for: .seconds(1))
@@ -136,7 +135,7 @@ struct EventStreamWorkload: Sendable {
             }
         }
         defer { events.cancel() }
-        // What the apps were at ends, and streams that lead nowhere are noticed.
+        // Time for the apps' last actions to end, and for dead streams to be detected.
         try await Task.sleep(for: min(.seconds(90), idleTime))
         let openedCount = ledger.streamCount
         let begin = world.elapsed
