@@ -53,7 +53,7 @@ public protocol BodyDecoder: Sendable {
     func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value?
 }
 
-/// Encodes JSON with `JSONEncoder`. Keys are sorted by default, so the same value gives the same bytes.
+/// Encodes JSON with `JSONEncoder`; keys are sorted by default, so the same value gives the same bytes.
 public struct JSONBodyEncoder: BodyEncoder {
     private let makeEncoder: @Sendable () -> JSONEncoder
 

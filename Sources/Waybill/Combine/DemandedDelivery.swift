@@ -59,7 +59,7 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         waiter?.resume()
     }
 
-    /// Ends the delivery. An element that is being handed over at this moment still arrives; no other does.
+    /// Ends the delivery; of all elements, only one that is being handed over at this moment still arrives.
     package func cancel() {
         let (waiter, task) = state.withLock { state in
             state.isOver = true

@@ -9,10 +9,11 @@ package struct HTTPDate: Hashable, Sendable {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// Reads a field value; nil if it is no date. The name of the day is ignored.
+    /// Reads a field value; nil if it is no date.
     ///
-    /// The forms are `Sun, 06 Nov 1994 08:49:37 GMT` and the obsolete `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6
-    /// 08:49:37 1994`. A year of two digits is at most 50 years ahead of the current year.
+    /// The name of the day is ignored. The forms are `Sun, 06 Nov 1994 08:49:37 GMT` and the obsolete
+    /// `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`. A year of two digits is at most 50 years ahead
+    /// of the current year.
     ///
     /// - Parameters:
     ///   - text: The field value.

@@ -31,7 +31,9 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
     /// The number of messages that were dropped because the consumer did not take them in time.
     public var droppedCount: Int { handle.source.droppedCount }
 
-    /// The quality of service that the server granted; it may be lower than requested. Nil if the protocol has none.
+    /// The quality of service that the server granted; nil if the protocol has none.
+    ///
+    /// It may be lower than requested.
     public var grantedQoS: QoS? { handle.source.grantedQoS }
 
     /// Ends the subscription: iterations finish, and the peer is told.

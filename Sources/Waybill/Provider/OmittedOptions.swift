@@ -1,12 +1,12 @@
 import WireCore
 
-/// The options that a provider leaves out, as far as it has learned that its transport does not support them.
+/// The options that a provider leaves out of requests, learned from the errors of its transport.
 final class OmittedOptions: Sendable {
-    /// An option of a command that is left out.
+    /// An option that is left out of a command.
     struct Omission: Hashable, Sendable {
         var command: EntryCommand.Kind
         var option: UnsupportedOption
-        /// For the quality of service, the best that is supported.
+        /// For the quality of service: the highest supported one.
         var supportedQoS = QoS.atMostOnce
     }
 
@@ -17,7 +17,7 @@ final class OmittedOptions: Sendable {
         self.policy = policy
     }
 
-    /// Leaves out of a request what its transport is known not to support.
+    /// Leaves out of a request the options that its transport is known not to support.
     func apply(to request: inout Request, _ memory: RequestMemory) {
         for omission in learned.withLock({ $0 })
         where omission.command == request.command.kind {
@@ -26,17 +26,17 @@ final class OmittedOptions: Sendable {
         for omission in memory.omissions { request.omit(omission) }
     }
 
-    /// Learns from an error what to leave out.
+    /// Learns from an error which option to leave out.
     ///
     /// - Parameters:
-    ///   - error: Why the request failed.
+    ///   - error: The error of the failed request.
     ///   - request: The entry's request.
-    ///   - memory: What is known of the request.
-    /// - Returns: Whether the request is to be performed again, without the option.
+    ///   - memory: The memory of the request.
+    /// - Returns: Whether to perform the request again, without the option.
     func learn(from error: WaybillError, _ request: Request, _ memory: RequestMemory) -> Bool {
         guard error.code == .unsupported, let option = error.unsupportedOption,
             policy.ignored.contains(option),
-            // A connection that was made for the request may have failed instead of it.
+            // The error may belong to a connection that was opened for the request.
             error.command == nil || error.command == request.command.name
         else { return false }
         let omission = Omission(
@@ -44,7 +44,7 @@ final class OmittedOptions: Sendable {
             option: option,
             supportedQoS: error.supportedQoS ?? .atMostOnce
         )
-        // `unsupported` for an option that was left out already is final. Otherwise the loop would not end.
+        // A repeated `unsupported` for an option that was already left out is final; otherwise the loop would not end.
         guard memory.omit(omission) else { return false }
         if !error.isLimitOfServer { learned.withLock { _ = $0.insert(omission) } }
         return true
@@ -52,7 +52,7 @@ final class OmittedOptions: Sendable {
 }
 
 extension Request {
-    /// Takes an option out of the request.
+    /// Removes an option from the request.
     mutating func omit(_ omission: OmittedOptions.Omission) {
         switch omission.option {
         case .headers: headers = [:]

@@ -1,7 +1,7 @@
 import WireCore
 
 extension Provider {
-    /// Sends the entries of a sequence in order, with so many under way at a time.
+    /// Sends the entries of a sequence in order, with at most `window` pending at a time.
     ///
     /// ```swift
     /// let results = await sensors.request(contentsOf: readings.lazy.map { .report($0) })
@@ -9,17 +9,17 @@ extension Provider {
     /// ```
     ///
     /// Each entry passes the interceptors and is handed to the transport before the next one is taken from the
-    /// sequence. The task is resumed once for many confirmations, so that this takes less time than as many calls of
-    /// ``request(_:)-(Entry)``.
+    /// sequence. One resumption of the task serves many confirmations, so this is faster than the same number of calls
+    /// of ``request(_:)-(Entry)``.
     ///
-    /// When the task is cancelled no further entry is taken. The results then tell which were handed over and which of
-    /// them were confirmed. An entry that an interceptor tries again comes later than those behind it.
+    /// A cancellation of the task stops the sending. The results then show which entries were handed over and which of
+    /// these were confirmed. An entry that an interceptor retries is sent after later entries.
     ///
     /// - Parameters:
     ///   - entries: The entries: any but subscriptions.
-    ///   - window: How many may be without confirmation at a time, from 1. Over server-sent events, and over a transport
-    ///     of one's own, there is one at a time.
-    /// - Returns: A result for each entry that was handed over, in order. An entry that fails does not stop the others.
+    ///   - window: The number of unconfirmed entries at a time, from 1. Server-sent events and custom transports have
+    ///     one at a time.
+    /// - Returns: A result for each entry that was handed over, in order. A failed entry does not stop the others.
     public func request(
         contentsOf entries: some Sequence<Entry>,
         window: Int = 64
@@ -34,14 +34,14 @@ extension Provider {
         return await window.finish(stopCause: nil)
     }
 
-    /// Sends the entries of an asynchronous sequence in order, as they come, with so many under way at a time.
+    /// Sends the entries of an asynchronous sequence in order, as they arrive, with at most `window` pending at a time.
     ///
-    /// As for a sequence that is there at once. An error of the sequence ends the sending, and is the
+    /// Otherwise it works as the method for a plain sequence. An error of the sequence ends the sending and becomes the
     /// ``BulkResults/stopCause``.
     ///
     /// - Parameters:
     ///   - entries: The entries: any but subscriptions.
-    ///   - window: How many may be without confirmation at a time, from 1.
+    ///   - window: The number of unconfirmed entries at a time, from 1.
     /// - Returns: A result for each entry that was handed over, in order.
     public func request<Entries: AsyncSequence>(
         contentsOf entries: Entries,
@@ -60,8 +60,9 @@ extension Provider {
         return await window.finish(stopCause: nil)
     }
 
-    /// Hands over one entry, when there is room.
-    /// - Returns: False when the task was cancelled before.
+    /// Hands over one entry when there is room.
+    ///
+    /// - Returns: False if the task was cancelled before.
     private func handOver(
         _ entry: Entry,
         in window: BulkWindow,

@@ -1,28 +1,31 @@
 public import Dispatch
 import WireCore
 
-/// Ends what was begun with a completion handler.
+/// Ends an operation that was started with a completion handler.
 public protocol CancelHandle: Sendable {
-    /// Ends it; the handler is not called any more. Calling it twice does nothing.
+    /// Ends the operation; the handler is not called again, and a second call does nothing.
     func cancel()
 }
 
-// Handlers are asynchronous, so that one may be isolated to an actor, or wait. A plain closure is one, too.
+// Handlers are asynchronous, so that a handler may be isolated to an actor, or wait. A synchronous closure converts to
+// one.
 extension Provider {
     // MARK: Any entry, with a value
 
-    /// The completion-handler form: for a request the handler is called once; for a subscription once for
-    /// each message, and once more if the subscription fails.
+    /// Performs an entry and calls a handler with each result.
     ///
-    /// A command without a reply, such as `connect`, gives the type's equivalent of nothing: an empty `String`,
-    /// `Data` or `[UInt8]`. Any other type then fails with `decodingFailed`.
+    /// For a request the handler is called once. For a subscription it is called once for each message, and once more
+    /// if the subscription fails.
+    ///
+    /// A command without a reply, such as `connect`, gives an empty `String`, `Data` or `[UInt8]`. Any other type then
+    /// fails with `decodingFailed`.
     ///
     /// - Parameters:
-    ///   - type: What the reply or each message is; `String`, `Data` and `[UInt8]` take the body as it is.
+    ///   - type: The type of the reply or of each message; `String`, `Data` and `[UInt8]` take the body as it is.
     ///   - entry: Any entry.
-    ///   - handler: Called in order, and never before the call before has returned; on the package's own threads unless
-    ///     it is isolated to an actor, as in `{ @MainActor result in … }`.
-    /// - Returns: What ends it.
+    ///   - handler: Called in order, each call after the one before has returned. It runs on the package's own threads
+    ///     unless it is isolated to an actor, as in `{ @MainActor result in … }`.
+    /// - Returns: A handle that ends the operation.
     @discardableResult
     public func request<Value: Decodable & Sendable>(
         of type: Value.Type,
@@ -32,15 +35,15 @@ extension Provider {
         perform(of: type, entry, HandlerCall(handler))
     }
 
-    /// The same with a handler on a queue; see ``request(of:entry:_:)-(Value.Type,_,_)``.
+    /// Performs an entry and calls a handler on a queue; see ``request(of:entry:_:)-(Value.Type,_,_)``.
     ///
     /// - Parameters:
-    ///   - type: What the reply or each message is.
+    ///   - type: The type of the reply or of each message.
     ///   - entry: Any entry.
-    ///   - queue: Where the handler is called, such as `.main`. After a `cancel()` on a serial queue the handler is not
-    ///     called on it any more.
-    ///   - handler: Called in order, and never at the same time as itself.
-    /// - Returns: What ends it.
+    ///   - queue: The queue on which the handler is called, such as `.main`. After a `cancel()` on a serial queue the
+    ///     handler is not called on it again.
+    ///   - handler: Called in order, one call at a time.
+    /// - Returns: A handle that ends the operation.
     @discardableResult
     public func request<Value: Decodable & Sendable>(
         of type: Value.Type,
@@ -66,13 +69,13 @@ extension Provider {
 
     // MARK: Messages as they are
 
-    /// The completion-handler form for raw messages; see ``request(of:entry:_:)-(Value.Type,_,_)``.
+    /// Performs an entry and calls a handler with raw messages; see ``request(of:entry:_:)-(Value.Type,_,_)``.
     ///
     /// - Parameters:
     ///   - type: `Message`.
-    ///   - entry: Any entry; one without a reply gives an empty message with its topic.
+    ///   - entry: Any entry; without a reply, the handler gets an empty message with the entry's topic.
     ///   - handler: Called in order.
-    /// - Returns: What ends it.
+    /// - Returns: A handle that ends the operation.
     @discardableResult
     public func request(
         of type: Message.Type,
@@ -82,14 +85,14 @@ extension Provider {
         performRaw(entry, HandlerCall(handler))
     }
 
-    /// The same with a handler on a queue.
+    /// Performs an entry and calls a handler on a queue with raw messages.
     ///
     /// - Parameters:
     ///   - type: `Message`.
     ///   - entry: Any entry.
-    ///   - queue: Where the handler is called.
+    ///   - queue: The queue on which the handler is called.
     ///   - handler: Called in order.
-    /// - Returns: What ends it.
+    /// - Returns: A handle that ends the operation.
     @discardableResult
     public func request(
         of type: Message.Type,
@@ -114,12 +117,12 @@ extension Provider {
 
     // MARK: Without a value
 
-    /// The completion-handler form for requests whose receipt is enough.
+    /// Performs an entry and calls a handler with its receipt.
     ///
     /// - Parameters:
     ///   - entry: Any entry but a subscription.
     ///   - handler: Called once.
-    /// - Returns: What ends it.
+    /// - Returns: A handle that ends the operation.
     @discardableResult
     public func request(
         entry: Entry,
@@ -129,13 +132,13 @@ extension Provider {
         return HandlerTask(call) { await call(.success(try await request(entry))) }
     }
 
-    /// The same with a handler on a queue.
+    /// Performs an entry and calls a handler on a queue with its receipt.
     ///
     /// - Parameters:
     ///   - entry: Any entry but a subscription.
-    ///   - queue: Where the handler is called.
+    ///   - queue: The queue on which the handler is called.
     ///   - handler: Called once.
-    /// - Returns: What ends it.
+    /// - Returns: A handle that ends the operation.
     @discardableResult
     public func request(
         entry: Entry,
@@ -148,7 +151,7 @@ extension Provider {
 
     // MARK: Values
 
-    /// The reply to an entry, or what stands for none where its command has none.
+    /// The reply to an entry, or an empty value if its command has none.
     private func value<Value: Decodable & Sendable>(
         of type: Value.Type,
         _ entry: Entry

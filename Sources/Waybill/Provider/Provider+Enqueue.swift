@@ -1,15 +1,16 @@
-/// An entry that was handed over without waiting: see ``Provider/enqueue(_:)``.
+/// An entry that was handed over without waiting; see ``Provider/enqueue(_:)``.
 ///
-/// You need not keep it: the entry is sent all the same. If it fails and its outcome was never asked for, the event
-/// `enqueuedFailed` tells of it.
+/// The entry is sent even if the app releases this value. If it then fails without its outcome having been read, the
+/// event `enqueuedFailed` reports it.
 public struct EnqueuedRequest: CancelHandle {
     let call: EnqueuedCall
 
-    /// What the peer has confirmed, once it has.
+    /// The receipt, after the peer has confirmed the request.
     ///
-    /// Any number of tasks may wait for it. Cancelling one of them ends its wait, and not the request.
+    /// Any number of tasks may wait for it. Cancelling one of them ends its wait and not the request.
     ///
-    /// - Throws: As ``Provider/request(_:)-(Entry)``; `limitExceeded` if too much was enqueued; `CancellationError`
+    /// - Throws: As ``Provider/request(_:)-(Entry)``; `limitExceeded` if too many entries were enqueued;
+    ///   `CancellationError`
     ///   after ``cancel()``.
     public var receipt: Receipt {
         get async throws { try await call.receipt() }
@@ -17,8 +18,8 @@ public struct EnqueuedRequest: CancelHandle {
 
     /// Withdraws the entry.
     ///
-    /// One that waits for its turn is not sent. One that was sent may arrive all the same; nothing waits for its
-    /// confirmation any longer. Does nothing once there is an outcome.
+    /// An entry that still waits for its turn is not sent. An entry that was already sent may arrive, but nothing waits
+    /// for its confirmation any more. After the outcome, the call does nothing.
     public func cancel() {
         call.cancel()
     }
@@ -33,19 +34,18 @@ extension Provider {
     /// let receipt = try await last.receipt                     // if it matters
     /// ```
     ///
-    /// The entries of a provider and of its copies leave in the order of the calls: each passes the interceptors and
-    /// is handed to the transport before the next one begins, and none waits for the confirmation of the one before.
-    /// Where the transport has no connection, the first one makes it and the others follow. Over server-sent events,
-    /// and over a transport of one's own, each one waits for the answer to the one before.
+    /// The entries of a provider and of its copies are sent in the order of the calls. Each entry passes the
+    /// interceptors and is handed to the transport before the next one starts; none waits for the confirmation of the
+    /// one before. Without a connection, the first entry opens it and the others follow. Over server-sent events and
+    /// custom transports, each entry waits for the answer to the one before.
     ///
-    /// - An entry that fails after it was handed over, and that an interceptor tries again, comes later than those
-    ///   behind it.
-    /// - Entries without an outcome are bounded, by ``ProviderConfiguration/maximumEnqueuedCount`` and
-    ///   ``ProviderConfiguration/maximumEnqueuedByteCount``. What is beyond fails with `limitExceeded`.
-    /// - Requests that are not enqueued do not wait for those that are.
+    /// - An entry that fails after it was handed over, and that an interceptor retries, is sent after later entries.
+    /// - ``ProviderConfiguration/maximumEnqueuedCount`` and ``ProviderConfiguration/maximumEnqueuedByteCount`` limit
+    ///   the entries without an outcome. An entry beyond the limits fails with `limitExceeded`.
+    /// - Other requests do not wait for enqueued entries.
     ///
     /// - Parameter entry: Any entry but a subscription. Its body is encoded at once.
-    /// - Returns: A handle, to wait for the outcome or to cancel. Errors wait there, too, until they are asked for.
+    /// - Returns: A handle to wait for the outcome or to cancel. It keeps an error until the error is read.
     @discardableResult
     public func enqueue(_ entry: Entry) -> EnqueuedRequest {
         let events = runner.interception.eventSource
@@ -70,7 +70,7 @@ extension Provider {
         }
     }
 
-    /// Hands over an entry without waiting: see ``enqueue(_:)-(Entry)``.
+    /// Hands over an entry without waiting; see ``enqueue(_:)-(Entry)``.
     ///
     /// - Parameter typed: An entry without a reply.
     /// - Returns: A handle.

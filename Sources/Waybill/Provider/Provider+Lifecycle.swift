@@ -1,18 +1,18 @@
-// The life of the connection, for a service layer that knows only its provider.
+// The life of the connection, for code that only knows its provider.
 extension Provider {
-    /// Whether there is a connection now; over event streams, whether one of them is open.
+    /// Whether there is a connection now; over event streams, whether a stream is open.
     public var isConnected: Bool { states.current.isConnected }
 
-    /// Connects now, instead of on demand at the first request.
+    /// Connects now instead of at the first request.
     ///
-    /// After a lost connection it does not wait for the time of the next attempt. Over event streams there is nothing to
-    /// connect: each subscription opens its own stream.
+    /// After a lost connection it does not wait until the next attempt is due. Event streams have nothing to connect:
+    /// each subscription opens its own stream.
     ///
     /// - Parameters:
-    ///   - options: Options of the connection; what is nil is left to the transport's configuration.
-    ///   - headers: MQTT 5's user properties or further headers of STOMP's CONNECT.
-    /// - Returns: What the server said.
-    /// - Throws: `rejected` when there is a connection already, and what ``Transport/perform(_:)`` throws;
+    ///   - options: Options of the connection; an option that is nil is left to the transport's configuration.
+    ///   - headers: User properties of MQTT 5, or further headers of STOMP's CONNECT.
+    /// - Returns: The receipt with the server's answer.
+    /// - Throws: `rejected` if there is a connection already; the errors of ``Transport/perform(_:)``;
     ///   `CancellationError`.
     @discardableResult
     public func connect(
@@ -22,32 +22,34 @@ extension Provider {
         try await perform(Request(topic: nil, command: .connect(options), headers: headers))
     }
 
-    /// Sends what is under way, says goodbye and closes the connection.
+    /// Completes pending sends, tells the peer, and closes the connection.
     ///
-    /// Requests that wait for a token or for their next attempt fail with `notConnected`. From then on requests make no
-    /// connection (over event streams they do, since each has its own) until ``connect(_:headers:)`` is called. Without a connection it does nothing.
+    /// Requests that wait for a token or for their next attempt fail with `notConnected`. Later requests open no
+    /// connection until ``connect(_:headers:)`` is called; over event streams they do, since each has its own. Without
+    /// a connection the call does nothing.
     ///
-    /// - Parameter options: How to close; what is nil is left to the transport's configuration.
+    /// - Parameter options: Options for closing; an option that is nil is left to the transport's configuration.
     /// - Throws: `unsupported` for an option that the protocol does not have, `shutDown`.
     public func disconnect(_ options: DisconnectOptions = DisconnectOptions()) async throws {
         _ = try await perform(Request(topic: nil, command: .disconnect(options)))
     }
 
-    /// Closes the connection for a while, as an app does in the background.
+    /// Closes the connection until ``resume()``, for example while the app is in the background.
     ///
-    /// Streams live on, and requests wait for ``resume()``, as when a connection is lost.
+    /// Streams stay open and requests wait for ``resume()``, as after a lost connection.
     public func pause() async {
         await transport.pause()
     }
 
-    /// Ends a pause: connects again at once, if there was a connection before.
+    /// Ends a pause: connects again at once if there was a connection before.
     public func resume() {
         transport.resume()
     }
 
-    /// Ends everything, for all providers of the transport.
+    /// Shuts down the transport, for all its providers.
     ///
-    /// Requests under way fail with `shutDown`, streams end, and nothing stays behind. Calling it twice does nothing more.
+    /// Pending requests fail with `shutDown`, streams end, and all resources are released. A second call does nothing
+    /// more.
     public func shutdown() async {
         endWaits()
         await transport.shutdown()
@@ -55,11 +57,11 @@ extension Provider {
 
     // MARK: Scopes
 
-    /// Connects, runs a body, sends what is under way, and closes the connection, however the body ends.
+    /// Connects, runs a body, completes pending sends, and closes the connection, however the body ends.
     ///
-    /// Each send that was awaited in the body has reached the server when this returns, also at QoS 0: the connection
-    /// is closed by saying goodbye behind everything else. Where there is a connection already, the body uses it, and it
-    /// is closed afterwards all the same.
+    /// Each send that the body awaited has reached the server when the call returns, also at QoS 0, because the close
+    /// follows all other data in order. If there already is a connection, the body uses it, and the call closes it as
+    /// well.
     ///
     /// ```swift
     /// try await chat.withConnection {
@@ -69,10 +71,9 @@ extension Provider {
     ///
     /// - Parameters:
     ///   - options: Options of the connection.
-    ///   - body: What needs the connection.
-    /// - Returns: What the body returns.
-    /// - Throws: What connecting throws, and what the body throws. A task that is cancelled closes the connection in the
-    ///   same way.
+    ///   - body: The code that needs the connection.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of connecting, or that of the body. A cancelled task closes the connection in the same way.
     public func withConnection<Result>(
         _ options: ConnectOptions = ConnectOptions(),
         _ body: () async throws -> Result
@@ -90,17 +91,19 @@ extension Provider {
         }
     }
 
-    /// Connects and stays connected until the task is cancelled; then sends what is under way and closes the connection.
+    /// Connects and stays connected until the task is cancelled; then completes pending sends and closes the
+    /// connection.
     ///
-    /// It has the shape of a service of `swift-service-lifecycle`: `extension Provider: @retroactive Service {}` is enough. While it
-    /// runs, the transport connects again after losses, as its policy says.
+    /// The method matches the `Service` protocol of `swift-service-lifecycle`:
+    /// `extension Provider: @retroactive Service {}` is enough. While it runs, the transport reconnects after losses as
+    /// its policy says.
     ///
-    /// - Throws: What the first connection fails with, and the reason when the transport gives up connecting again.
-    ///   It returns when its task is cancelled, and when a provider of the transport disconnects.
+    /// - Throws: The error of the first connection, or the reason why the transport stopped reconnecting. It returns
+    ///   without an error when its task is cancelled, and when a provider of the transport disconnects.
     public func run() async throws {
         do {
             try await withConnection {
-                // Event streams come and go; their end is not the end of the transport.
+                // The end of an event stream is not the end of the transport.
                 let endsWithConnection = !transport.isConnectionless
                 for await state in states {
                     guard endsWithConnection, case .disconnected(let cause) = state else {
@@ -115,8 +118,9 @@ extension Provider {
         }
     }
 
-    /// Waits for the connection that another request is making.
-    /// - Returns: Whether there is one then.
+    /// Waits for the connection that another request opens.
+    ///
+    /// - Returns: Whether there is a connection then.
     private func joinsConnection() async -> Bool {
         for await state in states {
             switch state {
@@ -128,7 +132,7 @@ extension Provider {
         return false
     }
 
-    /// Disconnects, also in a task that is cancelled; a transport that is shut down has done so.
+    /// Disconnects, also in a cancelled task; on a transport that is shut down it does nothing.
     private func close() async throws {
         do { try await Task { try await disconnect() }.value } catch WaybillError.Code.shutDown {}
     }

@@ -1,13 +1,13 @@
 public import Dispatch
 
 extension Provider {
-    /// Subscribes, and tells a handler when that is confirmed, each message, and the end.
+    /// Subscribes, and calls a handler with the confirmation, each message, and the end.
     ///
     /// - Parameters:
-    ///   - type: What each message is; `String`, `Data` and `[UInt8]` take the body as it is.
+    ///   - type: The type of each message; `String`, `Data` and `[UInt8]` take the body as it is.
     ///   - entry: An entry with the command `subscribe`.
-    ///   - handler: Called in order, and never before the call before has returned; see ``SubscriptionUpdate``.
-    /// - Returns: What ends the subscription.
+    ///   - handler: Called in order, each call after the one before has returned; see ``SubscriptionUpdate``.
+    /// - Returns: A handle that ends the subscription.
     @discardableResult
     public func subscribe<Value: Decodable & Sendable>(
         of type: Value.Type,
@@ -18,14 +18,14 @@ extension Provider {
         return SubscriptionTask(call) { try await messages(entry, as: type) }
     }
 
-    /// The same with a handler on a queue.
+    /// Subscribes, and calls a handler on a queue with the confirmation, each message, and the end.
     ///
     /// - Parameters:
-    ///   - type: What each message is.
+    ///   - type: The type of each message.
     ///   - entry: An entry with the command `subscribe`.
-    ///   - queue: Where the handler is called, such as `.main`.
+    ///   - queue: The queue on which the handler is called, such as `.main`.
     ///   - handler: Called in order.
-    /// - Returns: What ends the subscription.
+    /// - Returns: A handle that ends the subscription.
     @discardableResult
     public func subscribe<Value: Decodable & Sendable>(
         of type: Value.Type,
@@ -37,13 +37,13 @@ extension Provider {
         return SubscriptionTask(call) { try await messages(entry, as: type) }
     }
 
-    /// Subscribes to raw messages, and tells a handler of them; see ``SubscriptionUpdate``.
+    /// Subscribes to raw messages, and calls a handler with them; see ``SubscriptionUpdate``.
     ///
     /// - Parameters:
     ///   - type: `Message`.
     ///   - entry: An entry with the command `subscribe`.
     ///   - handler: Called in order.
-    /// - Returns: What ends the subscription.
+    /// - Returns: A handle that ends the subscription.
     @discardableResult
     public func subscribe(
         of type: Message.Type,
@@ -54,14 +54,14 @@ extension Provider {
         return SubscriptionTask(call) { try await messages(entry) }
     }
 
-    /// The same with a handler on a queue.
+    /// Subscribes to raw messages, and calls a handler on a queue with them.
     ///
     /// - Parameters:
     ///   - type: `Message`.
     ///   - entry: An entry with the command `subscribe`.
-    ///   - queue: Where the handler is called.
+    ///   - queue: The queue on which the handler is called.
     ///   - handler: Called in order.
-    /// - Returns: What ends the subscription.
+    /// - Returns: A handle that ends the subscription.
     @discardableResult
     public func subscribe(
         of type: Message.Type,

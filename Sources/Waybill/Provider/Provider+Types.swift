@@ -1,21 +1,21 @@
-// Replies and messages of any type: what comes as it is, and what coders make that are not bound to `Codable`.
+// Replies and messages of types that are not `Decodable`.
 extension Provider {
-    /// Does what an entry says and gives what came of it as a type that is not `Decodable`.
+    /// Performs an entry and returns its outcome as a type that is not `Decodable`.
     ///
     /// ```swift
-    /// let _: Void = try await provider.request(.say(message))          // confirmed, and nothing more
-    /// let receipt: Receipt = try await provider.request(.say(message)) // what the peer said
+    /// let _: Void = try await provider.request(.say(message))          // confirmed, without a value
+    /// let receipt: Receipt = try await provider.request(.say(message)) // the peer's answer
     /// let reply = try await provider.request(.quote(q), as: Message.self)
     /// let fare = try await provider.request(.quote(q), as: FareProto.self) // by a decoder of its own
     /// ```
     ///
     /// - Parameters:
     ///   - entry: Any entry but a subscription for `Void` and `Receipt`; one with the command `send` for any other type.
-    ///   - type: `Void` or `Receipt`, which ask for no reply; `Message`, the reply as it is; or a type that one of
-    ///     the provider's decoders makes.
+    ///   - type: `Void` or `Receipt`, which ask for no reply; `Message`, the undecoded reply; or a type that one of the
+    ///     provider's decoders makes.
     /// - Returns: The value.
-    /// - Throws: As ``request(_:)``; before anything is sent, `unsupported` for a command that has no reply and
-    ///   `invalidEntry` for a type that no decoder makes; `decodingFailed`.
+    /// - Throws: As ``request(_:)``; `decodingFailed`. Before anything is sent, `unsupported` for a command without a
+    ///   reply and `invalidEntry` for a type that no decoder makes.
     @_disfavoredOverload
     public func request<Reply: Sendable>(
         _ entry: Entry,
@@ -34,14 +34,14 @@ extension Provider {
         }
     }
 
-    /// Subscribes to what an entry says and makes each message a value of a type that is not `Decodable`.
+    /// Subscribes as an entry says, and decodes each message to a type that is not `Decodable`.
     ///
     /// - Parameters:
     ///   - entry: An entry with the command `subscribe`.
-    ///   - type: What each message is: a type that one of the provider's decoders makes.
-    /// - Returns: The values, once the peer has confirmed the subscription. One that cannot be decoded
-    ///   is thrown in its turn and ends nothing: see ``Messages``.
-    /// - Throws: As ``messages(_:)``; `invalidEntry`, before anything is sent, for a type that no decoder makes.
+    ///   - type: The type of each message: a type that one of the provider's decoders makes.
+    /// - Returns: The values, after the peer has confirmed the subscription. A message that cannot be decoded is thrown
+    ///   in its place and ends nothing: see ``Messages``.
+    /// - Throws: As ``messages(_:)``; before anything is sent, `invalidEntry` for a type that no decoder makes.
     @_disfavoredOverload
     public func messages<Value: Sendable>(
         _ entry: Entry,
@@ -61,8 +61,9 @@ extension Provider {
 
     // MARK: Replies
 
-    /// The request of an entry whose reply is wanted.
-    /// - Throws: `unsupported` for a command that has no reply.
+    /// The request of an entry with a reply.
+    ///
+    /// - Throws: `unsupported` for a command without a reply.
     func replyRequest(_ entry: Entry) throws(WaybillError) -> Request {
         let request = try Request.making(
             entry,
@@ -76,7 +77,7 @@ extension Provider {
         return request
     }
 
-    /// The peer's reply, as the interceptors leave it.
+    /// The peer's reply, after the interceptors.
     func reply(to request: Request) async throws -> Message {
         let receipt = try await runner.perform(request)
         guard let reply = receipt.reply else {
@@ -102,7 +103,7 @@ extension Provider {
         )
     }
 
-    /// What makes a value out of a receipt, for the types that ask for no reply; nil for any other type.
+    /// Returns a closure that makes a value from a receipt, for types that ask for no reply; nil for any other type.
     private static func receiptMaker<Value>(
         _ type: Value.Type
     ) -> ((Receipt) throws(WaybillError) -> Value)? {
@@ -118,7 +119,7 @@ extension Provider {
 }
 
 extension EntryCommand {
-    /// Whether a peer may answer with more than a confirmation.
+    /// Whether a peer may answer the command with a reply.
     var hasReply: Bool {
         guard case .send = self else { return false }
         return true

@@ -1,16 +1,16 @@
-/// Turns entries into requests and messages into values.
+/// Performs the requests of entries, and decodes messages to values.
 ///
-/// A value: copies share the transport, and several providers with different entry types may share one
-/// transport and its connection. Everything runs on the caller's actor; a call from the main actor does
-/// not hop. Of those that have nothing to wait for, each 256th lets others run.
+/// A provider is a value: copies share the transport. Several providers with different entry types may share one
+/// transport and its connection. Everything runs on the caller's actor; a call from the main actor does not hop. After
+/// 256 calls that did not have to wait, a call yields the actor to other tasks.
 public struct Provider<Entry: EntryType>: Sendable {
     private(set) var runner: RequestRunner
 
     /// Makes a provider.
     ///
     /// - Parameters:
-    ///   - transport: What carries the requests.
-    ///   - configuration: Decoders and clock.
+    ///   - transport: The transport that carries the requests.
+    ///   - configuration: Decoders, encoders, limits and the clock.
     public init(
         transport: some Transport,
         configuration: ProviderConfiguration = ProviderConfiguration()
@@ -18,14 +18,14 @@ public struct Provider<Entry: EntryType>: Sendable {
         runner = RequestRunner(transport: transport, configuration: configuration)
     }
 
-    /// The same provider with more interceptors, behind those it has.
+    /// The same provider with more interceptors after the present ones.
     public func intercepted(_ interceptors: any Interceptor...) -> Self {
         var copy = self
         copy.runner = runner.intercepted(interceptors)
         return copy
     }
 
-    /// The same provider, showing requests, receipts, messages and failures to a logger.
+    /// The same provider with a logger for requests, receipts, messages and failures.
     public func logged(_ logger: some WireLogger) -> Self {
         var copy = self
         copy.runner = runner.logged(logger)
@@ -42,18 +42,18 @@ public struct Provider<Entry: EntryType>: Sendable {
     /// The states of the transport's connection.
     public var states: ConnectionStates { runner.transport.states }
 
-    /// What happens on the transport, with this provider's retries and tokens among it.
+    /// The events of the transport, with the retries and tokens of its providers.
     public var events: TransportEvents { runner.interception.eventSource.events }
 
     // MARK: Requests
 
-    /// Does what an entry says.
+    /// Performs an entry.
     ///
     /// - Parameter entry: Any entry but a subscription.
-    /// - Returns: When the peer has confirmed it, as far as the protocol confirms such a command.
-    /// - Throws: `WaybillError`: `invalidEntry` for a subscription or without a needed topic,
-    ///   `encodingFailed`, `interceptorFailed`, and what ``Transport/perform(_:)`` throws; or
-    ///   `CancellationError`.
+    /// - Returns: The receipt, after the peer has confirmed the request, as far as the protocol confirms such a
+    ///   command.
+    /// - Throws: `WaybillError`: `invalidEntry` for a subscription or a missing topic, `encodingFailed`,
+    ///   `interceptorFailed`, and the errors of ``Transport/perform(_:)``; or `CancellationError`.
     @discardableResult
     public func request(_ entry: Entry) async throws -> Receipt {
         let request = try Request.making(entry, encoders: runner.configuration.encoders)
@@ -75,19 +75,19 @@ public struct Provider<Entry: EntryType>: Sendable {
 
     var transport: any Transport { runner.transport }
 
-    /// Ends the waits for tokens and next attempts.
+    /// Ends the waits of requests for tokens and next attempts.
     func endWaits() {
         runner.interception.noteDisconnect()
     }
 
-    /// Does what an entry says and decodes the peer's reply.
+    /// Performs an entry and decodes the peer's reply.
     ///
     /// - Parameters:
     ///   - entry: An entry with the command `send`.
-    ///   - type: What the reply is; `String`, `Data` and `[UInt8]` take the body as it is.
+    ///   - type: The type of the reply; `String`, `Data` and `[UInt8]` take the body as it is.
     /// - Returns: The reply.
-    /// - Throws: As ``request(_:)``; before anything is sent, `unsupported` for a command that has no reply and
-    ///   `invalidEntry` for a type that no decoder makes; `decodingFailed`.
+    /// - Throws: As ``request(_:)``; `decodingFailed`. Before anything is sent, `unsupported` for a command without a
+    ///   reply and `invalidEntry` for a type that no decoder makes.
     public func request<Reply: Decodable & Sendable>(
         _ entry: Entry,
         as type: Reply.Type = Reply.self
@@ -114,11 +114,11 @@ public struct Provider<Entry: EntryType>: Sendable {
 
     // MARK: Subscriptions
 
-    /// Subscribes to what an entry says.
+    /// Subscribes as an entry says.
     ///
     /// - Parameter entry: An entry with the command `subscribe`.
-    /// - Returns: The messages, once the peer has confirmed the subscription.
-    /// - Throws: `WaybillError`: `invalidEntry` for any other command, and as ``request(_:)``.
+    /// - Returns: The messages, after the peer has confirmed the subscription.
+    /// - Throws: `WaybillError`: `invalidEntry` for any other command; otherwise as ``request(_:)``.
     public func messages(_ entry: Entry) async throws -> Messages<Message> {
         let (messages, context) = try await subscription(entry)
         guard !runner.isPlain else { return messages }
@@ -129,13 +129,13 @@ public struct Provider<Entry: EntryType>: Sendable {
         )
     }
 
-    /// Subscribes to what an entry says and decodes each message.
+    /// Subscribes as an entry says, and decodes each message.
     ///
     /// - Parameters:
     ///   - entry: An entry with the command `subscribe`.
-    ///   - type: What each message is; `String`, `Data` and `[UInt8]` take the body as it is.
-    /// - Returns: The values, once the peer has confirmed the subscription. One that cannot be decoded
-    ///   is thrown in its turn and ends nothing: see ``Messages``.
+    ///   - type: The type of each message; `String`, `Data` and `[UInt8]` take the body as it is.
+    /// - Returns: The values, after the peer has confirmed the subscription. A message that cannot be decoded is thrown
+    ///   in its place and ends nothing: see ``Messages``.
     /// - Throws: As ``messages(_:)``.
     public func messages<Value: Decodable & Sendable>(
         _ entry: Entry,
@@ -153,13 +153,14 @@ public struct Provider<Entry: EntryType>: Sendable {
         }
     }
 
-    /// Every message that comes to the transport from now on, whoever has subscribed to it and whether anybody has.
+    /// Every message that arrives at the transport from now on, also without a subscription of this provider.
     ///
-    /// The interceptors see each of them, with a context that names no topic. Whoever looks on acknowledges nothing and
-    /// holds nobody up; the stream outlives connections, and ends when the transport is shut down.
+    /// The interceptors see each message, with a context that names no topic. The stream acknowledges nothing and never
+    /// stops reading from the peer. It outlives connections, and ends when the transport is shut down.
     ///
-    /// - Parameter policy: What happens when messages come faster than they are taken; holding back is `unsupported`.
-    /// - Returns: The messages; over MQTT answers to requests are among them.
+    /// - Parameter policy: What happens when messages arrive faster than the consumer takes them; `holdBack` is
+    ///   `unsupported`.
+    /// - Returns: The messages; over MQTT, replies to requests are among them.
     /// - Throws: `unsupported`, `shutDown`.
     public func allMessages(
         _ policy: BufferPolicy = BufferPolicy(.dropOldest)
@@ -199,7 +200,7 @@ public struct Provider<Entry: EntryType>: Sendable {
         _ context: InterceptorContext
     ) -> @Sendable (Message) async throws -> Message {
         { [interception = runner.interception, observations = runner.observations] message in
-            // The observers among the interceptors live as long as the subscription.
+            // Keeps the interceptors that observe events alive as long as the subscription.
             _ = observations
             interception.log(.message, .inbound, "\(message)", body: message.body)
             return try await interception.chain.receive(message, context: context)

@@ -1,29 +1,28 @@
-/// What a provider needs beside its transport.
+/// The settings of a provider.
 public struct ProviderConfiguration: Sendable {
-    /// Who decodes bodies: those that accept a content type first, then the others, each in order.
+    /// The decoders of bodies; those that accept a content type are tried first, then the others, each in order.
     public var decoders: [any BodyDecoder]
-    /// Who encodes the bodies of entries that leave the format to the provider (``EntryBody/value(_:)-(Sendable)``).
+    /// The encoders of bodies whose entry leaves the format to the provider (``EntryBody/value(_:)-(Sendable)``).
     ///
-    /// The first that encodes values of the type is taken.
+    /// The first encoder that encodes values of the type is used.
     public var encoders: [any BodyEncoder]
-    /// What the service says when it refuses, as a type of the app's own; nil to leave that undecoded.
+    /// The app's type for error bodies of the service; nil to leave them undecoded.
     ///
-    /// The body of a refusal is decoded by the ``decoders``, and is then in ``WaybillError/serviceError``. Any type that a
-    /// decoder makes: most are `Decodable`.
+    /// The ``decoders`` decode the body of a refusal to this type, and the result is in ``WaybillError/serviceError``.
+    /// It may be any type that a decoder makes; most are `Decodable`.
     public var errorType: (any Error.Type)?
-    /// What the delays before retries are measured by.
+    /// The clock for the delays before retries.
     public var clock: any Clock<Duration>
-    /// How many entries that were enqueued may be without an outcome at a time; 65,536 unless it is changed.
+    /// The number of enqueued entries that may be without an outcome at a time; 65,536 by default.
     ///
-    /// One more fails with `limitExceeded`: see ``Provider/enqueue(_:)``.
+    /// A further entry fails with `limitExceeded`; see ``Provider/enqueue(_:)``.
     public var maximumEnqueuedCount = 65_536
-    /// How many bytes of body the entries that were enqueued may have together while they are without an outcome; 16 MiB
-    /// unless it is changed.
+    /// The number of body bytes that enqueued entries without an outcome may have together; 16 MiB by default.
     ///
-    /// A single entry may be larger.
+    /// A single entry may exceed it.
     public var maximumEnqueuedByteCount = 16 << 20
 
-    /// Decodes and encodes JSON, and waits by the system's clock, unless told otherwise.
+    /// Makes a configuration; by default it decodes and encodes JSON and uses the system's clock.
     public init(
         decoders: [any BodyDecoder] = [JSONBodyDecoder()],
         encoders: [any BodyEncoder] = [JSONBodyEncoder()],

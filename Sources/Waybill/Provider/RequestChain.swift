@@ -1,11 +1,11 @@
-/// The interceptors of the provider that a request comes from, for the requests that a transport makes by itself.
+/// The interceptors of a request's provider, for the requests that a transport makes by itself.
 ///
-/// A transport makes a CONNECT by itself when a request needs a connection, and after the loss of one. The chain of a
-/// connection is that of the provider whose request made it, and stays with the connection across its losses. A
-/// provider that connects explicitly while the connection is on its way back puts its own chain in the place of the
-/// other. Requests of other providers over the same connection do not change its chain.
+/// A transport sends a CONNECT by itself when a request needs a connection, and after the loss of one. A connection has
+/// the chain of the provider whose request opened it, and keeps it across losses. A provider that connects explicitly
+/// during a reconnection replaces that chain with its own. Requests of other providers over the same connection do not
+/// change the chain.
 ///
-/// A transport of one's own that reconnects keeps the chain of the request and does this at every attempt:
+/// A custom transport that reconnects keeps the chain of the request and does this at every attempt:
 ///
 /// ```swift
 /// var attempts = chain.attempts(at: Request(topic: nil, command: .connect), isReconnection: true)
@@ -17,11 +17,11 @@
 /// }
 /// ```
 ///
-/// As long as a connection lives it keeps the interceptors alive, and with them what they hold.
+/// A connection keeps its interceptors alive, and the objects that they hold.
 public struct RequestChain: Sendable {
     private final class Origin: Sendable {
         let request: Request
-        /// Which attempt it is, and what the interceptors remember of it.
+        /// The context of the attempt, with the interceptors' memory of the request.
         let context: InterceptorContext
 
         init(_ request: Request, _ context: InterceptorContext) {
@@ -31,7 +31,7 @@ public struct RequestChain: Sendable {
     }
 
     private let interception: Interception
-    /// Kept only for what a transport may have to say again: a copy costs what an interceptor costs.
+    /// Kept only for requests that a transport may have to repeat: a copy costs as much as an interceptor.
     private let origin: Origin?
 
     init(_ interception: Interception, _ original: Request, _ context: InterceptorContext) {
@@ -48,16 +48,18 @@ public struct RequestChain: Sendable {
         origin = nil
     }
 
-    /// The entry's own request, before the interceptors: of a `connect` or a `subscribe`, nil of other commands.
+    /// The entry's own request, before the interceptors; nil for commands other than `connect` and `subscribe`.
     public var original: Request? { origin?.request }
 
-    /// The same chain for a request that the transport makes by itself.
+    /// The same chain, for a request that the transport makes by itself.
     fileprivate var withoutOriginal: RequestChain {
         RequestChain(interception)
     }
 
-    /// The attempts at the request that carries this chain: its provider has adapted it for the present one, and the
-    /// transport makes those that follow a refusal.
+    /// The attempts at the request that carries this chain.
+    ///
+    /// The provider has adapted the request for the present attempt. The transport makes the attempts that follow a
+    /// refusal.
     package var attemptsUnderWay: RequestAttempts? {
         origin.map { origin in
             RequestAttempts(
@@ -69,12 +71,12 @@ public struct RequestChain: Sendable {
         }
     }
 
-    /// Begins to make a request.
+    /// Begins the attempts at a request.
     ///
     /// - Parameters:
-    ///   - request: The request before the interceptors: an entry's own or the transport's.
-    ///   - isReconnection: Whether it stands in the place of a connection or an event stream that was lost.
-    /// - Returns: Its attempts.
+    ///   - request: The request before the interceptors: that of an entry, or the transport's own.
+    ///   - isReconnection: Whether the request restores a lost connection or event stream.
+    /// - Returns: The attempts.
     public func attempts(at request: Request, isReconnection: Bool = false) -> RequestAttempts {
         var context = interception.context(of: request)
         context.isReconnection = isReconnection
@@ -87,21 +89,21 @@ public struct RequestAttempts: Sendable {
     let interception: Interception
     let original: Request
     var context: InterceptorContext
-    /// Whether the provider waits for the request, and hears of its success itself.
+    /// Whether the provider waits for the request, and thus learns of its success itself.
     var isProvidersOwn = false
 
-    /// The request of the present attempt, adapted by each interceptor.
+    /// Returns the request of the present attempt, adapted by each interceptor.
     ///
     /// - Returns: The request.
-    /// - Throws: What an interceptor throws, as `WaybillError`; `CancellationError`.
+    /// - Throws: The error of an interceptor, as `WaybillError`; `CancellationError`.
     public func next() async throws -> Request {
         try await interception.adapted(original, context)
     }
 
     /// Asks the interceptors whether there is another attempt, and waits until it is due.
     ///
-    /// - Parameter error: Why the present attempt failed.
-    /// - Throws: The error that the request has failed with, when there is no other attempt; `CancellationError`.
+    /// - Parameter error: The error of the present attempt.
+    /// - Throws: The final error of the request if there is no other attempt; `CancellationError`.
     public mutating func waitForRetry(after error: WaybillError) async throws {
         do {
             try await interception.waitForRetry(original, after: error, &context)
@@ -111,14 +113,14 @@ public struct RequestAttempts: Sendable {
         }
     }
 
-    /// The same request, begun anew.
+    /// The same request with a new count of attempts.
     package func restarted() -> RequestAttempts {
         var context = interception.context(of: original)
         context.isReconnection = self.context.isReconnection
         return RequestAttempts(interception: interception, original: original, context: context)
     }
 
-    /// Tells the interceptors' budgets that the request has succeeded.
+    /// Reports the success of the request to the retry budgets.
     public func noteSuccess() {
         guard !isProvidersOwn else { return }
         context.memory.noteSuccess()
@@ -126,10 +128,10 @@ public struct RequestAttempts: Sendable {
 }
 
 extension Request {
-    /// The CONNECT of a connection that a request needs, as a transport makes it by itself.
+    /// Makes the CONNECT for a connection that a request needs.
     ///
     /// - Parameter request: The request, whose provider's interceptors will adapt the CONNECT.
-    /// - Returns: A `connect` without options, to be run through its ``chain``.
+    /// - Returns: A `connect` without options; run it through its ``chain``.
     public static func connecting(for request: Request) -> Request {
         var connect = Request(topic: nil, command: .connect)
         connect.chain = request.chain?.withoutOriginal
@@ -138,11 +140,11 @@ extension Request {
 }
 
 extension RequestChain: CustomReflectable {
-    /// Nothing: a request may hold secrets.
+    /// Empty: a request may hold secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension RequestAttempts: CustomReflectable {
-    /// Nothing: a request may hold secrets.
+    /// Empty: a request may hold secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

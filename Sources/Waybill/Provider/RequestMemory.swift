@@ -1,9 +1,9 @@
 import WireCore
 
-/// What the package's own interceptors remember of a request, from its first attempt to its end.
+/// The memory of the package's own interceptors about a request, from its first attempt to its end.
 ///
-/// A decision about a retry depends on what was done to the attempt that failed, and the interceptor of
-/// many requests has no other place for that which goes when the request does.
+/// A decision about a retry depends on what the failed attempt contained. An interceptor serves many requests and has
+/// no other place for data that ends with one of them.
 final class RequestMemory: Sendable {
     private struct Notes: Sendable {
         var tokens: [ObjectIdentifier: TokenUse] = [:]
@@ -12,34 +12,37 @@ final class RequestMemory: Sendable {
         var omissions: Set<OmittedOptions.Omission> = []
     }
 
-    // Nil until something is noted: most requests are made and forgotten without.
+    // Nil until the first note: most requests never need one.
     private let notes = Locked<Notes?>(nil)
     private let disconnects: DisconnectSignal
     private let disconnectCount: Int
 
-    /// - Parameter disconnects: Who tells that somebody disconnects.
+    /// - Parameter disconnects: The signal of disconnects.
     init(_ disconnects: DisconnectSignal) {
         self.disconnects = disconnects
         disconnectCount = disconnects.count
     }
 
-    /// Where events of the request are reported; nil in the test of an interceptor.
+    /// The source for the events of the request; nil in the test of an interceptor.
     var events: TransportEventSource? { disconnects.events }
 
-    /// Whether somebody has disconnected since the request was made.
+    /// Whether a disconnect was requested since the request was made.
     var isDisconnected: Bool { disconnects.count != disconnectCount }
 
-    /// - Throws: `notConnected` if somebody has disconnected since the request was made: it waits for no token.
+    /// Refuses to wait for a token after a disconnect.
+    ///
+    /// - Throws: `notConnected` if a disconnect was requested since the request was made.
     func checkDisconnected() throws(WaybillError) {
         guard !isDisconnected else {
             throw WaybillError(.notConnected, "disconnected while waiting for a token")
         }
     }
 
-    /// Has a wait ended when somebody disconnects.
+    /// Ends a wait at the next disconnect.
     ///
     /// - Parameters:
-    ///   - end: Ends the wait; called perhaps before it, but not if it is disconnected already.
+    ///   - end: Ends the wait; it may be called before the wait begins, but not if the disconnect came before this
+    ///     call.
     ///   - wait: The wait.
     func endingAtDisconnect(
         _ end: @escaping @Sendable () -> Void,
@@ -50,34 +53,35 @@ final class RequestMemory: Sendable {
         disconnects.remove(handler)
     }
 
-    /// The token that an interceptor has put on the request.
+    /// The token that an interceptor has added to the request.
     func tokenUse(by owner: TokenInterceptor) -> TokenUse? {
         notes.withLock { $0?.tokens[ObjectIdentifier(owner)] }
     }
 
-    /// Remembers the token that an interceptor has put on the request.
+    /// Stores the token that an interceptor has added to the request.
     func note(_ use: TokenUse, by owner: TokenInterceptor) {
         withNotes { $0.tokens[ObjectIdentifier(owner)] = use }
     }
 
-    /// The last attempt that failed for want of a token, before it was sent; zero for none.
+    /// The last attempt that failed before it was sent because there was no token; zero for none.
     var attemptWithoutToken: Int {
         get { notes.withLock { $0?.attemptWithoutToken ?? 0 } }
         set { withNotes { $0.attemptWithoutToken = newValue } }
     }
 
-    /// The options that the request goes without.
+    /// The options that were left out of the request.
     var omissions: Set<OmittedOptions.Omission> { notes.withLock { $0?.omissions ?? [] } }
 
-    /// Notes an option that the request goes without.
-    /// - Returns: Whether it had that option before.
+    /// Notes an option to leave out of the request.
+    ///
+    /// - Returns: False if the option was already left out.
     func omit(_ omission: OmittedOptions.Omission) -> Bool {
         var isNew = false
         withNotes { isNew = $0.omissions.insert(omission).inserted }
         return isNew
     }
 
-    /// Has a budget told when the request succeeds.
+    /// Registers a budget that is told of the request's success.
     func enter(_ budget: RetryBudget) {
         withNotes { notes in
             guard !notes.budgets.contains(where: { $0 === budget }) else { return }
@@ -85,7 +89,7 @@ final class RequestMemory: Sendable {
         }
     }
 
-    /// Tells the budgets.
+    /// Reports the success of the request to the budgets.
     func noteSuccess() {
         guard let budgets = notes.withLock({ $0?.budgets }) else { return }
         for budget in budgets { budget.noteSuccess() }
@@ -94,7 +98,7 @@ final class RequestMemory: Sendable {
     private func withNotes(_ body: (inout Notes) -> Void) {
         notes.withLock { notes in
             var changed = notes ?? Notes()
-            // So that they are changed in place.
+            // Cleared first, so that the notes are changed in place without a copy.
             notes = nil
             body(&changed)
             notes = changed
@@ -102,19 +106,19 @@ final class RequestMemory: Sendable {
     }
 }
 
-/// That a request carries a token.
+/// The token that a request carries.
 struct TokenUse: Sendable {
-    /// Which token.
+    /// The version of the token.
     var version: Int
-    /// At which attempt.
+    /// The number of the attempt that carries it.
     var attempt: Int
-    /// How many refreshes had failed before it was put on.
+    /// The number of refreshes that had failed before the token was added.
     var failures: Int
-    /// Whether the request was already tried again with a token that was got for it.
+    /// Whether the request was already retried with a token that was fetched for it.
     var isRepeated: Bool
-    /// How often it was refused late, and tried again with a token that was there already.
+    /// The number of late refusals after which the request was retried with an existing token.
     var lateRefusalCount = 0
 
-    /// More refusals that come late are not put down to tokens that have expired meanwhile.
+    /// Beyond this number, a late refusal no longer counts as a token that expired in the meantime.
     static let maximumLateRefusals = 1
 }

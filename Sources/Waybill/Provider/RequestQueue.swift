@@ -1,8 +1,8 @@
 import WireCore
 
-/// The entries that a provider was given with `enqueue`, in the order of the calls.
+/// The enqueued entries of a provider, in the order of the calls.
 ///
-/// One task hands them over, one after another, for as long as there are any.
+/// One task hands them over one by one, as long as there are any.
 final class RequestQueue: Sendable {
     private struct Item: Sendable {
         let call: EnqueuedCall
@@ -12,7 +12,7 @@ final class RequestQueue: Sendable {
     private struct State: Sendable {
         var waiting: [Item] = []
         var isDraining = false
-        /// Without an outcome, handed over or not.
+        /// The number of requests without an outcome, whether handed over or not.
         var count = 0
         var byteCount = 0
     }
@@ -26,7 +26,7 @@ final class RequestQueue: Sendable {
         maximumByteCount = configuration.maximumEnqueuedByteCount
     }
 
-    /// Has a request wait for its turn.
+    /// Adds a request at the end.
     func append(_ request: Request, for call: EnqueuedCall, _ runner: RequestRunner) {
         let byteCount = request.body.count
         let begins = state.withLock { state -> Bool? in
@@ -54,7 +54,7 @@ final class RequestQueue: Sendable {
         if begins { Task { @concurrent in await self.drain(runner) } }
     }
 
-    /// Forgets a request that has its outcome.
+    /// Removes a request that has its outcome.
     func leave(_ byteCount: Int) {
         state.withLock { state in
             state.count -= 1
@@ -82,7 +82,7 @@ final class RequestQueue: Sendable {
                 if turn.endIfOver() { await Turn.giveWay() }
                 turn.advance()
                 if await runner.handOverNow(item.request, to: item.call) { continue }
-                // A task of its own, so that it can be cancelled wherever it waits.
+                // In a separate task, which can be cancelled wherever it waits.
                 let handingOver = Task { @concurrent in
                     await runner.handOver(item.request, to: item.call)
                 }
@@ -93,7 +93,9 @@ final class RequestQueue: Sendable {
     }
 }
 
-/// One entry that was enqueued. It lives until it has its outcome and its handle is gone.
+/// An enqueued entry.
+///
+/// It lives until it has its outcome and its handle is gone.
 final class EnqueuedCall: RequestOutcome {
     private struct State: Sendable {
         var result: Result<Receipt, any Error>?
@@ -128,7 +130,7 @@ final class EnqueuedCall: RequestOutcome {
 
     var isOver: Bool { state.withLock { $0.result != nil } }
 
-    /// Takes a place in a queue until there is an outcome.
+    /// Counts the request in a queue until it has an outcome.
     func enter(_ queue: RequestQueue, _ byteCount: Int) {
         let isOver = state.withLock { state in
             guard state.result == nil else { return true }
@@ -162,14 +164,16 @@ final class EnqueuedCall: RequestOutcome {
         _ = finish(result)
     }
 
-    /// Ends it without the peer's answer.
+    /// Ends the call without the peer's answer.
     func cancel() {
         guard let before = finish(.failure(CancellationError())) else { return }
         before.handingOver?.cancel()
         before.withdraw?()
     }
 
-    /// - Returns: How it was before; nil when it was over.
+    /// Sets the outcome, if there is none yet.
+    ///
+    /// - Returns: The state before; nil if there was an outcome.
     private func finish(_ result: Result<Receipt, any Error>) -> State? {
         let (before, isFirst) = state.withLock { state in
             let before = state

@@ -1,19 +1,20 @@
 import WireCore
 
-/// Who wants to know what becomes of a request that was handed over.
+/// The receiver of the outcome of a request that was handed over.
 protocol RequestOutcome: Sendable {
-    /// Takes the outcome; the first one counts.
+    /// Takes the outcome; only the first call counts.
     func end(_ result: Result<Receipt, any Error>)
 
-    /// Keeps what withdraws the request until it has an outcome, and calls it at once if the request was cancelled.
+    /// Keeps a closure that withdraws the request until there is an outcome; if the request was cancelled, calls it at
+    /// once.
     func track(_ withdraw: @escaping @Sendable () -> Void)
 }
 
-// Requests one after another, in order, without waiting for what becomes of each.
+// Requests that are sent in order without waiting for the outcome of each.
 extension RequestRunner {
-    /// Hands a request to the transport at once, where no interceptor has to see it before and there is a connection.
+    /// Hands a request to the transport at once, if no interceptor has to adapt it and there is a connection.
     ///
-    /// - Returns: False when nothing was done.
+    /// - Returns: False if nothing was done.
     func handOverNow(_ request: Request, to outcome: some RequestOutcome) async -> Bool {
         guard isPlain, !request.hasRetry, let immediate else { return false }
         switch immediate.submit(request, { outcome.end($0) }) {
@@ -31,13 +32,14 @@ extension RequestRunner {
         return true
     }
 
-    /// Runs the chain and hands the request to the transport.
+    /// Runs the interceptors and hands the request to the transport.
     ///
-    /// Returns when the next request may follow. A request that fails after it was handed over is tried again out of its turn, where an interceptor says so.
+    /// Returns when the next request may follow. A request that fails after it was handed over and that an interceptor
+    /// retries loses its place in the order.
     ///
     /// - Parameters:
     ///   - original: The entry's request.
-    ///   - outcome: Who hears of the outcome; may be later.
+    ///   - outcome: The receiver of the outcome, possibly after this method has returned.
     func handOver(_ original: Request, to outcome: some RequestOutcome) async {
         if case .disconnect = original.command { return await performInTurn(original, to: outcome) }
         guard let immediate else { return await performInTurn(original, to: outcome) }

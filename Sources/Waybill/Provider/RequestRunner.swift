@@ -1,19 +1,19 @@
-/// Carries out the requests of a provider: all that does not depend on the type of its entries.
+/// Performs the requests of a provider: everything that does not depend on the type of its entries.
 ///
-/// Apart from ``Provider``, so that it is compiled for its types once, and a call passes on one reference.
+/// Separate from ``Provider``, so that it is compiled once and a call passes a single reference.
 final class RequestRunner: Sendable {
     let transport: any Transport
     let configuration: ProviderConfiguration
     let interception: Interception
-    /// Shows events to the interceptors that want to see them, as long as the provider or one of its subscriptions lives.
+    /// The event registrations of interceptors, which last as long as the provider or one of its subscriptions.
     let observations: [EventRegistry.Registration]
-    /// What makes values of replies and messages.
+    /// Decodes replies and messages.
     let decoding: ResponseDecoding
-    /// Whether nothing stands between the caller and the transport.
+    /// Whether requests go to the transport without interceptors, logger or omitted options.
     let isPlain: Bool
-    /// The transport, if it takes requests over without making their callers wait.
+    /// The transport, if it can take requests without making the caller wait.
     let immediate: (any ImmediateTransport)?
-    /// The entries that were enqueued.
+    /// The enqueued entries.
     let queue: RequestQueue
 
     convenience init(transport: any Transport, configuration: ProviderConfiguration) {
@@ -45,7 +45,7 @@ final class RequestRunner: Sendable {
         queue = RequestQueue(configuration)
     }
 
-    /// The same with more interceptors, behind the present ones.
+    /// A copy with more interceptors after the present ones.
     func intercepted(_ interceptors: [any Interceptor]) -> RequestRunner {
         let observers = interceptors.compactMap { $0 as? any EventInterceptor }
         var observations = observations
@@ -64,7 +64,7 @@ final class RequestRunner: Sendable {
         )
     }
 
-    /// The same with a logger.
+    /// A copy with a logger.
     func logged(_ logger: any WireLogger) -> RequestRunner {
         RequestRunner(
             transport: transport,
@@ -74,7 +74,7 @@ final class RequestRunner: Sendable {
         )
     }
 
-    /// The same, leaving out what the transport does not support.
+    /// A copy that leaves out options that the transport does not support.
     func whenUnsupported(_ policy: UnsupportedPolicy) -> RequestRunner {
         RequestRunner(
             transport: transport,
@@ -84,18 +84,18 @@ final class RequestRunner: Sendable {
         )
     }
 
-    /// Ends the waits of other requests, where this one disconnects.
+    /// Ends the waits of other requests if this one is a disconnect.
     func noteDisconnect(_ request: Request) {
         guard case .disconnect = request.command else { return }
         interception.noteDisconnect()
     }
 
-    /// Runs the chain and has the transport perform the request, again for as long as an interceptor says so.
+    /// Runs the interceptors and performs the request, and repeats that as long as an interceptor decides to retry.
     func perform(_ original: Request) async throws -> Receipt {
         try await perform(original, begin(original))
     }
 
-    /// Goes on with a request at the attempt that the context tells of.
+    /// Continues a request at the attempt of a context.
     func perform(_ original: Request, _ first: InterceptorContext) async throws -> Receipt {
         let interception = interception
         var context = first
@@ -117,14 +117,14 @@ final class RequestRunner: Sendable {
         }
     }
 
-    /// Has the transport perform a request that the interceptors have adapted.
+    /// Performs a request that the interceptors have adapted.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - context: Which attempt it is.
-    ///   - begun: When the interceptors began with it, by their clock.
-    /// - Returns: What the peer has confirmed.
-    /// - Throws: What the transport throws.
+    ///   - context: The context with the number of the attempt.
+    ///   - begun: The start of the interceptors' work, by the provider's clock.
+    /// - Returns: The receipt.
+    /// - Throws: The error of the transport.
     @inline(__always)
     func performOnce(
         _ request: Request,
@@ -136,13 +136,13 @@ final class RequestRunner: Sendable {
         return receipt
     }
 
-    /// Tells the interceptors, the log and the budgets of retries that a request is confirmed.
+    /// Reports the receipt of a request to the interceptors, the log and the retry budgets.
     ///
     /// - Parameters:
-    ///   - receipt: What the peer has confirmed.
-    ///   - request: The request, as the interceptors left it.
-    ///   - context: Which attempt it was.
-    ///   - begun: When the interceptors began with it, by their clock.
+    ///   - receipt: The receipt.
+    ///   - request: The request, after the interceptors.
+    ///   - context: The context with the number of the attempt.
+    ///   - begun: The start of the interceptors' work, by the provider's clock.
     @inline(__always)
     func noteReceipt(
         _ receipt: Receipt,
@@ -170,7 +170,7 @@ final class RequestRunner: Sendable {
         context.memory.noteSuccess()
     }
 
-    /// Runs the chain and has the transport subscribe, again for as long as an interceptor says so.
+    /// Runs the interceptors and subscribes, and repeats that as long as an interceptor decides to retry.
     func subscribe(_ original: Request) async throws -> Messages<Message> {
         let interception = interception
         var context = begin(original)

@@ -1,32 +1,33 @@
 import WireCore
 
-/// How long to wait before a request is tried again.
+/// The wait before a request is retried.
 public struct RetryDelay: Sendable {
     private let body: @Sendable (_ retry: Int) -> Duration
 
-    /// A delay by a rule of one's own.
+    /// A delay by a custom rule.
     ///
-    /// - Parameter body: Gives the delay before a retry, which counts from 1; less than zero is none.
+    /// - Parameter body: Returns the delay before a retry, which counts from 1; a negative delay counts as zero.
     public init(_ body: @escaping @Sendable (_ retry: Int) -> Duration) {
         self.body = body
     }
 
-    /// None.
+    /// No delay.
     public static var none: RetryDelay { .constant(.zero) }
 
-    /// The same each time.
+    /// The same delay each time.
     public static func constant(_ delay: Duration) -> RetryDelay {
         RetryDelay { _ in delay }
     }
 
-    /// Doubled each time up to a cap, with full jitter: anything from zero to that, so that clients that
-    /// have failed together do not come back together.
+    /// A limit that doubles each time up to a cap, with full jitter.
+    ///
+    /// The delay is random between zero and the limit, so that clients that failed together do not retry together.
     ///
     /// - Parameters:
-    ///   - first: The longest delay before the first retry.
-    ///   - cap: The longest delay at all.
-    ///   - isJittered: Whether dice are thrown; otherwise each delay is the longest.
-    ///   - random: The dice.
+    ///   - first: The limit before the first retry.
+    ///   - cap: The highest limit.
+    ///   - isJittered: Whether the delay is random; otherwise it is the limit.
+    ///   - random: The source of random numbers.
     /// - Returns: The delay.
     public static func exponential(
         from first: Duration = .seconds(1),
@@ -37,18 +38,18 @@ public struct RetryDelay: Sendable {
         RetryDelay { retry in
             let longest = doubled(first, times: retry - 1, upTo: cap)
             guard isJittered else { return .nanoseconds(longest) }
-            // The high half of the product is even in 0...longest.
+            // The high half of the product is uniform in 0...longest.
             let share = (UInt64(longest) + 1).multipliedFullWidth(by: random()).high
             return .nanoseconds(Int64(share))
         }
     }
 
-    /// The delay before a retry, from 1.
+    /// Returns the delay before a retry, which counts from 1.
     public func duration(beforeRetry retry: Int) -> Duration {
         max(body(max(retry, 1)), .zero)
     }
 
-    /// Nanoseconds, saturated at the cap and never negative.
+    /// Returns nanoseconds, limited to the cap and never negative.
     private static func doubled(_ first: Duration, times: Int, upTo cap: Duration) -> Int64 {
         let cap = max(cap.wireNanoseconds, 0)
         let start = max(first.wireNanoseconds, 0)

@@ -1,4 +1,4 @@
-/// Tries requests again that have failed for reasons that may pass.
+/// Retries requests that failed for a temporary reason.
 ///
 /// ```swift
 /// let budget = RetryBudget()
@@ -6,40 +6,39 @@
 ///     .intercepted(RetryPolicy(maximumAttempts: 5, budget: budget))
 /// ```
 ///
-/// Where it has no retry to give it has no opinion, so that several policies may stand one behind the other: one
-/// for each kind of request or error. A send that may have reached the peer is tried again only if that does no
-/// harm, whatever a policy says: see ``RetryDecision/retry(count:delay:)``.
+/// A policy without a retry to offer has no opinion. Several policies can therefore follow one another, one for each
+/// kind of request or error. A send that may have reached the peer is retried only if that does no harm, whatever a
+/// policy says: see ``RetryDecision/retry(count:delay:)``.
 public struct RetryPolicy: Interceptor {
-    /// How many attempts there are at the most, the first one included.
+    /// The maximum number of attempts, including the first.
     ///
-    /// Attempts that other interceptors have asked for count, too.
+    /// Attempts that other interceptors have caused count, too.
     public var maximumAttempts: Int
-    /// How long to wait before each retry, unless the server wants more.
+    /// The wait before each retry, unless the server asks for a longer one.
     public var delay: RetryDelay
-    /// The kinds of errors after which there is a retry, besides refusals of a server that is busy
-    /// (``WaybillError/isServerBusy``).
+    /// The codes of errors that are retried, in addition to those of a busy server (``WaybillError/isServerBusy``).
     public var codes: Set<WaybillError.Code>
-    /// The commands whose requests are tried again.
+    /// The commands whose requests are retried.
     public var commands: Set<EntryCommand.Kind>
     /// The longest delay that a server may ask for; a request that would have to wait longer fails.
     public var longestServerDelay: Duration
-    /// How long a server that is busy and says not for how long is left alone, before ``delay``; 5 seconds by default.
+    /// The minimum wait, before ``delay``, for a busy server that names no delay; 5 seconds by default.
     public var busyDelay = Duration.seconds(5)
-    /// What bounds the retries of all requests together; nil for no bound.
+    /// The shared budget of retries; nil for no limit.
     public var budget: RetryBudget?
-    /// Decides about requests and errors that codes and commands let pass.
+    /// A further condition for requests and errors that match codes and commands.
     public var condition: @Sendable (Request, WaybillError) -> Bool
 
     /// Makes a policy.
     ///
     /// - Parameters:
-    ///   - maximumAttempts: How many attempts there are at the most, the first one included.
-    ///   - delay: How long to wait before each retry.
-    ///   - codes: The kinds of errors after which there is a retry.
-    ///   - commands: The commands whose requests are tried again.
+    ///   - maximumAttempts: The maximum number of attempts, including the first.
+    ///   - delay: The wait before each retry.
+    ///   - codes: The codes of errors that are retried.
+    ///   - commands: The commands whose requests are retried.
     ///   - longestServerDelay: The longest delay that a server may ask for.
-    ///   - budget: What bounds the retries of all requests together.
-    ///   - condition: Decides about what codes and commands let pass.
+    ///   - budget: The shared budget of retries.
+    ///   - condition: A further condition for requests and errors that match codes and commands.
     public init(
         maximumAttempts: Int = 3,
         delay: RetryDelay = .exponential(),
@@ -58,19 +57,19 @@ public struct RetryPolicy: Interceptor {
         self.condition = condition
     }
 
-    /// Has the budget told when the request succeeds; the request stays as it is.
+    /// Registers the budget for the request's success; the request stays unchanged.
     public func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         if let budget, commands.contains(request.command.kind) { context.memory.enter(budget) }
     }
 
-    /// Has a request tried again as long as the policy allows.
+    /// Decides for a retry as long as the policy allows it.
     public func retry(
         _ request: Request,
         after error: WaybillError,
         context: InterceptorContext
     ) async -> RetryDecision {
         guard covers(request, error) else { return .noOpinion }
-        // Each failure counts, also one that is the last in any case.
+        // Each failure counts, also that of a final attempt.
         let isWithinBudget = budget?.noteFailure() ?? true
         guard isWithinBudget, context.attempt < maximumAttempts else { return .noOpinion }
         let own = delay.duration(beforeRetry: context.attempt)
@@ -82,7 +81,7 @@ public struct RetryPolicy: Interceptor {
         return .retry(count: maximumAttempts - 1, delay: max(own, asked))
     }
 
-    /// Whether the policy is meant for such a request and error.
+    /// Whether the policy covers such a request and error.
     func covers(_ request: Request, _ error: WaybillError) -> Bool {
         (codes.contains(error.code) || error.isServerBusy)
             && commands.contains(request.command.kind) && condition(request, error)

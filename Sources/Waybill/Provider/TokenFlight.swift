@@ -1,12 +1,12 @@
 import WireCore
 
-/// One call of a token source, and the requests that wait for it.
+/// One call of a token source, with the requests that wait for it.
 ///
-/// It is over when it is settled, or abandoned: when the last request that waited has been cancelled.
+/// It ends with a result, or when the last waiting request was cancelled.
 final class TokenFlight: Sendable {
     private struct State: Sendable {
         var result: Result<TokenKeeper.Credential, WaybillError>?
-        /// How many requests want the result, from before they wait until they have it.
+        /// The number of requests that want the result, from before their wait until they have it.
         var interest = 1
         var isAbandoned = false
         var isSourceDone = false
@@ -16,28 +16,29 @@ final class TokenFlight: Sendable {
         var tasks: [Task<Void, Never>] = []
     }
 
-    /// Whose it is.
+    /// The keeper that the call belongs to.
     let owner: ObjectIdentifier
     /// The token that was refused; nil at the first call.
     let refused: String?
-    /// When the source was asked.
+    /// The start of the call.
     let begun = ContinuousClock.now
     private let state = Locked(State())
 
-    /// Begins with the interest of one request.
+    /// Makes a flight with the interest of one request.
     init(owner: ObjectIdentifier, refused: String?) {
         self.owner = owner
         self.refused = refused
     }
 
-    /// Whether the source is still at work, even if nobody waits for it.
+    /// Whether the source is still running, even without a waiting request.
     var isSourceAtWork: Bool { state.withLock { !$0.isSourceDone } }
 
-    /// Whether somebody waits for the result.
+    /// Whether requests wait for the result.
     var isUnderWay: Bool { state.withLock { $0.result == nil && !$0.isAbandoned } }
 
-    /// Lets one more request in.
-    /// - Returns: False when it is over; the request needs another one then.
+    /// Adds one more request.
+    ///
+    /// - Returns: False if the flight is over; the request then needs another one.
     func enter() -> Bool {
         state.withLock { state in
             guard state.result == nil, !state.isAbandoned else { return false }
@@ -46,7 +47,7 @@ final class TokenFlight: Sendable {
         }
     }
 
-    /// Keeps a task that ends with the flight.
+    /// Keeps a task that is cancelled at the end of the flight.
     func keep(_ task: Task<Void, Never>) {
         let isOver = state.withLock { state in
             if state.result != nil || state.isAbandoned { return true }
@@ -61,7 +62,7 @@ final class TokenFlight: Sendable {
         state.withLock { $0.isSourceDone = true }
     }
 
-    /// Whether observers have still to be told how it ended: true once.
+    /// Whether observers still have to be told of the end; true once.
     func takeReport() -> Bool {
         state.withLock { state in
             defer { state.isReported = true }
@@ -69,7 +70,7 @@ final class TokenFlight: Sendable {
         }
     }
 
-    /// Gives everybody the result; the first one counts.
+    /// Sets the result for every waiting request; only the first call counts.
     func settle(_ result: Result<TokenKeeper.Credential, WaybillError>) {
         let (waiters, tasks) = state.withLock { state in
             if state.result == nil { state.result = result }
@@ -83,8 +84,9 @@ final class TokenFlight: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Waits for the result, for a request that was let in.
-    /// - Parameter memory: The request's; should somebody disconnect, it waits no longer.
+    /// Waits for the result; the request must have entered before.
+    ///
+    /// - Parameter memory: The memory of the request; a disconnect ends its wait.
     /// - Returns: The result.
     /// - Throws: `WaybillError`, or `CancellationError`.
     func value(for memory: RequestMemory) async throws -> TokenKeeper.Credential {
@@ -98,7 +100,7 @@ final class TokenFlight: Sendable {
         await memory.endingAtDisconnect(end) {
             await Suspension.wait { continuation in
                 let mustWait = state.withLock { state in
-                    // Asked with the lock, so that `end` finds whoever waits all the same.
+                    // Checked under the lock, so that `end` cannot miss the waiter.
                     let isOver = Task.isCancelled || memory.isDisconnected
                     guard state.result == nil, !isOver else { return false }
                     state.waiters[identifier] = continuation
@@ -116,7 +118,7 @@ final class TokenFlight: Sendable {
         return try result.get()
     }
 
-    /// Takes the result, if it has come; otherwise the last one to leave stops the source.
+    /// Returns the result, if there is one; otherwise the last request to leave stops the source.
     private func leave() -> Result<TokenKeeper.Credential, WaybillError>? {
         let (result, tasks) = state.withLock { state in
             state.interest -= 1

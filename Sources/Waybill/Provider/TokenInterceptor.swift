@@ -1,10 +1,10 @@
-/// Puts an access token onto requests, and has one that the server refuses replaced.
+/// Adds an access token to requests, and replaces a token that the server refuses.
 ///
-/// However many requests are refused or wait, there is one call of the source at a time, and all get its
-/// result. A request that is refused is tried once more with the new token; refused again it fails with
-/// `unauthorized`. One that was refused late, when its token had been replaced already, is tried again with
-/// the present token and no refresh, once. When the source fails, all who wait and all who are refused for that
-/// same token fail with `unauthorized`, and the source's error as `underlying`.
+/// There is one call of the token source at a time, however many requests wait or are refused; all of them get its
+/// result. A refused request is retried once with the new token; a second refusal fails it with `unauthorized`. A late
+/// refusal, of a token that was already replaced, is retried once with the present token and without a refresh. If the
+/// source fails, all requests that wait, and all that are refused for the same token, fail with `unauthorized` and the
+/// source's error as `underlying`.
 ///
 /// ```swift
 /// let tokens = TokenInterceptor(.password(userName: "ada")) { refused in
@@ -13,34 +13,34 @@
 /// let provider = Provider<ChatEntry>(transport: transport).intercepted(tokens)
 /// ```
 ///
-/// One interceptor may serve several providers: they share the token. An entry says by ``EntryType/needsToken`` that
-/// it needs none. This is the only place where a token is configured: every CONNECT gets it, also on demand and after
-/// a lost connection, and so does each request for an event stream.
+/// Several providers may share one interceptor and its token. An entry that needs no token says so by
+/// ``EntryType/needsToken``. The interceptor is the only place to configure a token: it is added to every CONNECT, also
+/// on demand and after a lost connection, and to each request for an event stream.
 public final class TokenInterceptor: Interceptor {
-    /// When the source is asked, and how often.
+    /// The limits for calls of the token source.
     public struct Configuration: Sendable {
-        /// How long the source may take; nil for any time.
+        /// The time limit of a call of the source; nil for none.
         public var timeout: Duration?
-        /// How many refreshes, and first calls that fail, there may be within ``refreshWindow``.
+        /// The number of refreshes and failed first calls within ``refreshWindow``.
         ///
-        /// Further ones fail at once, with ``TokenFailure/tooManyRefreshes``.
+        /// Further calls fail at once with ``TokenFailure/tooManyRefreshes``.
         public var refreshLimit: Int
-        /// The time within which ``refreshLimit`` counts.
+        /// The time window of ``refreshLimit``.
         public var refreshWindow: Duration
-        /// Which errors mean that the token was refused.
+        /// Whether an error means that the token was refused.
         public var isRefusal: @Sendable (WaybillError) -> Bool
-        /// What times are measured by.
+        /// The clock for the time limit and the window.
         public var clock: any Clock<Duration>
 
-        /// Collects settings; by default 30 s for the source, and 5 refreshes in 30 s.
+        /// Makes a configuration; by default 30 s for the source, and 5 refreshes in 30 s.
         ///
         /// - Parameters:
-        ///   - timeout: How long the source may take.
-        ///   - refreshLimit: How many refreshes there may be within the window.
-        ///   - refreshWindow: The window.
-        ///   - clock: What times are measured by.
-        ///   - isRefusal: Which errors mean that the token was refused: by default `unauthorized`, unless a
-        ///     proxy has said so.
+        ///   - timeout: The time limit of a call of the source.
+        ///   - refreshLimit: The number of refreshes within the window.
+        ///   - refreshWindow: The time window.
+        ///   - clock: The clock for the time limit and the window.
+        ///   - isRefusal: Whether an error means that the token was refused: by default `unauthorized`, unless a proxy
+        ///     sent it.
         public init(
             timeout: Duration? = .seconds(30),
             refreshLimit: Int = 5,
@@ -55,7 +55,7 @@ public final class TokenInterceptor: Interceptor {
             self.isRefusal = isRefusal
         }
 
-        /// Whether a server does not accept the credentials; what a proxy says is not about them.
+        /// Whether a server refused the credentials; a proxy's refusal does not count.
         public static let isUnauthorized: @Sendable (WaybillError) -> Bool = { error in
             error.code == .unauthorized
                 && (error.underlying as? HTTPRefusal)?.isFromProxy != true
@@ -69,9 +69,9 @@ public final class TokenInterceptor: Interceptor {
     /// Makes the interceptor.
     ///
     /// - Parameters:
-    ///   - placement: How the token gets onto requests.
-    ///   - source: Where tokens come from.
-    ///   - configuration: When the source is asked, and how often.
+    ///   - placement: The place of the token in requests.
+    ///   - source: The source of tokens.
+    ///   - configuration: The limits for calls of the source.
     public init(
         _ placement: TokenPlacement = .bearer,
         source: some TokenSource,
@@ -82,12 +82,12 @@ public final class TokenInterceptor: Interceptor {
         keeper = TokenKeeper(source, configuration)
     }
 
-    /// Makes the interceptor, with tokens from a closure.
+    /// Makes the interceptor with a closure as its token source.
     ///
     /// - Parameters:
-    ///   - placement: How the token gets onto requests.
-    ///   - configuration: When the closure is called, and how often.
-    ///   - fetch: Gets a token: the first one, or another in the place of one that was refused.
+    ///   - placement: The place of the token in requests.
+    ///   - configuration: The limits for calls of the closure.
+    ///   - fetch: Fetches a token: the first one, or a new one in place of a refused token.
     public convenience init(
         _ placement: TokenPlacement = .bearer,
         configuration: Configuration = Configuration(),
@@ -100,14 +100,14 @@ public final class TokenInterceptor: Interceptor {
         )
     }
 
-    /// The token, for what no interceptor reaches, such as the credentials with which a transport connects.
+    /// Returns the token for uses that no interceptor reaches, such as the credentials of a transport.
     ///
-    /// Whoever asks here and the requests that go through the interceptor share the token, and its refresh.
+    /// Such callers and the interceptor's requests share the token and its refresh.
     ///
-    /// - Parameter refused: A token that the server has refused; if it is the present one it is replaced first.
+    /// - Parameter refused: A token that the server has refused; if it is the present one, it is replaced first.
     /// - Returns: The token.
-    /// - Throws: `WaybillError` with the code `unauthorized` when there is none to be had, or for the source
-    ///   itself; or `CancellationError`.
+    /// - Throws: `WaybillError` with the code `unauthorized` if there is no token, or if the source itself calls this;
+    ///   or `CancellationError`.
     public func token(replacing refused: String? = nil) async throws -> String {
         guard !keeper.isAskedBySource else {
             throw WaybillError(.unauthorized, "the token source waits for its own token")
@@ -125,7 +125,7 @@ public final class TokenInterceptor: Interceptor {
         return try await keeper.credential(for: memory).0.token
     }
 
-    /// Discards the token, as at a sign-out: the next request that needs one asks the source.
+    /// Discards the token, for example at a sign-out; the next request that needs a token asks the source.
     ///
     /// Requests that wait for a token fail with ``TokenFailure/discarded``.
     public func forget() {
@@ -134,10 +134,9 @@ public final class TokenInterceptor: Interceptor {
 
     // MARK: Interceptor
 
-    /// Puts the token onto the request; waits for it where there is none or where it is being replaced.
+    /// Adds the token to the request; waits if there is none yet or if it is being replaced.
     ///
-    /// - Throws: `unauthorized` when there is none to be had, `notConnected` when somebody disconnects while it
-    ///   is waited for.
+    /// - Throws: `unauthorized` if there is no token; `notConnected` if a disconnect is requested during the wait.
     public func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         guard concerns(request) else { return }
         do {
@@ -158,14 +157,14 @@ public final class TokenInterceptor: Interceptor {
         }
     }
 
-    /// Has a request whose token was refused tried once more, with another one.
+    /// Retries a request once with another token if its token was refused.
     public func retry(
         _ request: Request,
         after error: WaybillError,
         context: InterceptorContext
     ) async -> RetryDecision {
         guard concerns(request), isRefusal(error) else { return .noOpinion }
-        // The refusal is this side's own: there is no token, and nothing was sent.
+        // The error is this interceptor's own: there was no token, and nothing was sent.
         guard context.memory.attemptWithoutToken != context.attempt else { return .doNotRetry }
         guard var use = context.memory.tokenUse(by: self), use.attempt == context.attempt else {
             return .noOpinion
@@ -173,7 +172,7 @@ public final class TokenInterceptor: Interceptor {
         guard !use.isRepeated else { return stop(after: error, context) }
         do {
             let isLate = try await keeper.replace(use, for: context.memory)
-            // A token that was there already may have expired, too, and another one was not asked for yet.
+            // The replacement may have expired, too, and no new token was fetched since.
             if isLate, use.lateRefusalCount < TokenUse.maximumLateRefusals {
                 use.lateRefusalCount += 1
             } else {
@@ -186,7 +185,7 @@ public final class TokenInterceptor: Interceptor {
             return .doNotRetryWithError(error)
         }
         context.memory.note(use, by: self)
-        // One more than there were, whoever asked for those.
+        // One retry beyond those that other interceptors have caused.
         return .retry(count: context.attempt, delay: .zero)
     }
 
@@ -210,12 +209,12 @@ extension TokenInterceptor: CustomStringConvertible, CustomReflectable {
     /// The name of the type: tokens are never shown.
     public var description: String { "TokenInterceptor" }
 
-    /// Nothing: tokens are never shown.
+    /// Empty: tokens are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension WaybillError {
-    /// The same error, about the request of a context.
+    /// The same error with command and topic of a context.
     fileprivate func about(_ context: InterceptorContext) -> WaybillError {
         var error = self
         error.topic = context.topic

@@ -1,28 +1,28 @@
 import WireCore
 
-/// The token of an interceptor: who gets it, who waits for it, and when the source is asked.
+/// The token of an interceptor, the requests that wait for it, and the calls of its source.
 final class TokenKeeper: Sendable {
-    /// A token, and which one it is.
+    /// A token and its version.
     struct Credential: Sendable {
         let token: String
         let version: Int
     }
 
-    /// The calls of sources that the present task is part of.
+    /// The source calls that the present task belongs to.
     @TaskLocal private static var flights: [TokenFlight] = []
 
     private struct State: Sendable {
         var credential: Credential?
         var lastVersion = 0
         var flight: TokenFlight?
-        /// When the source was asked, as far as it counts.
+        /// The times of the source calls within the window.
         var calls: [Duration] = []
         var failures = 0
         var lastFailure: WaybillError?
         var outlets = TokenOutlets()
     }
 
-    /// What a request has to do for a token.
+    /// The next step of a request that needs a token.
     private enum Step: Sendable {
         case take(Credential)
         case wait(TokenFlight)
@@ -41,7 +41,7 @@ final class TokenKeeper: Sendable {
         elapsed = configuration.clock.elapsedSinceNow()
     }
 
-    /// Whether the present task is part of a call of this keeper's source.
+    /// Whether the present task belongs to a call of this keeper's source.
     var isAskedBySource: Bool {
         let flights = Self.flights
         guard !flights.isEmpty else { return false }
@@ -50,11 +50,11 @@ final class TokenKeeper: Sendable {
 
     // MARK: For requests
 
-    /// The token, and how many refreshes have failed so far; waits for one that is under way.
+    /// Returns the token and the number of failed refreshes so far; waits for a refresh in progress.
     ///
-    /// - Parameter memory: The request's.
-    /// - Returns: Both.
-    /// - Throws: `unauthorized`, `notConnected` when somebody disconnects, or `CancellationError`.
+    /// - Parameter memory: The memory of the request.
+    /// - Returns: The token and the number.
+    /// - Throws: `unauthorized`; `notConnected` if a disconnect is requested; `CancellationError`.
     func credential(for memory: RequestMemory) async throws -> (Credential, failures: Int) {
         let present = state.withLock { state in
             state.outlets.note(memory.events)
@@ -71,28 +71,28 @@ final class TokenKeeper: Sendable {
 
     /// The token, unless it is being replaced.
     ///
-    /// While nobody waits for another one the present one may do.
+    /// While no request waits for a replacement, the present token is used.
     private static func present(_ state: State) -> Credential? {
         state.flight?.isUnderWay == true ? nil : state.credential
     }
 
-    /// Sees to it that there is another token than the one that a server has refused.
+    /// Ensures that there is another token than the refused one.
     ///
     /// - Parameters:
-    ///   - use: What was refused.
-    ///   - memory: The request's.
-    /// - Returns: Whether the refusal came late: another token had taken its place already.
-    /// - Throws: `unauthorized`, `notConnected` when somebody disconnects, or `CancellationError`.
+    ///   - use: The refused token.
+    ///   - memory: The memory of the request.
+    /// - Returns: Whether the refusal was late: another token was already in place.
+    /// - Throws: `unauthorized`; `notConnected` if a disconnect is requested; `CancellationError`.
     @discardableResult
     func replace(_ use: TokenUse, for memory: RequestMemory) async throws -> Bool {
-        // Who was refused as somebody disconnected asks for no token that nobody would use.
+        // A request that was refused during a disconnect would not use a new token.
         try memory.checkDisconnected()
         let now = elapsed()
         let step = state.withLock { state in
             guard let credential = Self.present(state) else { return next(&state, now) }
-            // A late refusal: the token was replaced already.
+            // A late refusal: the token was already replaced.
             if credential.version != use.version { return Step.take(credential) }
-            // A late refusal again: the token could not be replaced, and all others know.
+            // A late refusal: the attempt to replace the token failed, and all other requests have that error.
             if state.failures > use.failures, let failure = state.lastFailure {
                 return .fail(failure)
             }
@@ -103,7 +103,7 @@ final class TokenKeeper: Sendable {
         return false
     }
 
-    /// Discards the token; who waits for one fails.
+    /// Discards the token; requests that wait for one fail.
     func forget() {
         let flight = state.withLock { state in
             defer {
@@ -123,7 +123,7 @@ final class TokenKeeper: Sendable {
 
     // MARK: The one call
 
-    /// The call under way, or a new one if the breaker allows it.
+    /// The present call, or a new one if the limit allows it.
     private func next(_ state: inout State, _ now: Duration) -> Step {
         if let flight = state.flight, flight.enter() { return .wait(flight) }
         state.calls.removeAll { $0 + configuration.refreshWindow <= now }
@@ -179,12 +179,12 @@ final class TokenKeeper: Sendable {
         let isWanted = flight.isUnderWay
         let now = elapsed()
         let result = state.withLock { state -> Result<Credential, WaybillError>? in
-            // Another call has taken its place, or the token was discarded.
+            // Another call has replaced this one, or the token was discarded.
             guard state.flight === flight else { return nil }
             state.flight = nil
             switch outcome {
             case .success(let token):
-                // Also what nobody waits for any more: the one before may be void by now.
+                // Stored also without a waiting request: the token before may be invalid by now.
                 state.lastVersion += 1
                 let credential = Credential(token: token, version: state.lastVersion)
                 state.credential = credential

@@ -1,6 +1,6 @@
-/// Where a token's keeper reports what it does: the transports of all requests that have asked it for a token.
+/// The event sources to which a token's keeper reports: those of all requests that have asked it for a token.
 ///
-/// None is kept alive by that.
+/// The references are weak.
 struct TokenOutlets: Sendable {
     private struct Outlet: Sendable {
         weak var source: TransportEventSource?
@@ -8,10 +8,10 @@ struct TokenOutlets: Sendable {
 
     private var outlets: [Outlet] = []
 
-    /// Those that are still there.
+    /// The sources that still exist.
     var sources: [TransportEventSource] { outlets.compactMap(\.source) }
 
-    /// Adds one, unless it is there already.
+    /// Adds a source, unless it is already present.
     mutating func note(_ source: TransportEventSource?) {
         guard let source, !outlets.contains(where: { $0.source === source }) else { return }
         outlets.removeAll { $0.source == nil }

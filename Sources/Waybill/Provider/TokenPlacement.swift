@@ -1,4 +1,4 @@
-/// How a token gets onto a request, and onto which.
+/// The place of a token in a request, and the commands that carry it.
 ///
 /// | service | placement |
 /// |---|---|
@@ -10,16 +10,16 @@
 /// | MQTT 5, a user property | `.header("token", on: [.connect]) { $0 }`; also `on: [.send]` |
 /// | a WebSocket, a field of the upgrade request | ``upgradeHeader(_:_:)`` |
 ///
-/// Requests of other commands are left alone: they neither wait for a token nor have one refreshed.
+/// Requests of other commands neither wait for a token nor refresh one.
 public struct TokenPlacement: Sendable {
     private let commands: Set<EntryCommand.Kind>
     private let body: @Sendable (_ token: String, _ request: inout Request) -> Void
 
-    /// Places tokens by a closure of one's own.
+    /// Places tokens by a custom closure.
     ///
     /// - Parameters:
     ///   - commands: The commands whose requests need the token.
-    ///   - body: Puts the token onto a request.
+    ///   - body: Adds the token to a request.
     public init(
         on commands: Set<EntryCommand.Kind>,
         _ body: @escaping @Sendable (_ token: String, _ request: inout Request) -> Void
@@ -28,12 +28,12 @@ public struct TokenPlacement: Sendable {
         self.body = body
     }
 
-    /// As `Authorization: Bearer …` on sends and subscriptions (RFC 6750, 2.1).
+    /// Places the token in `Authorization: Bearer …` on sends and subscriptions (RFC 6750, 2.1).
     public static var bearer: TokenPlacement {
         .header("Authorization", on: [.send, .subscribe]) { "Bearer \($0)" }
     }
 
-    /// In a header, whose earlier values it replaces.
+    /// Places the token in a header and replaces the header's earlier values.
     ///
     /// - Parameters:
     ///   - name: The name of the header.
@@ -48,9 +48,9 @@ public struct TokenPlacement: Sendable {
         TokenPlacement(on: commands) { token, request in request.headers[name] = format(token) }
     }
 
-    /// As the password of `connect`.
+    /// Places the token in the password of `connect`.
     ///
-    /// - Parameter userName: The user's name; nil leaves what the entry says.
+    /// - Parameter userName: The user name; nil keeps that of the entry.
     /// - Returns: The placement.
     public static func password(userName: String? = nil) -> TokenPlacement {
         .connectOptions { token, options in
@@ -59,9 +59,9 @@ public struct TokenPlacement: Sendable {
         }
     }
 
-    /// As the user's name of `connect`, as some services want it.
+    /// Places the token in the user name of `connect`, as some services expect.
     ///
-    /// - Parameter password: The password; nil leaves what the entry says.
+    /// - Parameter password: The password; nil keeps that of the entry.
     /// - Returns: The placement.
     public static func userName(password: String? = nil) -> TokenPlacement {
         .connectOptions { token, options in
@@ -70,7 +70,8 @@ public struct TokenPlacement: Sendable {
         }
     }
 
-    /// As a field of the HTTP request that opens a WebSocket (RFC 6455, 4.1), whose earlier values it replaces.
+    /// Places the token in a field of the HTTP request that opens a WebSocket (RFC 6455, 4.1) and replaces its earlier
+    /// values.
     ///
     /// - Parameters:
     ///   - name: The name of the field, `Authorization` by default.
@@ -83,9 +84,9 @@ public struct TokenPlacement: Sendable {
         .connectOptions { token, options in options.upgradeHeaders[name] = format(token) }
     }
 
-    /// Anywhere in the options of `connect`.
+    /// Places the token anywhere in the options of `connect`.
     ///
-    /// - Parameter body: Puts the token into the options.
+    /// - Parameter body: Adds the token to the options.
     /// - Returns: The placement.
     public static func connectOptions(
         _ body: @escaping @Sendable (_ token: String, _ options: inout ConnectOptions) -> Void

@@ -1,28 +1,27 @@
-/// Where tokens come from: a key chain, a sign-in, an identity provider.
+/// A source of tokens: a key chain, a sign-in, an identity provider.
 ///
-/// A ``TokenInterceptor`` keeps what it gets, and waits for one call of its source at a time. Once it waits
-/// for it no longer, because time is up or nobody needs the token any more, the task of the call is
-/// cancelled; a source should end soon then, since another call may follow.
+/// A ``TokenInterceptor`` stores the token, and has one call of its source at a time. It stops waiting at the time
+/// limit, and when no request needs the token any more. The task of the call is then cancelled. A source should return
+/// soon after that, since another call may follow.
 ///
-/// A request that a source makes through a provider with the very same interceptor goes past that
-/// interceptor: it would wait for itself. That holds for the tasks that the source begins, too, until the
-/// call returns, but not for detached ones.
+/// A request that a source makes through a provider with the same interceptor skips that interceptor, because it would
+/// wait for itself. This also covers the tasks that the source starts before the call returns, but not detached tasks.
 public protocol TokenSource: Sendable {
-    /// The token to begin with; asked for when the first request needs one.
+    /// Fetches the first token, when the first request needs it.
     ///
-    /// - Throws: Anything. The requests that wait fail with `unauthorized` and this as `underlying`.
+    /// - Throws: Any error. The waiting requests fail with `unauthorized` and this error as `underlying`.
     func token() async throws -> String
 
-    /// A new token in the place of one that the server has refused.
+    /// Fetches a new token in place of one that the server has refused.
     ///
-    /// - Parameter refused: The one that was refused.
-    /// - Returns: The new one.
-    /// - Throws: Anything. The requests that wait fail with `unauthorized` and this as `underlying`.
+    /// - Parameter refused: The refused token.
+    /// - Returns: The new token.
+    /// - Throws: Any error. The waiting requests fail with `unauthorized` and this error as `underlying`.
     func refresh(_ refused: String) async throws -> String
 }
 
 extension TokenSource {
-    /// Asks for a token as at the beginning.
+    /// Calls ``token()``.
     public func refresh(_ refused: String) async throws -> String { try await token() }
 }
 
@@ -35,17 +34,17 @@ struct ClosureTokenSource: TokenSource {
     func refresh(_ refused: String) async throws -> String { try await fetch(refused) }
 }
 
-/// Why there is no token, other than that the source has failed.
+/// The reason why there is no token, other than a failure of the source.
 ///
-/// The `underlying` error of a ``WaybillError`` with the code `unauthorized`.
+/// It is the `underlying` error of a ``WaybillError`` with the code `unauthorized`.
 public struct TokenFailure: Error, Hashable, Sendable {
     /// The name of the reason.
     public let name: String
 
-    /// The source has not answered in time.
+    /// The source did not return in time.
     public static let timedOut = TokenFailure(name: "timedOut")
-    /// The source was asked too often lately, and is left alone for a while.
+    /// The source was called too often within the window, and is not called for a while.
     public static let tooManyRefreshes = TokenFailure(name: "tooManyRefreshes")
-    /// The token was discarded while it was waited for.
+    /// The token was discarded while the request waited for it.
     public static let discarded = TokenFailure(name: "discarded")
 }

@@ -1,7 +1,7 @@
 /// An entry together with the type of its reply or of its messages, declared once.
 ///
-/// The option for those who want the compiler to know what each endpoint gives. Declare the typed entries as static
-/// members beside the enum:
+/// With typed entries the compiler knows the result type of each endpoint. Declare them as static members beside the
+/// enum:
 ///
 /// ```swift
 /// enum ShopEntry: EntryType {
@@ -21,34 +21,34 @@
 /// let text: String = try await shop.request(.quote(quote))   // does not compile
 /// ```
 ///
-/// Give the static member a name that no case of the enum has: an untyped case can be asked for any type. Entries
-/// without a typed form are used beside it as before.
+/// Give the static member a name that no case of the enum has, because an untyped case can be requested as any type.
+/// Entries without a typed form work as before.
 public struct TypedEntry<Entry: EntryType, Value: Sendable>: Sendable {
     /// The entry, without the type.
     public let entry: Entry
 
-    /// Ties a type to an entry.
+    /// Combines an entry with a type.
     ///
-    /// - Parameter entry: The entry; its reply, or each of its messages, is a `Value`. `Void` and `Receipt` for one
-    ///   without a reply.
+    /// - Parameter entry: The entry; its reply, or each of its messages, is a `Value`. Use `Void` or `Receipt` for an
+    ///   entry without a reply.
     public init(_ entry: Entry) {
         self.entry = entry
     }
 }
 
 extension Provider {
-    /// Does what an entry says and gives the reply as the type that is tied to the entry.
+    /// Performs an entry and returns the reply as the entry's type.
     ///
-    /// - Parameter typed: The entry, with the type.
+    /// - Parameter typed: The entry with its type.
     /// - Returns: The reply.
     /// - Throws: As ``request(_:as:)-(_,Reply.Type)``.
     public func request<Value: Sendable>(_ typed: TypedEntry<Entry, Value>) async throws -> Value {
         try await request(typed.entry, as: Value.self)
     }
 
-    /// Does what an entry says and gives the reply as the type that is tied to the entry.
+    /// Performs an entry and returns the reply as the entry's type.
     ///
-    /// - Parameter typed: The entry, with the type.
+    /// - Parameter typed: The entry with its type.
     /// - Returns: The reply.
     /// - Throws: As ``request(_:as:)-(_,Reply.Type)``.
     public func request<Value: Decodable & Sendable>(
@@ -57,10 +57,10 @@ extension Provider {
         try await request(typed.entry, as: Value.self)
     }
 
-    /// Subscribes to what an entry says and gives each message as the type that is tied to the entry.
+    /// Subscribes as an entry says, and decodes each message to the entry's type.
     ///
-    /// - Parameter typed: The entry, with the type.
-    /// - Returns: The values, once the peer has confirmed the subscription.
+    /// - Parameter typed: The entry with its type.
+    /// - Returns: The values, after the peer has confirmed the subscription.
     /// - Throws: As ``messages(_:as:)-(_,Value.Type)``.
     public func messages<Value: Sendable>(
         _ typed: TypedEntry<Entry, Value>
@@ -68,10 +68,10 @@ extension Provider {
         try await messages(typed.entry, as: Value.self)
     }
 
-    /// Subscribes to what an entry says and gives each message as the type that is tied to the entry.
+    /// Subscribes as an entry says, and decodes each message to the entry's type.
     ///
-    /// - Parameter typed: The entry, with the type.
-    /// - Returns: The values, once the peer has confirmed the subscription.
+    /// - Parameter typed: The entry with its type.
+    /// - Returns: The values, after the peer has confirmed the subscription.
     /// - Throws: As ``messages(_:as:)-(_,Value.Type)``.
     public func messages<Value: Decodable & Sendable>(
         _ typed: TypedEntry<Entry, Value>

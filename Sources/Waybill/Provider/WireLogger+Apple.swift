@@ -3,11 +3,11 @@
 
     /// Writes each record to the system's log on Apple platforms, at the level `debug`.
     ///
-    /// Records hold no secrets unless bodies were asked for, and so nothing of them is hidden there.
+    /// Without bodies, records hold no secrets. The system's log therefore shows them completely.
     public struct OSLogWireLogger: WireLogger {
         private let logger: Logger
 
-        /// Logs under a subsystem, such as the app's bundle identifier, and a category.
+        /// Makes a logger with a subsystem, such as the app's bundle identifier, and a category.
         public init(subsystem: String, category: String = "waybill") {
             logger = Logger(subsystem: subsystem, category: category)
         }

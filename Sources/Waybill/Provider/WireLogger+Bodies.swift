@@ -1,33 +1,33 @@
 import WireCore
 
-/// Whether a wire logger is shown bodies.
+/// Whether a wire logger receives bodies.
 public enum WireLogBodies: Hashable, Sendable {
-    /// It is not: the default.
+    /// It receives no bodies; the default.
     case hidden
-    /// It is, for development alone: bodies may hold passwords, tokens and personal data, and the log then holds them.
+    /// It receives bodies; for development only, because bodies may hold passwords, tokens and personal data.
     ///
     /// Credentials, the values of headers and the body of a will stay hidden.
     case shownAlthoughTheyMayHoldSecrets
 }
 
 extension WireLogger {
-    /// None.
+    /// No bodies.
     public var bodies: WireLogBodies { .hidden }
 
-    /// The same logger, shown bodies or not: for the `wireLogger` of a transport's configuration.
+    /// The same logger with or without bodies, for the `wireLogger` of a transport's configuration.
     ///
     /// ```swift
     /// configuration.wireLogger = StandardErrorWireLogger()
     ///     .showing(bodies: .shownAlthoughTheyMayHoldSecrets)
     /// ```
     ///
-    /// - Parameter bodies: Whether records come with bodies.
-    /// - Returns: A logger that gives each record to this one.
+    /// - Parameter bodies: Whether records contain bodies.
+    /// - Returns: A logger that passes each record to this one.
     public func showing(bodies: WireLogBodies) -> some WireLogger {
         BodyWireLogger(base: self, bodies: bodies)
     }
 
-    /// Takes a frame, with its body where the logger asks for bodies.
+    /// Logs a frame, with its body if the logger wants bodies.
     package func logFrame(
         _ direction: WireRecord.Direction,
         _ text: String,
@@ -48,7 +48,7 @@ extension WireLogger {
     }
 }
 
-/// Gives each record to another logger, with bodies or without.
+/// Passes each record to another logger, with or without its body.
 private struct BodyWireLogger<Base: WireLogger>: WireLogger {
     let base: Base
     let bodies: WireLogBodies
@@ -59,15 +59,15 @@ private struct BodyWireLogger<Base: WireLogger>: WireLogger {
 }
 
 extension Provider {
-    /// The same provider, showing requests, receipts, messages and failures to a logger, with their bodies if asked for.
+    /// The same provider with a logger for requests, receipts, messages and failures, with or without bodies.
     ///
     /// ```swift
     /// let shown = chat.logged(StandardErrorWireLogger(), bodies: .shownAlthoughTheyMayHoldSecrets)
     /// ```
     ///
     /// - Parameters:
-    ///   - logger: What is shown the records.
-    ///   - bodies: Whether records come with bodies.
+    ///   - logger: The logger.
+    ///   - bodies: Whether records contain bodies.
     /// - Returns: A provider with the same transport and interceptors.
     public func logged(_ logger: some WireLogger, bodies: WireLogBodies) -> Self {
         logged(logger.showing(bodies: bodies))
@@ -75,11 +75,12 @@ extension Provider {
 }
 
 extension WireRecord {
-    /// The record in one line, as the loggers of this package write it: the description, and behind it the body, if the
-    /// record has one.
+    /// The record in one line, as the loggers of this package write it.
     ///
-    /// A body that is text is shown as text, with control characters escaped; any other in hexadecimal digits. What is
-    /// longer than 4,096 bytes is cut off.
+    /// The line has the description and then the body, if the record has one.
+    ///
+    /// A body that is text is shown as text with control characters escaped, and any other body in hexadecimal digits.
+    /// It is cut after 4,096 bytes.
     public var line: String {
         guard let body else { return description.escaped }
         return "\(description.escaped)  \(Self.shown(body))"
@@ -89,7 +90,7 @@ extension WireRecord {
         let limit = 4_096
         let bytes = body.bytes.prefix(limit)
         let more = body.count > limit ? " …" : ""
-        // A character at the cut may be incomplete.
+        // The cut may divide a character.
         guard let text = Payload(Array(bytes)).text ?? body.text.map({ cut($0, to: limit) }) else {
             let digits = bytes.map { byte in
                 (byte < 16 ? "0" : "") + String(byte, radix: 16)
@@ -101,7 +102,7 @@ extension WireRecord {
 
     private static func cut(_ text: String, to byteCount: Int) -> String {
         var end = text.utf8.index(text.startIndex, offsetBy: byteCount)
-        // Back to the beginning of a character.
+        // Back to the start of a character.
         while end.samePosition(in: text.unicodeScalars) == nil, end > text.startIndex {
             end = text.utf8.index(before: end)
         }

@@ -6,19 +6,19 @@
     import Glibc
 #endif
 
-/// Writes each record to standard error, as a line.
+/// Writes each record to standard error as one line.
 ///
-/// What a terminal would obey, or take for another line, is written as its number.
+/// Control characters are written as their numbers, so a terminal does not interpret them.
 public struct StandardErrorWireLogger: WireLogger {
     private let prefix: String
     private let descriptor: Int32
 
-    /// Logs with a word before each line.
+    /// Makes a logger with a prefix before each line.
     public init(prefix: String = "waybill") {
         self.init(prefix: prefix, descriptor: STDERR_FILENO)
     }
 
-    /// Logs to what a descriptor stands for, as a test does.
+    /// Makes a logger for a file descriptor, for tests.
     package init(prefix: String, descriptor: Int32) {
         self.prefix = prefix
         self.descriptor = descriptor
@@ -29,7 +29,7 @@ public struct StandardErrorWireLogger: WireLogger {
         var line = Array("\(prefix) \(record.line)\n".utf8)
         let guarding = BrokenPipeGuard()
         defer { guarding.end() }
-        // One call for a line keeps lines of several threads apart; what nobody takes is lost.
+        // One call per line keeps the lines of several threads apart. A line that cannot be written is lost.
         while !line.isEmpty {
             let count = write(descriptor, line, line.count)
             guard count > 0 || errno == EINTR else { return }
@@ -38,7 +38,7 @@ public struct StandardErrorWireLogger: WireLogger {
     }
 }
 
-/// Blocks SIGPIPE on a thread while it writes: a pipe whose reader is gone would end the process.
+/// Blocks SIGPIPE on a thread while it writes: a pipe without a reader would otherwise end the process.
 private struct BrokenPipeGuard {
     private var before = sigset_t()
     private let wasPending: Bool
@@ -49,10 +49,10 @@ private struct BrokenPipeGuard {
         pthread_sigmask(SIG_BLOCK, &pipe, &before)
     }
 
-    /// Takes the signal that this thread has brought about, if any, and lets others come as before.
+    /// Consumes the SIGPIPE that this thread's write caused, if any, and restores the signal mask.
     func end() {
         var (pipe, before, number) = (Self.pipeSignal, before, Int32(0))
-        // One that was there before is not ours to take. Where SIGPIPE is ignored, none is pending.
+        // A signal that was pending before is left alone. Where SIGPIPE is ignored, none is pending.
         if !wasPending, Self.isPending { sigwait(&pipe, &number) }
         pthread_sigmask(SIG_SETMASK, &before, nil)
     }

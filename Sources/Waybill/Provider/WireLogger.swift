@@ -1,24 +1,25 @@
 import WireCore
 
-/// Is shown what goes over the wire, and what goes through a provider.
+/// Receives records of the frames on the wire, and of the requests and messages of a provider.
 ///
-/// Records never hold credentials or the values of headers, and bodies only where ``bodies`` asks for them.
+/// Records never hold credentials or the values of headers. They hold bodies only if ``bodies`` asks for them.
 public protocol WireLogger: Sendable {
-    /// Whether records come with bodies; by default they do not.
+    /// Whether records contain bodies; by default they do not.
     ///
-    /// ``WireLogger/showing(bodies:)`` changes it for a logger that exists already.
+    /// ``WireLogger/showing(bodies:)`` changes it for an existing logger.
     var bodies: WireLogBodies { get }
 
-    /// Takes a record. Called from any thread, in order for each direction of a connection; it should
-    /// return soon.
+    /// Logs a record.
+    ///
+    /// It is called from any thread, in order for each direction of a connection. It should return soon.
     func log(_ record: WireRecord)
 }
 
-/// One thing that happened.
+/// A record for a logger.
 public struct WireRecord: Sendable {
-    /// What kind of thing.
+    /// The kind of record.
     public enum Kind: Sendable {
-        /// A request, as it left the interceptors.
+        /// A request, after the interceptors.
         case request
         /// A request was confirmed.
         case receipt
@@ -30,7 +31,7 @@ public struct WireRecord: Sendable {
         case frame
     }
 
-    /// Which way it went.
+    /// The direction of a record.
     public enum Direction: Sendable {
         /// To the peer.
         case outbound
@@ -38,20 +39,20 @@ public struct WireRecord: Sendable {
         case inbound
     }
 
-    /// What kind of thing.
+    /// The kind of record.
     public var kind: Kind
-    /// Which way it went.
+    /// The direction.
     public var direction: Direction
-    /// What it was, in one line without secrets; what a peer said is escaped.
+    /// The content, in one line without secrets; text from a peer is escaped.
     public var text: String
-    /// Its length in bytes, zero where that means nothing.
+    /// The length in bytes; zero where there is none.
     public var byteCount: Int
-    /// The body, where the logger asks for bodies and there is one; nil otherwise.
+    /// The body, if the logger wants bodies and there is one; nil otherwise.
     ///
-    /// No description shows it: ``line`` does.
+    /// ``line`` shows it; the description does not.
     public var body: Payload?
 
-    /// Makes a record, as a transport does.
+    /// Makes a record; used by transports.
     public init(
         kind: Kind,
         direction: Direction,
@@ -75,11 +76,11 @@ extension WireRecord: CustomStringConvertible {
     }
 }
 
-/// Gives each record to a closure.
+/// Passes each record to a closure.
 public struct ClosureWireLogger: WireLogger {
     private let body: @Sendable (WireRecord) -> Void
 
-    /// Logs with a closure.
+    /// Makes a logger with a closure.
     public init(_ body: @escaping @Sendable (WireRecord) -> Void) {
         self.body = body
     }

@@ -5,16 +5,16 @@
         public import Foundation
     #endif
 
-    /// Has transports pause while the app is in the background.
+    /// Pauses transports while the app is in the background.
     ///
-    /// The system suspends an app there, and its connections die without a word: closing them is cheaper for the
-    /// battery than finding them dead, and servers learn of it.
+    /// The system suspends an app in the background, and its connections die without a notice. Closing them first costs
+    /// less battery than detecting dead connections, and the servers learn of it.
     public struct AppLifecycleHints: ConnectionHintSource {
         private let background: Notification.Name
         private let foreground: Notification.Name
         private let center: Center
 
-        /// Those of an app with UIKit or SwiftUI on iOS, tvOS and visionOS.
+        /// The notifications of an app with UIKit or SwiftUI on iOS, tvOS and visionOS.
         public init() {
             self.init(
                 background: Notification.Name("UIApplicationDidEnterBackgroundNotification"),
@@ -22,12 +22,12 @@
             )
         }
 
-        /// Those of another kind of app.
+        /// The notifications of another kind of app.
         ///
         /// - Parameters:
-        ///   - background: What is posted when the app goes to the background.
-        ///   - foreground: What is posted when it comes back.
-        ///   - center: Where they are posted.
+        ///   - background: The notification that the app goes to the background.
+        ///   - foreground: The notification that the app comes back.
+        ///   - center: The notification center that posts them.
         public init(
             background: Notification.Name,
             foreground: Notification.Name,
@@ -38,11 +38,11 @@
             self.center = Center(center)
         }
 
-        /// Those of a Mac that goes to sleep and wakes.
+        /// The notifications of a Mac that goes to sleep and wakes.
         ///
-        /// Connections do not outlive a longer sleep, and the clock of keep alives stands still meanwhile.
+        /// Connections do not survive a longer sleep, and the clock of keep alives stands still meanwhile.
         ///
-        /// - Parameter center: `NSWorkspace.shared.notificationCenter`, the one where the system posts them.
+        /// - Parameter center: `NSWorkspace.shared.notificationCenter`, where the system posts these notifications.
         /// - Returns: Hints that pause before the sleep and resume after it.
         public static func sleepAndWake(center: NotificationCenter) -> AppLifecycleHints {
             AppLifecycleHints(
@@ -52,7 +52,7 @@
             )
         }
 
-        /// Begins to listen to the notification center.
+        /// Starts to observe the notification center.
         public func start(
             _ tell: @escaping @Sendable (ConnectionHint) -> Void
         ) -> any CancelHandle {
@@ -75,8 +75,8 @@
             }
         }
 
-        /// `@unchecked Sendable`, because: the tokens are set once, before anybody else has them, and then only given
-        /// back to the notification center, which any thread may call.
+        /// `@unchecked Sendable`, because: the tokens are set once, before another thread can see them;
+        /// after that they are only passed to the notification center, which any thread may call.
         private final class Observers: CancelHandle, @unchecked Sendable {
             private let tokens: [any NSObjectProtocol]
             private let center: Center

@@ -1,30 +1,29 @@
 import WireCore
 
-/// What an app knows of its surroundings and a transport cannot.
+/// A hint from the app about its environment, which a transport cannot know.
 public enum ConnectionHint: Hashable, Sendable {
-    /// No connection is wanted for a while, as in the background: it is closed, and streams and what is under way
-    /// wait for the next one.
+    /// Closes the connection for now, for example in the background; streams and pending calls wait for the next
+    /// connection.
     case pause
-    /// The pause is over: what it has closed is connected again, at once.
+    /// Ends the pause: a connection that the pause closed is opened again at once.
     case resume
-    /// There is hope for a connection, as when the network has come back or has changed: a wait before the next
-    /// attempt is cut short.
+    /// Ends the wait before the next attempt, for example because the network is back or has changed.
     case retryNow
 }
 
-/// Tells transports of an app's surroundings.
+/// A source of hints about the app's environment.
 ///
-/// ``ConnectionHints`` takes hints by hand; on Apple platforms `AppLifecycleHints` tells of background and
-/// foreground, of sleep and waking, and transports look after the network themselves.
+/// ``ConnectionHints`` sends hints that the app gives. On Apple platforms `AppLifecycleHints` observes background and
+/// foreground, sleep and waking. Transports observe the network themselves.
 public protocol ConnectionHintSource: Sendable {
-    /// Begins to tell hints, one at a time and in order; called once by each transport.
+    /// Starts to pass hints, one at a time and in order; each transport calls it once.
     ///
-    /// - Parameter tell: Takes a hint; returns at once, and may be called from any thread.
-    /// - Returns: What ends it, when the transport goes.
+    /// - Parameter tell: Takes a hint; it returns at once, and may be called from any thread.
+    /// - Returns: A handle that ends the hints when the transport is gone.
     func start(_ tell: @escaping @Sendable (ConnectionHint) -> Void) -> any CancelHandle
 }
 
-/// Hands on hints that are given by hand, to any number of transports.
+/// Passes the app's hints to any number of transports.
 ///
 /// ```swift
 /// let hints = ConnectionHints()
@@ -47,10 +46,10 @@ public final class ConnectionHints: ConnectionHintSource {
 
     private let state = Locked(State())
 
-    /// Nobody listens yet.
+    /// Makes a source without listeners.
     public init() {}
 
-    /// Hands a hint to every transport.
+    /// Passes a hint to every transport.
     public func send(_ hint: ConnectionHint) {
         let listeners = state.withLock { state in
             state.listeners.sorted { $0.key < $1.key }.map(\.value)
@@ -58,7 +57,7 @@ public final class ConnectionHints: ConnectionHintSource {
         for listener in listeners { listener(hint) }
     }
 
-    /// Begins to hand hints to a transport.
+    /// Starts to pass hints to a transport.
     public func start(
         _ tell: @escaping @Sendable (ConnectionHint) -> Void
     ) -> any CancelHandle {

@@ -1,28 +1,28 @@
 import WireCore
 
-/// How things stand with a connection.
+/// The state of a connection.
 public enum ConnectionState: Sendable {
-    /// Nothing was asked for yet.
+    /// No connection was requested yet.
     case idle
-    /// A connection is being made; the attempt counts from 1.
+    /// A connection is being opened; the attempt counts from 1.
     case connecting(attempt: Int)
     /// The peer has accepted the connection.
     case connected
-    /// The connection was lost, and the next attempt comes after a while.
+    /// The connection was lost, and the transport waits before the next attempt.
     case waiting(until: ContinuousClock.Instant, cause: WaybillError)
-    /// The connection is over; the cause is nil when this side ended it.
+    /// The connection ended; the cause is nil when this side ended it.
     case disconnected(cause: WaybillError?)
 }
 
 extension ConnectionState {
-    /// Whether requests go over a connection at once.
+    /// Whether requests can be sent at once.
     public var isConnected: Bool {
         if case .connected = self { true } else { false }
     }
 }
 
 extension ConnectionState: Equatable {
-    /// Compares the states, their attempts and times, and the code and message of their causes.
+    /// Compares the states with their attempts and times, and the code, message and peer's reason of their causes.
     public static func == (left: ConnectionState, right: ConnectionState) -> Bool {
         func isSame(_ one: WaybillError?, _ other: WaybillError?) -> Bool {
             one?.code == other?.code && one?.message == other?.message
@@ -53,10 +53,9 @@ extension ConnectionState: CustomStringConvertible {
     }
 }
 
-/// The states of a connection: the present one first, then each change once, in order.
+/// The states of a connection: the present state first, then each change once, in order.
 ///
-/// Every iteration is an observer of its own. One that lags more than 64 changes behind misses the
-/// oldest of them.
+/// Every iteration observes separately. An iteration that lags more than 64 changes behind misses the oldest of them.
 public struct ConnectionStates: AsyncSequence, Sendable {
     private let source: ConnectionStateSource
 
@@ -67,7 +66,7 @@ public struct ConnectionStates: AsyncSequence, Sendable {
     /// The present state.
     public var current: ConnectionState { source.current }
 
-    /// Begins to observe.
+    /// Starts to observe.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(observation: source.observe())
     }
@@ -81,7 +80,7 @@ public struct ConnectionStates: AsyncSequence, Sendable {
             self.observation = observation
         }
 
-        /// The next state; nil when the task is cancelled.
+        /// Returns the next state; nil when the task is cancelled.
         public mutating func next() async -> ConnectionState? {
             while batch.isEmpty {
                 guard let more = try? await observation.mailbox.take() else { return nil }
@@ -90,7 +89,7 @@ public struct ConnectionStates: AsyncSequence, Sendable {
             return batch.popFirst()
         }
 
-        /// As ``next()``, on the caller's actor.
+        /// Does the same as ``next()``, on the caller's actor.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> ConnectionState?
         {
             await next()
@@ -98,9 +97,9 @@ public struct ConnectionStates: AsyncSequence, Sendable {
     }
 }
 
-/// Where a transport reports its states.
+/// The source to which a transport reports the states of its connection.
 public final class ConnectionStateSource: Sendable {
-    /// One observer's queue, which leaves the source when it goes.
+    /// One observer's queue; its deinit removes it from the source.
     final class Observation: Sendable {
         let mailbox = Mailbox<ConnectionState>()
         private let source: ConnectionStateSource
@@ -118,7 +117,7 @@ public final class ConnectionStateSource: Sendable {
 
     private struct State: Sendable {
         var current = ConnectionState.idle
-        /// In the order in which they were added.
+        /// In the order of adding.
         var mailboxes: [(identifier: UInt64, mailbox: Mailbox<ConnectionState>)] = []
         var lastIdentifier: UInt64 = 0
     }
@@ -126,10 +125,10 @@ public final class ConnectionStateSource: Sendable {
     private static let lagLimit = 64
     private let state = Locked(State())
 
-    /// Begins as idle.
+    /// Makes a source in the state idle.
     public init() {}
 
-    /// What observers iterate over.
+    /// The sequence that observers iterate over.
     public var states: ConnectionStates { ConnectionStates(self) }
 
     /// The present state.
@@ -137,10 +136,10 @@ public final class ConnectionStateSource: Sendable {
 
     /// Reports a change.
     ///
-    /// Calls made one after another are observed in that order.
+    /// Observers see consecutive calls in that order.
     public func report(_ new: ConnectionState) {
-        // Appending within the lock keeps one order for all; waking happens there, too, which only
-        // schedules the waiting task.
+        // Appended under the lock, so that all observers see one order. Waking an observer there only schedules its
+        // task.
         state.withLock { state in
             state.current = new
             for (_, mailbox) in state.mailboxes {

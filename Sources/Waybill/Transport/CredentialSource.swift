@@ -1,21 +1,22 @@
 import WireCore
 
-/// What a client shows to a server when it connects.
+/// The credentials with which a client connects to a server.
 public struct Credentials: Sendable {
-    /// The user's name: of MQTT's CONNECT, STOMP's `login`, HTTP's Basic authentication; nil leaves what the
-    /// configuration or the entry says.
-    public var userName: String?
-    /// The password or token that goes with it; nil leaves what the configuration or the entry says.
-    public var password: String?
-    /// Fields of the HTTP request that opens a WebSocket or an event stream, such as an `Authorization`, in the
-    /// place of those of the same name.
+    /// The user name: of MQTT's CONNECT, STOMP's `login`, or HTTP's Basic authentication.
     ///
-    /// Over plain TCP or TLS there is no such request: there the attempt fails with `unsupported`.
+    /// Nil keeps that of the configuration or the entry.
+    public var userName: String?
+    /// The password or token; nil keeps that of the configuration or the entry.
+    public var password: String?
+    /// Fields of the HTTP request that opens a WebSocket or an event stream, such as `Authorization`.
+    ///
+    /// They replace fields of the same name. Plain TCP and TLS have no such request: the attempt then fails with
+    /// `unsupported`.
     public var headers: Headers
-    /// The token that they were made of, by which a refusal of these finds its way back to where tokens come from.
+    /// The token that the credentials were made from; a refusal reports it back to the token source.
     var token: String?
 
-    /// Collects credentials.
+    /// Makes credentials.
     public init(userName: String? = nil, password: String? = nil, headers: Headers = [:]) {
         self.userName = userName
         self.password = password
@@ -27,14 +28,14 @@ extension Credentials: CustomStringConvertible, CustomReflectable {
     /// The name of the type: credentials are never shown.
     public var description: String { "Credentials" }
 
-    /// Nothing: credentials are never shown.
+    /// Empty: credentials are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// Gives a transport fresh credentials before it connects, each time.
+/// A source of fresh credentials, asked before each attempt to connect.
 ///
-/// When the server refuses them, the source is asked once more, with ``Occasion/refused`` set; refused again,
-/// connecting fails with `unauthorized` and there are no further attempts.
+/// When the server refuses the credentials, the source is asked once more, with ``Occasion/refused`` set. After a
+/// second refusal connecting fails with `unauthorized` and there are no further attempts.
 ///
 /// ```swift
 /// configuration.credentials = CredentialSource { occasion in
@@ -42,11 +43,11 @@ extension Credentials: CustomStringConvertible, CustomReflectable {
 /// }
 /// ```
 public struct CredentialSource: Sendable {
-    /// For what credentials are asked.
+    /// The occasion on which credentials are requested.
     public struct Occasion: Sendable {
-        /// Whether there was a connection before, which was lost.
+        /// Whether the attempt restores a lost connection.
         public var isReconnection: Bool
-        /// Those that the server has just refused; nil when none were.
+        /// The credentials that the server has just refused; nil if none were refused.
         public var refused: Credentials?
 
         /// Describes an occasion.
@@ -56,7 +57,7 @@ public struct CredentialSource: Sendable {
         }
     }
 
-    /// How long giving them may take; 10 seconds by default.
+    /// The time limit of the closure; 10 seconds by default.
     public var timeout: Duration
 
     package let credentials: @Sendable (Occasion) async throws -> Credentials
@@ -64,10 +65,11 @@ public struct CredentialSource: Sendable {
     /// Makes a source.
     ///
     /// - Parameters:
-    ///   - timeout: How long the closure may take, before its task is cancelled and the attempt has failed with
+    ///   - timeout: The time limit of the closure; after it, the closure's task is cancelled and the attempt fails with
     ///     `timedOut`.
-    ///   - credentials: Gives credentials. A ``WaybillError`` that it throws counts as the attempt's: with the
-    ///     code `unauthorized` there are no further ones. Any other error may pass, and counts as `notConnected`.
+    ///   - credentials: Returns credentials. A ``WaybillError`` that it throws becomes the error of the attempt; with
+    ///     the code `unauthorized` there are no further attempts. Any other error counts as temporary, and as
+    ///     `notConnected`.
     public init(
         timeout: Duration = .seconds(10),
         _ credentials: @escaping @Sendable (Occasion) async throws -> Credentials
@@ -76,12 +78,12 @@ public struct CredentialSource: Sendable {
         self.credentials = credentials
     }
 
-    /// Gives the token of an interceptor, so that requests and connections share it and its refresh.
+    /// A source with the token of an interceptor, so that requests and connections share the token and its refresh.
     ///
     /// - Parameters:
     ///   - tokens: The interceptor.
-    ///   - timeout: How long it may take.
-    ///   - place: Makes credentials of a token.
+    ///   - timeout: The time limit for the token.
+    ///   - place: Makes credentials from a token.
     /// - Returns: The source.
     public static func token(
         of tokens: TokenInterceptor,
@@ -90,7 +92,7 @@ public struct CredentialSource: Sendable {
     ) -> CredentialSource {
         CredentialSource(timeout: timeout) { occasion in
             do {
-                // Connections that share the source may be refused in any order: each names its own token.
+                // Connections that share the source may be refused in any order, so each names its own token.
                 let token = try await tokens.token(replacing: occasion.refused?.token)
                 var credentials = place(token)
                 credentials.token = token
@@ -103,11 +105,11 @@ public struct CredentialSource: Sendable {
         }
     }
 
-    /// Whether what a token source has thrown may be mended by time: anything but its own word that it is over.
+    /// Whether the error of a token source may be temporary.
     static func isPassing(_ error: any Error) -> Bool {
         switch error {
         case let error as WaybillError: error.isRetryable
-        // A source that fails all the time is left alone for a while, and may do better then.
+        // After too many failures the source is not called for a while, and may succeed later.
         case let failure as TokenFailure: failure != .discarded
         default: true
         }

@@ -1,51 +1,52 @@
 import WireCore
 
-/// Which other hosts a transport may connect to than that of its URL, and in which order they are tried.
+/// The other hosts that a transport may connect to, and the order in which it tries them.
 ///
-/// They are one service under several names: scheme, path, credentials and all options are the same for each.
-/// The certificate must name the host that was reached, and the fields that name it (`Host` of HTTP and
-/// WebSocket, `host` of STOMP unless it is configured) follow it.
+/// All hosts offer the same service: scheme, path, credentials and options are the same for each. The certificate must
+/// name the host that was reached. Fields that name the host follow it (`Host` of HTTP and WebSocket, `host` of STOMP
+/// unless it is configured).
 ///
-/// Each connect tries one after another until a server accepts, from the beginning of the order. The transport's
-/// connect timeout holds for each host, so that a connect may take that long times the number of hosts. The next
-/// host is tried after whatever may be a matter of the one: it was not found or not reached, it did not answer in
-/// time, hung up, broke the protocol, could not be verified, or said that it is busy or not available. Any other
-/// no, to credentials above all, is final. When every host has failed the error has a ``FailoverFailure`` as
-/// `underlying`.
+/// Each connect tries the hosts in order, from the start, until a server accepts. The transport's connect timeout holds
+/// for each host, so a connect may take that long times the number of hosts.
+///
+/// The next host is tried after a failure that may concern only one host. Such a host was not found or not reached, did
+/// not answer in time, closed the connection, violated the protocol, could not be verified, or was busy or unavailable.
+/// Any other refusal, above all of credentials, is final. When every host has failed, the error has a
+/// ``FailoverFailure`` as `underlying`.
 public struct FailoverOptions: Hashable, Sendable {
-    /// In which order hosts are tried.
+    /// The order in which hosts are tried.
     public enum Order: Sendable {
-        /// That of the URL first, then the others as they are listed.
+        /// The host of the URL first, then the others as listed.
         case inOrder
-        /// All in an order that is drawn anew for each connect, so that many clients spread over the hosts.
+        /// A random order for each connect, so that many clients spread over the hosts.
         case shuffled
     }
 
-    /// The other hosts, each `name`, `name:port`, an IPv4 address or an IPv6 address in brackets likewise; none by
-    /// default.
+    /// The other hosts; none by default.
     ///
-    /// The port is that of the URL unless it is named.
+    /// Each is a `name`, `name:port`, an IPv4 address, or an IPv6 address in brackets, with or without a port. Without
+    /// a port, that of the URL is used.
     public var hosts: [String]
-    /// In which order they are tried; the URL's first by default.
+    /// The order in which hosts are tried; the URL's host first by default.
     public var order: Order
 
-    /// Collects options.
+    /// Makes a set of options.
     public init(hosts: [String] = [], order: Order = .inOrder) {
         self.hosts = hosts
         self.order = order
     }
 }
 
-/// That no host of several could be connected to.
+/// The failures of all hosts.
 ///
-/// The `underlying` error of a ``WaybillError``, whose code is that of the last failure that a retry can mend, or
-/// of the last one.
+/// It is the `underlying` error of a ``WaybillError``. The code of that error is that of the last retryable failure, or
+/// else of the last failure.
 public struct FailoverFailure: Error, Sendable {
-    /// One host's failure.
+    /// The failure of one host.
     public struct Attempt: Sendable {
         /// The host and its port.
         public var host: String
-        /// Why there is no connection to it.
+        /// The error of connecting to it.
         public var error: WaybillError
 
         /// Describes a failure.
@@ -55,17 +56,17 @@ public struct FailoverFailure: Error, Sendable {
         }
     }
 
-    /// What happened, host by host in the order in which they were tried.
+    /// The failures, in the order in which the hosts were tried.
     public var attempts: [Attempt]
 
-    /// Describes failures.
+    /// Makes an error with the failures of hosts.
     public init(attempts: [Attempt]) {
         self.attempts = attempts
     }
 }
 
 extension FailoverFailure: CustomStringConvertible {
-    /// Each host with what went wrong.
+    /// Each host with its error.
     public var description: String {
         attempts.map { "\($0.host): \($0.error.message)" }.joined(separator: "; ").escaped
     }

@@ -1,30 +1,30 @@
-/// A transport that takes a request over without making the caller wait, so that many can follow one another in order.
+/// A transport that can take a request without making the caller wait, so that many requests follow in order.
 ///
-/// One that does not conform is asked to ``Transport/perform(_:)`` each, one after another.
+/// A transport that does not conform gets ``Transport/perform(_:)`` calls, one after another.
 package protocol ImmediateTransport: Transport {
-    /// Takes a request over, if that can be done at once.
+    /// Takes a request, if that is possible at once.
     ///
-    /// What was taken over leaves before what is submitted next.
+    /// A request that was taken is sent before later ones.
     ///
     /// - Parameters:
-    ///   - request: The request, as the last interceptor left it.
-    ///   - completion: Called once with what ``Transport/perform(_:)`` would return or throw, perhaps before this returns;
-    ///     not called after `notNow` and `full`. Must neither wait nor call the transport.
-    /// - Returns: What has become of it.
+    ///   - request: The request, after the interceptors.
+    ///   - completion: Called once with the result or error of ``Transport/perform(_:)``, possibly before this method
+    ///     returns. It is not called after `notNow` and `full`. It must neither wait nor call the transport.
+    /// - Returns: The outcome of the submission.
     func submit(
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission
 }
 
-/// What has become of a request that was submitted.
+/// The outcome of submitting a request.
 package enum Submission: Sendable {
-    /// Nothing was done with it: to be performed, which may need a connection first.
+    /// Nothing was done: perform the request instead, which may need a connection first.
     case notNow
-    /// It was taken over or refused, and the completion is called; the closure withdraws it.
+    /// The request was taken or refused, and the completion is called; the closure withdraws the request.
     case taken(withdraw: (@Sendable () -> Void)?)
-    /// It was sent, and nothing acknowledges it, but too much waits to leave: the closure waits for room.
+    /// The request was sent and needs no acknowledgement, but the send buffer is full: the closure waits for room.
     ///
-    /// The closure throws `CancellationError` alone; what was sent stays sent.
+    /// The closure throws only `CancellationError`; the request stays sent.
     case full(wait: @Sendable () async throws -> Void)
 }

@@ -1,22 +1,22 @@
-/// How long messages are kept that nobody listens for yet.
+/// The limits for messages that arrive before there is a subscription for them.
 ///
-/// A server that has kept a session sends what came meanwhile at once, often before an app has subscribed to
-/// anything. Whoever subscribes in time gets them, in order, before what follows. Until then they are not acknowledged.
+/// A server that kept a session sends its stored messages at once, often before the app has subscribed to anything. A
+/// subscription that begins in time gets them, in order, before later messages. They are not acknowledged until then.
 public struct LateDeliveryPolicy: Hashable, Sendable {
-    /// How long a message is kept; 60 seconds by default.
+    /// The time for which a message is kept; 60 seconds by default.
     ///
-    /// After that it is acknowledged as any message is that nobody listens for.
+    /// After that it is acknowledged, as every message without a subscription is.
     public var timeToLive = Duration.seconds(60)
-    /// How many messages are kept; 100 by default.
+    /// The number of messages that are kept; 100 by default.
     ///
-    /// The oldest go first.
+    /// The oldest are dropped first.
     public var messageLimit = 100
-    /// How many bytes they may take in all; 1 MiB by default.
+    /// The number of bytes that the messages may take together; 1 MiB by default.
     ///
-    /// A message counts with its body, its topic, its headers and some 400 bytes for itself. The oldest go first. A
-    /// message that takes more by itself is not kept.
+    /// A message counts with its body, its topic, its headers and about 400 bytes of overhead. The oldest are dropped
+    /// first. A message above the limit is not kept.
     public var byteLimit = 1 << 20
 
-    /// The defaults.
+    /// Makes the default policy.
     public init() {}
 }

@@ -1,41 +1,42 @@
-/// What becomes of sends while a connection that was lost is being made again.
+/// The treatment of sends during a reconnection.
 ///
-/// They wait, in the order of the calls, and go out once the connection is back: after the subscriptions and after
-/// what was under way when it was lost, before anything new. Each call ends as it would have with a connection, or
-/// when it has waited too long, or when it has to make room.
+/// Sends wait in the order of the calls. Once the connection is back, they are sent after the subscriptions and after
+/// the calls that were pending at the loss, and before new calls. Each call ends as with a connection, or with an error
+/// when it has waited too long or is dropped.
 public struct OfflineQueuePolicy: Hashable, Sendable {
-    /// Who has to go when the queue is full.
+    /// What happens when the queue is full.
     public enum Overflow: Hashable, Sendable {
-        /// The send that finds no room fails with `limitExceeded`.
+        /// The new send fails with `limitExceeded`.
         case fail
-        /// The oldest sends do, with `limitExceeded`, and are reported as dropped.
+        /// The oldest sends fail with `limitExceeded`, and are reported as dropped.
         case dropOldest
-        /// The send that finds no room does, with `limitExceeded`, and is reported as dropped.
+        /// The new send fails with `limitExceeded`, and is reported as dropped.
         case dropNewest
     }
 
-    /// Whether sends wait at all; true by default.
+    /// Whether the queue is used; true by default.
     ///
-    /// Without the queue a send waits for the connection as any other request does, in no order.
+    /// Without the queue a send waits for the connection as any other request does, in no particular order.
     public var isEnabled = true
-    /// How many sends may wait; 1,000 by default.
+    /// The number of sends that may wait; 1,000 by default.
     public var messageLimit = 1_000
-    /// How many bytes their bodies may have in all; 4 MiB by default.
+    /// The number of bytes that their bodies may have together; 4 MiB by default.
     public var byteLimit = 4 << 20
-    /// How long a send may wait; nil, the default, for as long as its acknowledgement may take.
+    /// The time for which a send may wait; nil, the default, for the time limit of its acknowledgement.
     ///
-    /// A message's own expiry ends the wait, too. It fails with `timedOut` then, and was never sent.
+    /// A message's own expiry ends the wait, too. The send then fails with `timedOut`, and was never sent.
     public var timeToLive: Duration?
-    /// Who has to go when the queue is full; `fail` by default.
+    /// What happens when the queue is full; `fail` by default.
     public var overflow = Overflow.fail
-    /// Whether sends that nobody acknowledges wait, too: QoS 0 in MQTT, sends without a receipt in STOMP; false by
-    /// default.
+    /// Whether sends without an acknowledgement wait, too; false by default.
+    ///
+    /// These are sends of QoS 0 in MQTT, and sends without a receipt in STOMP.
     public var includesUnacknowledged = false
 
-    /// The defaults.
+    /// Makes the default policy.
     public init() {}
 
-    /// No queue.
+    /// A policy without a queue.
     public static var off: OfflineQueuePolicy {
         var policy = OfflineQueuePolicy()
         policy.isEnabled = false

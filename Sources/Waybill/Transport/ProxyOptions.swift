@@ -6,46 +6,45 @@ import WireCore
     import Foundation
 #endif
 
-/// A proxy through which a transport connects: it is asked for a tunnel by HTTP CONNECT (RFC 9110, 9.3.6), for
-/// plain and secure connections alike.
+/// An HTTP proxy through which a transport connects.
 ///
-/// TLS runs within the tunnel, so that the proxy sees nothing of it but the host's name, which the proxy
-/// resolves. Between this side and the proxy there is none. Apple's platforms know the proxies of the system's
-/// settings by themselves; there, one of these serves connections without TLS only, and with TLS a connect fails
-/// with `unsupported`.
+/// The transport asks it for a tunnel by HTTP CONNECT (RFC 9110, 9.3.6), for plain and secure connections alike.
 ///
-/// A proxy that refuses fails the connect with an ``HTTPRefusal`` as `underlying` that says so
-/// (``HTTPRefusal/isFromProxy``): `unauthorized` for its 407 (and 401 and 403), `connectionRefused` for 408, 425,
-/// 429 and 5xx, with which it says that it cannot reach the host, and `rejected` for the rest. It shares the connect
-/// timeout with all that follows.
+/// TLS runs inside the tunnel, so the proxy sees only the host's name, which it resolves. The connection to the proxy
+/// itself is plain. Apple's platforms use the proxies of the system's settings by themselves. There, a proxy given here
+/// serves only connections without TLS; with TLS a connect fails with `unsupported`.
+///
+/// When a proxy refuses, the connect fails with an ``HTTPRefusal`` as `underlying` (``HTTPRefusal/isFromProxy``). The
+/// code is `unauthorized` for 407, 401 and 403. It is `connectionRefused` for 408, 425, 429 and 5xx, which mean that
+/// the proxy cannot reach the host. It is `rejected` for the rest. The tunnel counts towards the connect timeout.
 public struct ProxyOptions: Hashable, Sendable {
     /// The proxy's name or address.
     public var host: String
-    /// Its port, 1 to 65,535.
+    /// The proxy's port, 1 to 65,535.
     public var port: Int
-    /// The user for Basic authentication (RFC 7617), without a colon; nil, the default, for none.
+    /// The user name for Basic authentication (RFC 7617), without a colon; nil, the default, for none.
     ///
-    /// Sent with every request for a tunnel, unencrypted.
+    /// It is sent unencrypted with every request for a tunnel.
     public var userName: String?
     /// The password.
     ///
-    /// Never logged.
+    /// It is never logged.
     public var password: String?
-    /// Further fields of the request for a tunnel; one with `Proxy-Authorization` wins over user and password.
+    /// Further fields of the request for a tunnel; a `Proxy-Authorization` replaces user name and password.
     ///
-    /// Values are never logged. The server sees none of them.
+    /// Values are never logged. The server receives none of them.
     public var headers: Headers
     /// The hosts that are reached without the proxy; none by default, not even this machine.
     ///
-    /// Exactly the name or address given; with a dot in front, as in `.example.com`, all names below it.
+    /// Each is an exact name or address, or a dot and a domain, such as `.example.com`, for all names below it.
     public var exemptHosts: [String]
 
     /// Describes a proxy.
     ///
     /// - Parameters:
     ///   - host: The proxy's name or address.
-    ///   - port: Its port.
-    ///   - userName: The user, where the proxy wants one.
+    ///   - port: The proxy's port.
+    ///   - userName: The user name, if the proxy requires one.
     ///   - password: The password.
     ///   - headers: Further fields of the request for a tunnel.
     ///   - exemptHosts: The hosts that are reached without the proxy.
@@ -65,10 +64,10 @@ public struct ProxyOptions: Hashable, Sendable {
         self.exemptHosts = exemptHosts
     }
 
-    /// Describes a proxy as the variable `http_proxy` does, which is not read by itself.
+    /// Describes a proxy by a URL, in the form of the variable `http_proxy`; the variable itself is not read.
     ///
-    /// - Parameter url: `http://user:password@host:port`, the port being 80 unless it is named.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    /// - Parameter url: `http://user:password@host:port`; the default port is 80.
+    /// - Throws: `unsupported` for another scheme; `invalidEntry` for an invalid URL.
     public init(url: String) throws(WaybillError) {
         guard let parsed = URL(string: url), let host = parsed.host(percentEncoded: false),
             !host.isEmpty
@@ -89,7 +88,7 @@ public struct ProxyOptions: Hashable, Sendable {
 }
 
 extension ProxyOptions: CustomStringConvertible {
-    /// Host and port; never what is told to the proxy.
+    /// Host and port; never credentials or headers.
     public var description: String {
         host.utf8.contains(UInt8(ascii: ":")) && !host.hasBytePrefix("[")
             ? "[\(host)]:\(port)" : "\(host):\(port)"

@@ -1,39 +1,39 @@
-/// Whether and when a transport connects again after its connection was lost.
+/// Whether and when a transport reconnects after a lost connection.
 ///
-/// The wait before each attempt is drawn between nothing and a ceiling, so that many clients of one server do not
-/// come back all at once ("full jitter", AWS Architecture Blog, "Exponential Backoff And Jitter", 2015). The
-/// ceiling begins at ``initialDelay``, doubles with every failure in a row and ends at ``maximumDelay``. A server
-/// that says when to come again is not asked earlier, and one that is busy (``WaybillError/isServerBusy``) is left
-/// alone for ``busyDelay`` before the wait that is drawn.
+/// The wait before each attempt is random between zero and a ceiling, so that many clients of one server do not
+/// reconnect at once ("full jitter", AWS Architecture Blog, "Exponential Backoff And Jitter", 2015). The ceiling begins
+/// at ``initialDelay``, doubles with every failure in a row and ends at ``maximumDelay``. If a server names a time to
+/// wait, no attempt is made earlier. For a busy server (``WaybillError/isServerBusy``), ``busyDelay`` is added to the
+/// random wait.
 ///
-/// What no attempt can mend ends it at once: whatever ``WaybillError/isRetryable`` says no to.
+/// A failure that is not retryable ends the reconnection at once (``WaybillError/isRetryable``).
 public struct ReconnectionPolicy: Hashable, Sendable {
-    /// Whether to connect again at all; true by default.
+    /// Whether the transport reconnects; true by default.
     public var isEnabled = true
     /// The ceiling of the first wait; 1 second by default.
     public var initialDelay = Duration.seconds(1)
-    /// The most that the ceiling grows to; 60 seconds by default.
+    /// The highest ceiling; 60 seconds by default.
     public var maximumDelay = Duration.seconds(60)
-    /// How long a server that is busy and says not for how long is left alone at least; 5 seconds by default.
+    /// The minimum wait for a busy server that names no time; 5 seconds by default.
     ///
-    /// What is drawn comes on top, so that those whom it has sent away together do not come back together.
+    /// The random wait is added to it, so that clients that were refused together do not return together.
     public var busyDelay = Duration.seconds(5)
-    /// The longest wait that a server can ask for, with `Retry-After` or the reconnection time of an event stream; 10 minutes
-    /// by default.
+    /// The longest wait that a server can ask for; 10 minutes by default.
     ///
-    /// A server that asks for more is asked again after this time.
+    /// It limits `Retry-After` and the reconnection time of an event stream. If a server asks for more, the next
+    /// attempt is made after this time.
     public var maximumServerDelay = Duration.seconds(600)
-    /// How long a connection must have lasted for the failures before it to be forgotten; 60 seconds by default.
+    /// The time that a connection must last until earlier failures are forgotten; 60 seconds by default.
     public var healthyTime = Duration.seconds(60)
-    /// How many attempts may fail in a row; nil, the default, for any number.
+    /// The number of attempts that may fail in a row; nil, the default, for no limit.
     public var maximumAttempts: Int?
-    /// How long to go on after the connection was lost; nil, the default, for ever.
+    /// The time after the loss during which attempts are made; nil, the default, for no limit.
     public var maximumTime: Duration?
 
-    /// The defaults.
+    /// Makes the default policy.
     public init() {}
 
-    /// Stays away.
+    /// A policy that never reconnects.
     public static var never: ReconnectionPolicy {
         var policy = ReconnectionPolicy()
         policy.isEnabled = false

@@ -1,28 +1,28 @@
 import WireCore
 
-/// What is asked of a transport: an entry, put into words.
+/// A request to a transport, made from an entry.
 ///
-/// A value: interceptors pass on changed copies, and nobody can change what another one holds.
+/// A request is a value: interceptors pass on changed copies, and a change never affects another copy.
 public struct Request: Sendable {
-    /// Where to; never nil for `send`, `subscribe` and `unsubscribe`.
+    /// The topic; never nil for `send`, `subscribe` and `unsubscribe`.
     public var topic: String?
-    /// What to do.
+    /// The command.
     public var command: EntryCommand
-    /// What to send.
+    /// The body.
     public var body: Payload
-    /// What kind of body it is; a header of the entry that says so has been taken into account.
+    /// The content type of the body; a header of the entry that sets it is already included.
     public var contentType: String?
-    /// What to say beside it.
+    /// The headers.
     public var headers: Headers
-    /// Whether the caller wants the peer's answer, in ``Receipt/reply``.
+    /// Whether the caller wants the peer's reply, in ``Receipt/reply``.
     public var expectsReply: Bool
-    /// Whether a ``TokenInterceptor`` puts its token on it.
+    /// Whether a ``TokenInterceptor`` adds its token.
     public var needsToken: Bool
-    /// The interceptors of the provider that it comes from; nil without interceptors.
+    /// The interceptors of the request's provider; nil without interceptors.
     ///
-    /// A transport that makes a connection for the request runs its CONNECT through them: see ``RequestChain``.
+    /// A transport that opens a connection for the request passes its CONNECT through them: see ``RequestChain``.
     package(set) public var chain: RequestChain?
-    // Rarely set: out of line, since a request is copied on its way.
+    // Rarely set, so kept out of line: a request is copied several times.
     private var box: RareBox?
 
     private final class RareBox: Sendable {
@@ -36,9 +36,9 @@ public struct Request: Sendable {
         }
     }
 
-    /// The topics of a subscription: ``topic``, and behind it the others of a subscription to several at once.
+    /// The topics of a subscription: ``topic``, and then the others of a subscription to several topics.
     ///
-    /// Setting them sets ``topic``, too. A transport that cannot subscribe to several at once refuses them with
+    /// Setting them sets ``topic``, too. A transport without subscriptions to several topics refuses them with
     /// `unsupported`.
     public var topics: [String] {
         get { (topic.map { [$0] } ?? []) + (box?.furtherTopics ?? []) }
@@ -48,10 +48,10 @@ public struct Request: Sendable {
         }
     }
 
-    /// Whether it is a subscription to more than one topic.
+    /// Whether the request subscribes to more than one topic.
     package var hasSeveralTopics: Bool { !(box?.furtherTopics.isEmpty ?? true) }
 
-    /// The request once for each of its topics, each topic once.
+    /// Returns one request for each distinct topic.
     package var partsByTopic: [Request] {
         guard hasSeveralTopics else { return [self] }
         var seen: Set<WireName> = []
@@ -62,10 +62,10 @@ public struct Request: Sendable {
         }
     }
 
-    /// How the entry itself wants to be tried again.
+    /// The retry policy of the entry.
     var retry: RetryPolicy? { box?.retry }
 
-    /// Whether there is one; asked of each request, so that no policy is copied for it.
+    /// Whether there is a retry policy; checked for each request without copying the policy.
     var hasRetry: Bool { box?.retry != nil }
 
     /// Makes a request.
@@ -106,14 +106,16 @@ public struct Request: Sendable {
         self.box = box
     }
 
-    /// Puts an entry into words.
-    /// - Throws: `invalidEntry` without a topic where one is needed; `encodingFailed`.
+    /// Makes the request of an entry.
+    ///
+    /// - Throws: `invalidEntry` if a required topic is missing; `encodingFailed`.
     static func making(
         _ entry: some EntryType,
         expectsReply: Bool = false,
         encoders: @autoclosure () -> [any BodyEncoder]
     ) throws(WaybillError) -> Request {
-        // Assembled at the end, and not in an initializer: one that may still be abandoned is copied instead of moved.
+        // Assembled at the end, and not in an initializer: an initializer that can still fail copies the value instead
+        // of moving it.
         var command = entry.command
         if let timeout = entry.timeout { command.fillTimeout(timeout) }
         var topic = entry.topic

@@ -1,23 +1,23 @@
 import WireCore
 
-/// A send that its transport has taken on and the peer has not acknowledged.
+/// A send that a transport has accepted and the peer has not acknowledged.
 public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
-    /// Which one it is; the store gives numbers out in the order of the calls.
+    /// The number of the message; the store assigns numbers in the order of the calls.
     public var id: UInt64
-    /// Where to.
+    /// The topic.
     public var topic: String
-    /// What.
+    /// The body.
     public var body: [UInt8]
-    /// What kind of body it is.
+    /// The content type of the body.
     public var contentType: String?
-    /// What is said beside it, in pairs of name and value.
+    /// The headers, as pairs of name and value.
     public var headers: [[String]]
-    /// How surely it is delivered: 1 or 2.
+    /// The quality of service: 1 or 2.
     public var qos: Int
-    /// Whether the server keeps it for those who subscribe later.
+    /// Whether the server keeps the message for later subscribers.
     public var isRetained: Bool
 
-    /// Describes a message; the store sets its number.
+    /// Makes a message; the store sets its number.
     public init(
         topic: String,
         body: [UInt8],
@@ -36,35 +36,37 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     }
 }
 
-/// Keeps what a transport has taken on until it is acknowledged, also beyond the end of the process: messages, and
-/// that nobody listens any longer.
+/// Stores the unacknowledged messages and pending unsubscribes of a transport, also beyond the end of the process.
 ///
-/// A message is stored before it is sent and removed when its call has ended, whichever way: then its caller knows. What
-/// is still there when a transport begins was left by a process that ended in between; it goes out again, first and as new
-/// messages, so that one of QoS 2 may arrive twice. Calls come from any thread, and should return soon.
+/// A message is stored before it is sent, and removed when its call has ended in any way, since the caller then knows
+/// the outcome. A message that is still stored when a transport starts was left by a process that ended before. It is
+/// sent first, as a new message, so a message of QoS 2 may arrive twice. Calls come from any thread, and should return
+/// soon.
 public protocol SessionStore: Sendable {
-    /// Stores a message for good before it returns.
+    /// Stores a message durably before it returns.
     ///
-    /// - Parameter message: The message, whose number counts for nothing.
-    /// - Returns: Its number, greater than all before.
-    /// - Throws: Anything; the send fails with `limitExceeded` and this as `underlying`, and nothing is sent.
+    /// - Parameter message: The message; its number is ignored.
+    /// - Returns: The message's number, greater than all before.
+    /// - Throws: Any error; the send fails with `limitExceeded` and this error as `underlying`, and nothing is sent.
     func insert(_ message: StoredMessage) throws -> StoredMessage.ID
 
-    /// Forgets a message; one that is not there is none.
+    /// Removes a message; does nothing if it is not stored.
     func remove(_ id: StoredMessage.ID)
 
-    /// All messages, in the order of their numbers.
+    /// Returns all messages, in the order of their numbers.
     func messages() throws -> [StoredMessage]
 
-    /// Forgets everything.
+    /// Removes everything.
     func removeAll()
 
-    /// Stores the topic filters that nobody listens to any longer, while the server is not known to have heard of
-    /// that, for good and in place of those that are stored; by default nothing happens.
+    /// Durably replaces the stored list of topic filters that have no listener any more.
+    ///
+    /// The server may still have subscriptions for these filters. By default nothing happens.
     func setPendingUnsubscribes(_ filters: [String])
 
-    /// The topic filters that were stored last, which the server is told about when it still has the session; by default
-    /// none.
+    /// Returns the list of filters that was stored last; empty by default.
+    ///
+    /// The transport unsubscribes them when the server still has the session.
     func pendingUnsubscribes() -> [String]
 }
 
@@ -72,11 +74,11 @@ extension SessionStore {
     /// Does nothing.
     public func setPendingUnsubscribes(_ filters: [String]) {}
 
-    /// None.
+    /// Returns no filters.
     public func pendingUnsubscribes() -> [String] { [] }
 }
 
-/// Keeps messages as long as the process lives, for several transports one after another and for tests.
+/// A store in memory, for several transports of one process and for tests.
 public final class InMemorySessionStore: SessionStore {
     private struct State: Sendable {
         var messages: [StoredMessage.ID: StoredMessage] = [:]
@@ -86,7 +88,7 @@ public final class InMemorySessionStore: SessionStore {
 
     private let state = Locked(State())
 
-    /// Empty.
+    /// Makes an empty store.
     public init() {}
 
     /// Stores a message.
@@ -99,17 +101,17 @@ public final class InMemorySessionStore: SessionStore {
         }
     }
 
-    /// Forgets a message.
+    /// Removes a message.
     public func remove(_ id: StoredMessage.ID) {
         state.withLock { _ = $0.messages.removeValue(forKey: id) }
     }
 
-    /// All messages, in the order of their numbers.
+    /// Returns all messages, in the order of their numbers.
     public func messages() -> [StoredMessage] {
         state.withLock { $0.messages.values.sorted { $0.id < $1.id } }
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     public func removeAll() {
         state.withLock { state in
             state.messages = [:]
@@ -122,6 +124,6 @@ public final class InMemorySessionStore: SessionStore {
         state.withLock { $0.filters = filters }
     }
 
-    /// The filters that were stored last.
+    /// Returns the filters that were stored last.
     public func pendingUnsubscribes() -> [String] { state.withLock { $0.filters } }
 }

@@ -1,14 +1,14 @@
-/// Carries requests to a service and messages back: MQTT, STOMP, server-sent events, or a mock.
+/// A connection to a service, for requests and messages: MQTT, STOMP, server-sent events, or a mock.
 ///
-/// Every call ends just once: answered, failed, timed out or cancelled. A transport throws
-/// ``WaybillError``, or `CancellationError` when the calling task was cancelled, and nothing else.
-/// What it cannot do it refuses with `unsupported` before any input or output; what is not a request it
-/// could send, with `invalidEntry`.
+/// Every call ends exactly once: answered, failed, timed out or cancelled. A transport throws ``WaybillError``, or
+/// `CancellationError` when the calling task was cancelled, and nothing else. It refuses requests that it does not
+/// support with `unsupported`, before any input or output. It refuses invalid requests with `invalidEntry`.
 public protocol Transport: Sendable {
-    /// Does what a request says: every command but `subscribe`.
+    /// Performs a request of any command but `subscribe`.
     ///
-    /// - Parameter request: The request, as the last interceptor left it.
-    /// - Returns: When the peer has confirmed it, as far as the protocol confirms such a command.
+    /// - Parameter request: The request, after the interceptors.
+    /// - Returns: The receipt, after the peer has confirmed the request, as far as the protocol confirms such a
+    ///   command.
     /// - Throws: `WaybillError`: `notConnected`, `connectionLost`, `connectionRefused`,
     ///   `unauthorized`, `rejected`, `timedOut`, `unsupported`, `invalidEntry`, `limitExceeded`,
     ///   `tls`, `shutDown`, `protocolViolation`; or `CancellationError`.
@@ -17,55 +17,57 @@ public protocol Transport: Sendable {
     /// Subscribes.
     ///
     /// - Parameter request: A request with the command `subscribe`.
-    /// - Returns: The messages, from the moment the peer has confirmed the subscription. It ends when
-    ///   the last copy of the sequence is gone, or is cancelled.
+    /// - Returns: The messages, from the moment of the peer's confirmation. The subscription ends when the last copy of
+    ///   the sequence is gone, or when it is cancelled.
     /// - Throws: As ``perform(_:)``.
     func subscribe(_ request: Request) async throws -> Messages<Message>
 
-    /// The state of the connection: the present one first, then each change once.
+    /// The state of the connection: the present state first, then each change once.
     var states: ConnectionStates { get }
 
-    /// What happens: connections, subscriptions, messages, drops; by default nothing is reported.
+    /// The events of connections, subscriptions, messages and drops; by default none.
     ///
-    /// Those of a ``TransportEventSource`` that the transport keeps: its provider then reports there, too.
+    /// Return the events of a ``TransportEventSource`` that the transport keeps; its providers then report there, too.
     var events: TransportEvents { get }
 
-    /// Every message that comes to the transport from now on, whoever has subscribed to it; by default `unsupported`.
+    /// Every message that arrives at the transport from now on; by default `unsupported`.
     ///
-    /// A copy for those who look on: they acknowledge nothing and hold nobody up. It outlives connections, and ends
-    /// when the transport is shut down.
+    /// The stream gets copies: it acknowledges nothing and never stops reading from the peer. It outlives connections,
+    /// and ends when the transport is shut down.
     ///
-    /// - Parameter policy: What happens when messages come faster than they are taken; holding back is `unsupported`.
-    /// - Returns: The messages, also those that nobody has subscribed to.
+    /// - Parameter policy: What happens when messages arrive faster than the consumer takes them; `holdBack` is
+    ///   `unsupported`.
+    /// - Returns: The messages, also those without a subscription.
     /// - Throws: `WaybillError`: `unsupported`, `shutDown`.
     func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message>
 
-    /// Whether there is no connection that `connect` opens, since each subscription opens its own; false by default.
+    /// Whether `connect` opens no connection because each subscription opens its own; false by default.
     var isConnectionless: Bool { get }
 
-    /// Closes connections for a while, as in the background; by default nothing happens.
+    /// Closes connections until ``resume()``, for example in the background; by default nothing happens.
     ///
-    /// Streams live on, and what is under way waits for ``resume()``, as when a connection is lost.
+    /// Streams stay open, and pending calls wait for ``resume()``, as after a lost connection.
     func pause() async
 
-    /// Ends a pause: what it has closed is connected again, at once; by default nothing happens.
+    /// Ends a pause: connections that it closed are opened again at once; by default nothing happens.
     func resume()
 
-    /// Ends everything as ``shutdown()`` does, and leaves nothing behind to go on with: what is stored here is gone, and a
-    /// server that keeps the session is told to forget it where the protocol can say so. By default it shuts down.
+    /// Shuts down and removes all stored state; by default it only shuts down.
+    ///
+    /// Local storage is cleared. If the protocol allows it, the server is told to discard its session.
     func destroy() async
 
-    /// Ends everything: calls under way fail with `shutDown`, streams end, nothing stays behind.
+    /// Shuts down: pending calls fail with `shutDown`, streams end, and all resources are released.
     ///
-    /// Returns when that is so. Calling it twice does nothing more.
+    /// It returns when that is complete. A second call does nothing more.
     func shutdown() async
 }
 
 extension Transport {
-    /// None.
+    /// No events.
     public var events: TransportEvents { TransportEvents() }
 
-    /// Refuses.
+    /// Throws `unsupported`.
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
         throw WaybillError(.unsupported, "this transport shows its messages to subscribers alone")
     }

@@ -1,23 +1,24 @@
-/// How a transport asks for the WebSocket that it runs over, where its URL says `ws` or `wss`.
+/// Options of the WebSocket below a transport, for the URL schemes `ws` and `wss`.
 public struct WebSocketOptions: Sendable {
-    /// Further fields of the request for the upgrade: tokens, cookies, an origin.
+    /// Further fields of the upgrade request: tokens, cookies, an origin.
     ///
-    /// Values are never logged. What the handshake itself sets is refused with `invalidEntry`.
+    /// Values are never logged. Fields that the handshake itself sets are refused with `invalidEntry`.
     public var headers: Headers
-    /// Whether compression is offered (RFC 7692); it takes some 300 KB a connection.
+    /// Whether the client offers compression (RFC 7692), which takes about 300 KB per connection.
     ///
-    /// Where the system has no zlib, it is not.
+    /// On a system without zlib it is not offered.
     public var offersCompression: Bool
-    /// After how much silence a ping is sent while the protocol above has no heart-beat; 20 seconds by default, nil or
-    /// zero for never.
+    /// The silence after which a ping is sent if the protocol above has no heart-beat; 20 seconds by default.
     ///
-    /// That is so for MQTT with a keep alive of zero, whoever of client and server has the last word, and for STOMP
-    /// where neither side beats.
+    /// Nil and zero mean never.
+    ///
+    /// This concerns MQTT with a keep alive of zero, whether set by the client or the server, and STOMP without
+    /// heart-beats on both sides.
     public var pingInterval: Duration? = .seconds(20)
-    /// How long the server may then stay silent before the connection counts as lost; 20 seconds by default.
+    /// The time that the server may then stay silent before the connection counts as lost; 20 seconds by default.
     public var pingTimeout = Duration.seconds(20)
 
-    /// Collects options.
+    /// Makes a set of options.
     public init(headers: Headers = [:], offersCompression: Bool = false) {
         self.headers = headers
         self.offersCompression = offersCompression
