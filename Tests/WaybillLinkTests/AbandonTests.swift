@@ -5,9 +5,9 @@ import WebSocketWire
 import WireCore
 import WireTestSupport
 
-/// A stream that is abandoned resets what is at the bottom, whatever lies between.
+/// An abandoned stream resets the connection at the bottom, whatever streams lie between.
 @Suite("Streams that are abandoned", .timeLimit(.minutes(5))) struct AbandonTests {
-    /// Notes how what it has dialled is ended.
+    /// Records how each dialled stream is ended.
     private final class EndingsDialer: Dialer {
         let base: any Dialer
         let endings = Locked<[String]>([])
@@ -59,7 +59,7 @@ import WireTestSupport
         }
     }
 
-    /// A peer that takes everything and says nothing, or accepts a WebSocket.
+    /// A peer that reads everything and sends nothing, except the acceptance of a WebSocket.
     private final class QuietPeer: Dialer {
         let server = Recorder()
         let webSocket = Locked<Driver<WebSocketConnection>?>(nil)
@@ -163,7 +163,7 @@ import WireTestSupport
         #expect(bottom.endings.withLock { $0.first } == "abandon")
     }
 
-    /// Says one thing and is done, without an answer.
+    /// A core that sends one message, expects no answer, and is finished.
     private struct UnansweredCore: ProtocolCore {
         var outbound: ByteWriter
         var deadline: WireInstant? { nil }

@@ -2,9 +2,9 @@ import Testing
 import WaybillLink
 import WireCore
 
-/// Which address is tried when (RFC 8305, 4 and 5), with time as literals.
+/// The order and the times of connection attempts (RFC 8305, 4 and 5), with a literal clock.
 @Suite("The race of addresses") struct AddressRaceTests {
-    /// Names such as `6a` and `4b`: the first letter is the family.
+    /// The addresses are names such as `6a` and `4b`, whose first letter is the family.
     private static func race(_ addresses: [String]) -> AddressRace<String> {
         AddressRace(addresses, family: \.first)
     }
@@ -56,7 +56,7 @@ import WireCore
         #expect(race.takeDue(at: Self.instant(10)) == nil)
         #expect(race.deadline == Self.instant(260))
         #expect(race.takeDue(at: Self.instant(260))?.address == "6b")
-        // One that began earlier fails while a later one is under way.
+        // The earlier attempt fails while the later one is under way.
         race.noteFailure(.refused)
         #expect(race.takeDue(at: Self.instant(270))?.address == "4b")
         #expect(race.failure == nil)

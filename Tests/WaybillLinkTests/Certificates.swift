@@ -2,9 +2,9 @@
     import Foundation
     import Testing
 
-    /// The certificates of `Tests/Servers/certificates`, made once for a run.
+    /// The certificates of `Tests/Servers/certificates`, made once for each run.
     enum Certificates {
-        /// Where they are; nil where there is no `openssl` command to make them.
+        /// Their folder; nil without the `openssl` command, which makes them.
         static let folder: String? = {
             if let made = ProcessInfo.processInfo.environment["WAYBILL_CERTIFICATES"] {
                 return made
@@ -31,7 +31,7 @@
 
         static let areThere = folder != nil
 
-        /// Why tests are skipped where there are none.
+        /// The reason for skipping tests when there are no certificates.
         static let absence: Comment =
             "no certificates: the command openssl is missing, or Tests/Servers/certificates failed"
 
@@ -41,14 +41,14 @@
             Array(try Data(contentsOf: URL(fileURLWithPath: path(name))))
         }
 
-        /// A pipe that nobody writes to.
+        /// A pipe without a writer.
         static func pipe() throws -> String {
             let name = path("pipe-\(UUID().uuidString)")
             guard mkfifo(name, 0o600) == 0 else { throw POSIXError(.EIO) }
             return name
         }
 
-        /// The hash of the key of `server`.
+        /// The hash of the public key of `server`.
         static func pin() throws -> [UInt8] {
             let digits = Array(String(decoding: try bytes("server.pin"), as: UTF8.self))
             return stride(from: 0, to: 64, by: 2).compactMap {

@@ -3,7 +3,7 @@ import WaybillLink
 import WireCore
 
 @Suite("What holds a driver back", .timeLimit(.minutes(5))) struct DriverHoldTests {
-    /// A stream whose socket is full and whose close is still queued, as on an event loop.
+    /// A stream whose socket is full and whose close is still queued, as it is on an event loop.
     private final class StuckStream: ByteStream {
         let closeCount = Locked(0)
 
@@ -19,7 +19,7 @@ import WireCore
         func close() { closeCount.withLock { $0 += 1 } }
     }
 
-    /// A clock that notes timers and runs none of them by itself.
+    /// A clock that runs its timers only in `advance(by:)`.
     private final class NotedTimers: TimerSource {
         private let state = Locked((now: WireInstant.zero, timers: TimerQueue()))
 
@@ -35,7 +35,7 @@ import WireCore
 
         func cancelTimer(_ token: UInt64) { state.withLock { $0.timers.cancel(token) } }
 
-        /// Lets time pass and runs the timers that are due at its end, each once.
+        /// Moves the clock and runs each timer that is due at the new time once.
         func advance(by duration: Duration) {
             let due = state.withLock { state in
                 state.now = state.now.advanced(by: duration)
@@ -59,7 +59,7 @@ import WireCore
         }
         timers.advance(by: .seconds(5))
         #expect(stream.closeCount.withLock { $0 } == 1)
-        // The end of the stream is on its way, and nothing else is to be done.
+        // The stream will report its end. Until then the driver has nothing to do.
         #expect(timers.count == 0)
     }
 
@@ -106,7 +106,7 @@ import WireCore
         #expect(counts.withLock { $0 } == [10, 10, 10, 5])
     }
 
-    /// A stream that has ended behind bytes that its receiver had no time for.
+    /// A stream that has ended, with bytes that its receiver has not read yet.
     private final class EndedStream: ByteStream {
         let bytes: Locked<[UInt8]>
 
@@ -224,7 +224,7 @@ import WireCore
     @Test("While a connection is opened the reserve may be used, and no more than that")
     func opening() {
         let two = Two(isOpening: true)
-        // The capacity is 88 and the reserve 12.
+        // The account has a capacity of 88 and a reserve of 12.
         two.account.charge(90)
         two.send("an answer")
         #expect(two.heard.events == [.line("an answer")])
@@ -254,7 +254,7 @@ import WireCore
         )
         driver.streamIsReadable()
         driver.close()
-        // The stream tells its end later, from the loop.
+        // The stream reports its end later, from the loop.
         driver.streamDidEnd(nil)
         #expect(heard.ends == [nil])
     }

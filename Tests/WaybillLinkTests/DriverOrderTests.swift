@@ -22,7 +22,7 @@ import WireTestSupport
         #expect(woken == Array(0..<100))
     }
 
-    /// A stream that takes all bytes, and gathers when it is asked to.
+    /// A stream that takes all bytes, and gathers them when the driver asks it to.
     private final class GatheringStream: ByteStream {
         let writeCount = Locked(0)
 
@@ -41,7 +41,7 @@ import WireTestSupport
         func close() {}
     }
 
-    /// A clock whose coarse form stands still.
+    /// A clock whose coarse time never changes.
     private final class LaggingTimers: TimerSource {
         let precise = Locked(WireInstant.zero)
 
@@ -62,13 +62,13 @@ import WireTestSupport
         let timers = LaggingTimers()
         let driver = Driver(core: LineCore(), stream: stream, timers: timers)
         driver.start(Recorder().handler)
-        // Far apart by that clock, however soon one comes after the other: each is a lone message.
+        // By the precise clock the messages are 1 ms apart, so none of them waits for the next.
         for _ in 0..<1_000 {
             timers.precise.withLock { $0 = $0.advanced(by: .milliseconds(1)) }
             driver.withCore { core, _ in core.send("x") }
         }
         #expect(stream.writeCount.withLock { $0 } == 1_000)
-        // At one moment, however long it takes: the first ones leave, the others gather.
+        // By the precise clock they all come at once: the first one leaves, the others are gathered.
         for _ in 0..<1_000 { driver.withCore { core, _ in core.send("x") } }
         #expect(stream.writeCount.withLock { $0 } == 1_001)
     }

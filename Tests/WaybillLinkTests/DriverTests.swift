@@ -72,7 +72,7 @@ import WireCore
         #expect(!pauses.contains(.drain))
     }
 
-    /// A stream on which somebody sends while it writes.
+    /// A stream whose driver gets another message during each write.
     private final class FloodedStream: ByteStream {
         struct State: Sendable {
             var add: (@Sendable () -> Void)?
@@ -144,7 +144,7 @@ import WireCore
         driver.withCore(.immediate) { core, _ in core.send("first") }
         #expect(stream.state.withLock { ($0.writeCount, $0.flushesAskedFor) } == (4, 1))
         #expect(driver.unsentByteCount == 5)
-        // What is left leaves with the next one.
+        // The rest leaves with the next flush.
         stream.state.withLock { $0.add = nil }
         driver.withCore { core, _ in core.isFinished = true }
         #expect(driver.unsentByteCount == 0)
@@ -187,7 +187,7 @@ import WireCore
                 end: { _ in }
             )
         )
-        // One read of 64 KiB.
+        // One read takes 64 KiB.
         #expect(counts.withLock { $0 } == [64])
         while counts.withLock({ $0.reduce(0, +) }) < 512 { reader.setReading(true) }
         #expect(counts.withLock { $0 } == Array(repeating: 64, count: 8))
@@ -231,7 +231,7 @@ import WireCore
         #expect(two.timers.count == 0)
     }
 
-    /// A stream whose peer has spoken and gone: there is something to read, and nothing can be written.
+    /// A stream whose peer has sent bytes and gone: it can be read and cannot be written.
     private final class GoneStream: ByteStream {
         private let unread = Locked(Array("why\n".utf8))
         private let receiver = Locked<(any ByteStreamReceiver)?>(nil)
@@ -271,7 +271,7 @@ import WireCore
         #expect(heard.ends == [.reset])
     }
 
-    /// A stream that is asked to read while a write on it fails, and that has nothing to tell by itself.
+    /// A stream on which reading resumes while a write fails. It never reports anything by itself.
     private final class HastyStream: ByteStream {
         private struct State: Sendable {
             var receiver: (any ByteStreamReceiver)?
@@ -338,7 +338,7 @@ import WireCore
                 }
             }
         }
-        // Whoever carried the last bytes may still be handing them over.
+        // The thread that carried the last bytes may still be delivering them.
         await two.heardRight.wait(events: 2_000)
         var next = [0, 0, 0, 0]
         for case .line(let line) in two.heardRight.events {

@@ -5,7 +5,7 @@
     import WireTestSupport
 
     @Suite("Connections that share the event loop", .timeLimit(.minutes(5))) struct EventLoopTests {
-        /// The loop's timers, on a clock that leaps to the deadline of each timer a moment after it was set.
+        /// The loop's timers. Each fires 20 ms after it was set, and the clock jumps to its deadline.
         private final class LeapingTimers: TimerSource {
             private let base: SharedTimers
             private let leapt = Locked(WireInstant.zero)
@@ -45,10 +45,9 @@
             return driver
         }
 
-        /// A server that echoes lines.
         private func echo() throws -> TCPListener {
             try TCPListener { stream in
-                // The stream keeps the driver until its end.
+                // The stream keeps the driver alive until its end.
                 Driver(core: LineCore(echoes: true), stream: stream, timers: ManualTimers())
                     .start(Recorder().handler)
             }
@@ -73,7 +72,7 @@
             healthy.withCore(.immediate) { core, _ in core.send("before") }
             await heard.wait(events: 1)
 
-            // More than the sockets of both sides hold.
+            // More bytes than the sockets of both sides hold.
             let megabyte = String(repeating: "x", count: 1 << 20)
             hostile.withCore(.immediate) { core, _ in
                 for _ in 0..<32 { core.send(megabyte) }
@@ -104,10 +103,10 @@
                 heard.handler
             )
             driver.setReading(false)
-            // More than one read takes, and then a reset.
+            // More bytes than one read takes, and then a reset.
             let lines = (0..<20_000).map { "line \($0)\n" }.joined()
             try listener.acceptAndWriteThenReset(lines)
-            // The loop has seen the reset when another connection has had its turns.
+            // When another connection has had its turns, the loop has seen the reset.
             let echo = try echo()
             let other = Recorder()
             let healthy = try await connect(to: echo.port, timers: ManualTimers(), other.handler)

@@ -73,7 +73,7 @@ import WaybillLink
                 #expect(fields.subjectPublicKeyInfo.count <= bytes.count)
             }
         }
-        // Lengths of more than four bytes, and the indefinite one.
+        // Lengths of more than four bytes, and the indefinite length.
         #expect(CertificateFields([0x30, 0x85, 1, 0, 0, 0, 0, 0]) == nil)
         #expect(CertificateFields([0x30, 0x80, 0, 0]) == nil)
         #expect(CertificateFields([0x30, 0x84, 0xFF, 0xFF, 0xFF, 0xFF]) == nil)
@@ -155,7 +155,7 @@ import WaybillLink
         let algorithm: [UInt8] = [
             0x30, 0x0D, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0,
         ]
-        // From the innermost to the outermost, back to front: so that each costs its own bytes only.
+        // Built backwards, from the innermost to the outermost, so that each layer only appends its own bytes.
         var reversed: [UInt8] = []
         func wrap(_ tag: UInt8, _ before: [UInt8]) {
             reversed += before.reversed()

@@ -1,6 +1,6 @@
-/// Files made once with OpenSSL's commands, for tests alone.
+/// Files that were made with OpenSSL's commands, only for tests.
 enum KeyFiles {
-    /// A certificate for `key`, signed by itself.
+    /// A self-signed certificate for `key`.
     static let certificate = Array(
         """
         -----BEGIN CERTIFICATE-----
@@ -40,7 +40,7 @@ enum KeyFiles {
         """.utf8
     )
 
-    /// The same, as PKCS #8.
+    /// The same key as PKCS #8.
     static let keyAsPKCS8 = Array(
         """
         -----BEGIN PRIVATE KEY-----
@@ -51,7 +51,7 @@ enum KeyFiles {
         """.utf8
     )
 
-    /// The same, without its public key.
+    /// The same key without its public key.
     static let keyWithoutPoint = Array(
         """
         -----BEGIN EC PRIVATE KEY-----
@@ -61,7 +61,7 @@ enum KeyFiles {
         """.utf8
     )
 
-    /// The same, encrypted in PKCS #8.
+    /// The same key, encrypted in PKCS #8.
     static let keyEncrypted = Array(
         """
         -----BEGIN ENCRYPTED PRIVATE KEY-----
@@ -74,7 +74,7 @@ enum KeyFiles {
         """.utf8
     )
 
-    /// The same, encrypted in OpenSSL's old way.
+    /// The same key, encrypted in OpenSSL's legacy format.
     static let keyEncryptedOldWay = Array(
         """
         -----BEGIN EC PRIVATE KEY-----
@@ -88,7 +88,7 @@ enum KeyFiles {
         """.utf8
     )
 
-    /// A key of RSA, as PKCS #1.
+    /// An RSA key as PKCS #1.
     static let rsaKey = Array(
         """
         -----BEGIN RSA PRIVATE KEY-----
@@ -103,7 +103,7 @@ enum KeyFiles {
         """.utf8
     )
 
-    /// The same, as PKCS #8.
+    /// The RSA key as PKCS #8.
     static let rsaKeyAsPKCS8 = Array(
         """
         -----BEGIN PRIVATE KEY-----
@@ -119,7 +119,7 @@ enum KeyFiles {
         """.utf8
     )
 
-    /// A key of Ed25519.
+    /// An Ed25519 key.
     static let edwardsKey = Array(
         """
         -----BEGIN PRIVATE KEY-----

@@ -2,7 +2,7 @@ import Glibc
 import WaybillLink
 import WireCore
 
-/// A toy protocol for tests: lines in, events out; a line sent is a line written.
+/// A small protocol for tests: each line is an event, and each message is written as a line.
 struct LineCore: ProtocolCore {
     enum Event: Equatable, Sendable {
         case line(String)
@@ -15,7 +15,7 @@ struct LineCore: ProtocolCore {
     var isFinished = false
     var events: [Event] = []
     var echoes = false
-    /// How many lines one call may bring.
+    /// The largest number of lines that one call decodes.
     var lineLimit = Int.max
     private(set) var hasMoreInput = false
     private var scanned = 0
@@ -75,7 +75,7 @@ struct LineCore: ProtocolCore {
     }
 }
 
-/// Collects what a driver says, and lets a test wait for it.
+/// Records what a driver reports, and lets a test wait for it.
 final class Recorder: Sendable {
     private struct State {
         var events: [LineCore.Event] = []
@@ -99,10 +99,10 @@ final class Recorder: Sendable {
         )
     }
 
-    /// Notes an event that something other than a driver has heard.
+    /// Records events that come from something other than a driver.
     func hear(_ events: [LineCore.Event]) { note { $0.events += events } }
 
-    /// Notes an end, likewise.
+    /// Records an end that comes from something other than a driver.
     func hearEnd(_ error: LinkError? = nil) { note { $0.ends.append(error) } }
 
     private func note(_ body: (inout State) -> Void) {
@@ -115,7 +115,7 @@ final class Recorder: Sendable {
         for waiter in ready { waiter.resume() }
     }
 
-    /// Waits until so many events and ends were heard.
+    /// Waits until this many events and ends were recorded.
     func wait(events count: Int = 0, ends: Int = 0) async {
         await withCheckedContinuation { continuation in
             let isReached = state.withLock { state in
@@ -128,7 +128,7 @@ final class Recorder: Sendable {
     }
 }
 
-/// A clock that only moves when told.
+/// A clock that moves only when a test moves it.
 final class ManualTimers: TimerSource {
     private struct State {
         var now = WireInstant.zero

@@ -5,7 +5,7 @@
 
     @Suite("Environment of a link")
     struct LinkEnvironmentTests {
-        /// A dialer that says no in its own words.
+        /// A dialer that always fails with its own error.
         private struct SimulatedDialer: Dialer {
             func dial(
                 _ endpoint: Endpoint,
@@ -24,7 +24,7 @@
             )
         }
 
-        /// How the body fails.
+        /// The error that the body throws; nil when it succeeds.
         private static func error(
             of body: () async throws(LinkError) -> Void
         ) async -> LinkError? {
@@ -38,7 +38,7 @@
 
         @Test("A simulation's environment stands in the place of the system's where it says so")
         func override() async {
-            // In a process of its own: the override stays for good.
+            // The override cannot be removed, so the test has a process of its own.
             await #expect(processExitsWith: .success) {
                 let isSimulated = Locked(false)
                 LinkEnvironment.installOverride {
@@ -48,7 +48,7 @@
                 isSimulated.withLock { $0 = true }
                 precondition(LinkEnvironment.system.dialer is SimulatedDialer)
                 precondition(LinkEnvironment.system.random() == 4)
-                // The first override stays.
+                // A second override does not replace the first.
                 LinkEnvironment.installOverride { nil }
                 precondition(LinkEnvironment.system.dialer is SimulatedDialer)
                 isSimulated.withLock { $0 = false }
@@ -85,7 +85,7 @@
                 let text = timing?.description
                 precondition(text == "a real clock inside a simulation is not available")
 
-                // Other threads keep what they have.
+                // Other threads keep the real environment.
                 isSimulated.withLock { $0 = false }
                 let timers = try real.makeTimers()
                 let stream = try await real.dialer.dial(

@@ -1,11 +1,11 @@
 import Testing
 import WaybillLink
 
-/// The rules of the stream over Network.framework, which do not need it.
+/// The rules of the stream over Network.framework. They do not need the framework.
 @Suite("The state of a stream over Network.framework") struct NetworkStreamStateTests {
     private typealias State = NetworkStreamState<[UInt8]>
 
-    /// Who would be told; what is told is seen in what the state asks for.
+    /// A receiver without behaviour. The tests look at the steps that the state asks for.
     private final class Listener: ByteStreamReceiver {
         func streamIsReadable() {}
         func streamIsWritable() {}
@@ -33,7 +33,7 @@ import WaybillLink
         }
     }
 
-    /// Whether it is the one listener; `false` for nobody.
+    /// True for the listener; false for nil.
     private func isListener(_ receiver: (any ByteStreamReceiver)?) -> Bool {
         receiver === listener
     }
@@ -118,7 +118,7 @@ import WaybillLink
         #expect(isTell(state.nextStep()))
         #expect(try read(&state) == nil)
         #expect(isNothing(state.nextStep()))
-        // This side may go on writing.
+        // The end of reading does not end writing.
         #expect(try state.takeForSending(3, atMost: 10) == 3)
     }
 
@@ -199,7 +199,7 @@ import WaybillLink
         #expect(receiver === listener)
         #expect(isIdle)
         #expect(!isListener(state.end().receiver))
-        // A receive that ends now changes nothing.
+        // A receive that completes after the end changes nothing.
         state.noteReceived([1], isComplete: true, failure: .reset)
         #expect(isNothing(state.nextStep()))
     }

@@ -1,9 +1,9 @@
 import Testing
 import WaybillLink
 
-/// What a change of the path means, which needs no Apple platform.
+/// The meaning of a change of the path. The rules do not need an Apple platform.
 @Suite("A change of the network under a connection") struct NetworkViabilityTests {
-    /// What the framework tells.
+    /// A change that the framework reports.
     enum Change: Sendable {
         case viable(Bool)
         case better(Bool)
@@ -77,7 +77,7 @@ import WaybillLink
         }
     }
 
-    /// A receiver that only has to be there.
+    /// A receiver without behaviour.
     private final class Listener: ByteStreamReceiver {
         func streamIsReadable() {}
         func streamIsWritable() {}

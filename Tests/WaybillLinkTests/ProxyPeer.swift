@@ -1,15 +1,15 @@
 import WaybillLink
 import WireCore
 
-/// A proxy in memory: notes what it is asked for, answers as it is told, and joins connections to another dialer.
+/// A proxy in memory. It records the requests, answers as the test says, and joins connections to another dialer.
 final class ProxyPeer: Dialer {
-    /// What it does when it is asked for a tunnel.
+    /// The reaction to a request for a tunnel.
     enum Answer: Sendable {
-        /// Says this, and joins the connection to the far end.
+        /// Sends this text and joins the connection to the far end.
         case tunnel(String = "HTTP/1.1 200 OK\r\n\r\n")
-        /// Says this, and nothing more.
+        /// Sends this text and nothing more.
         case say(String)
-        /// Says this, and hangs up.
+        /// Sends this text and closes the connection.
         case hangUp(String)
     }
 
@@ -29,28 +29,28 @@ final class ProxyPeer: Dialer {
     private let state = Locked(State())
 
     /// - Parameters:
-    ///   - answer: What it says.
-    ///   - capacity: How many bytes each direction to the client holds.
-    ///   - far: Where tunnels lead to.
+    ///   - answer: The reaction to each request.
+    ///   - capacity: The number of bytes that each direction to the client holds.
+    ///   - far: The dialer to which tunnels lead.
     init(_ answer: Answer = .tunnel(), capacity: Int = 1 << 20, to far: (any Dialer)? = nil) {
         self.answer = answer
         self.capacity = capacity
         self.far = far
     }
 
-    /// The heads that came, each to its end.
+    /// The heads of the requests.
     var requests: [String] { state.withLock { $0.requests } }
-    /// Where connections were made to.
+    /// The endpoints to which the client has connected.
     var endpoints: [Endpoint] { state.withLock { $0.endpoints } }
-    /// What came behind a head, the first of it.
+    /// The first bytes after a head.
     var firstBytes: [UInt8] { state.withLock { $0.firstBytes } }
-    /// How many connections the client has closed.
+    /// The number of connections that the client has closed.
     var ends: Int { state.withLock { $0.ends } }
 
-    /// Whether the connection that came last has read all that it was told.
+    /// True when the client has read everything on the latest connection.
     var isQuiet: Bool { state.withLock { $0.pair }?.isQuiet ?? false }
 
-    /// Says more to the client.
+    /// Sends more text to the client.
     func say(_ text: String) { state.withLock { $0.client }?.push(Array(text.utf8)) }
 
     func dial(
@@ -101,7 +101,7 @@ final class ProxyPeer: Dialer {
         }
     }
 
-    /// One end of what the proxy joins: what is read goes to the other, what is pushed is written.
+    /// One end of a joined pair. Bytes that it reads go to the other end; pushed bytes are written.
     private final class End: ByteStreamReceiver {
         private struct State: Sendable {
             var head: [UInt8] = []
@@ -120,7 +120,7 @@ final class ProxyPeer: Dialer {
 
         init(_ stream: any ByteStream) { self.stream = stream }
 
-        /// Called with the first head; nil when there is none.
+        /// Gets the first head; nil when there was none.
         var onHead: (@Sendable (String) -> Void)? {
             get { state.withLock { $0.onHead } }
             set { state.withLock { $0.onHead = newValue } }
@@ -153,7 +153,7 @@ final class ProxyPeer: Dialer {
                 let bytes: [UInt8]? = state.withLock { state in
                     guard state.canWrite, !state.isWriting, !state.queue.isEmpty else { return nil }
                     state.isWriting = true
-                    // Unless it is said otherwise while it is written.
+                    // A report during the write may set this to true again.
                     state.canWrite = false
                     return state.queue
                 }

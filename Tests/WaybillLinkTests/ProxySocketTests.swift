@@ -5,7 +5,7 @@
     import WireTestSupport
 
     @Suite("Tunnels through a proxy on sockets", .timeLimit(.minutes(5))) struct ProxySocketTests {
-        /// Says something as soon as it is spoken to, and then echoes or hangs up.
+        /// Answers the first bytes, then echoes or closes.
         private final class Answerer: ByteStreamReceiver {
             private let stream: any ByteStream
             private let answer: [UInt8]
@@ -49,7 +49,7 @@
             let endpoint = Endpoint(host: "127.0.0.1", port: listener.port)
             return try await TCPDialer().proxied(by: ProxySettings(endpoint: endpoint))
                 .dial(
-                    // A name that only the proxy could find.
+                    // A name that only the proxy can resolve.
                     Endpoint(host: "broker.invalid", port: 1_883),
                     timeout: .seconds(10),
                     timers: timers
@@ -85,7 +85,7 @@
             listener.close()
         }
 
-        /// Opens a tunnel, and resets it as soon as something comes through.
+        /// Opens a tunnel, and resets it when the first bytes come through.
         private final class Resetter: ByteStreamReceiver {
             private let stream: any ByteStream
             private let hasAnswered = Locked(false)
@@ -97,7 +97,7 @@
                     defer { hasAnswered = true }
                     return !hasAnswered
                 }
-                // What is closed with bytes unread is reset.
+                // A close with unread bytes sends a reset.
                 guard isFirst else { return stream.close() }
                 var space = [UInt8](repeating: 0, count: 4_096)
                 _ = space.withUnsafeMutableBytes { try? stream.read(into: $0) }
@@ -126,7 +126,7 @@
 
         @Test("Refused, hung up, stalled, cancelled: no socket and no timer stays")
         func nothingLeft() async {
-            // In a process of its own, where no other test has connections open.
+            // In a separate process no other test has open connections.
             await #expect(processExitsWith: .success) {
                 let refusing = try Self.proxy("HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
                 let hangingUp = try Self.proxy("HTTP/1.1 200", hangsUp: true)
@@ -159,7 +159,7 @@
                     precondition(end == .cancelled, "\(end as Any)")
                     precondition(timers.count == 0)
                 }
-                // A stream is closed on the loop's thread, soon.
+                // The loop's thread closes streams a little later.
                 try await waitUntil { openSockets() == before }
                 for listener in [refusing, hangingUp, talking, stalling, open] { listener.close() }
             }

@@ -4,7 +4,7 @@ import WaybillLink
 import WireCore
 import WireTestSupport
 
-/// Tunnels through a proxy (RFC 9110, 9.3.6), over pairs in memory.
+/// Tunnels through a proxy (RFC 9110, 9.3.6), over pairs of streams in memory.
 @Suite("Tunnels through a proxy", .timeLimit(.minutes(5))) struct ProxyTests {
     private static let settings = ProxySettings(
         endpoint: Endpoint(host: "proxy", port: 3_128),
@@ -90,7 +90,7 @@ import WireTestSupport
         let proxy = ProxyPeer()
         _ = try await dial(proxy, Endpoint(host: "::1", port: 80))
         #expect(proxy.requests[0].hasPrefix("CONNECT [::1]:80 HTTP/1.1\r\nHost: [::1]:80\r\n"))
-        // The name of this machine's interface is nobody else's (RFC 6874, 4).
+        // The name of an interface means nothing on another machine (RFC 6874, 4).
         _ = try await dial(proxy, Endpoint(host: "fe80::1%eth0", port: 80))
         #expect(proxy.requests[1].hasPrefix("CONNECT [fe80::1]:80 HTTP/1.1\r\nHost: [fe80::1]:80"))
 
@@ -142,7 +142,7 @@ import WireTestSupport
         #expect(sipper.sips.withLock { $0 } == Array("abcdefg".utf8))
     }
 
-    /// Takes two bytes in each turn.
+    /// Reads two bytes in each turn.
     private final class Sipper: ByteStreamReceiver {
         private let stream: any ByteStream
         let sips = Locked<[UInt8]>([])
@@ -301,7 +301,7 @@ import WireTestSupport
             #expect(heard.events == lines.map { .line($0) })
             #expect(proxy.requests.count == 1)
             #expect(proxy.requests[0].hasPrefix("CONNECT localhost:8883 "))
-            // A handshake record (RFC 8446, 5.1).
+            // A TLS handshake record (RFC 8446, 5.1).
             #expect(proxy.firstBytes.first == 22)
             driver.withCore { core, _ in core.isFinished = true }
             await server.heard.wait(events: 4)

@@ -2,7 +2,7 @@ import Testing
 import WaybillLink
 
 @Suite("When acknowledgements are asked for") struct QuickAcknowledgementsTests {
-    /// What happens to a socket, and whether a read asks.
+    /// A step on a socket. `asks` is true when the read must turn quick acknowledgements on.
     private enum Step {
         case write
         case read(asks: Bool)
@@ -40,7 +40,7 @@ import WaybillLink
             Array(repeating: first, count: QuickAcknowledgements.patience)
             + Array(repeating: later, count: 100)
         expect(stopped.flatMap { $0 })
-        // The first answer in pieces turns it on again.
+        // The next answer in pieces turns them on again.
         expect(stopped.flatMap { $0 } + [.read(asks: true), .write, .read(asks: true)])
     }
 }
@@ -48,7 +48,7 @@ import WaybillLink
 #if os(Linux)
     import Glibc
 
-    /// Acknowledgements of TCP, as the peer's kernel counts them.
+    /// TCP acknowledgements as the peer's kernel counts them.
     @Suite("Quick acknowledgements", .timeLimit(.minutes(5))) struct QuickAcknowledgementTests {
         /// A peer that gathers small writes (Nagle's algorithm, the default of a socket), as Mosquitto does.
         private struct GatheringPeer: ~Copyable {
@@ -89,14 +89,14 @@ import WaybillLink
                 #expect(Glibc.send(connection, bytes, bytes.count, 0) == bytes.count)
             }
 
-            /// Waits for one line, which comes in one piece on loopback.
+            /// Waits for one line, which arrives in one piece on loopback.
             func receiveLine() {
                 var bytes = [UInt8](repeating: 0, count: 64)
                 let count = recv(connection, &bytes, bytes.count, 0)
                 #expect(count > 0 && bytes[max(count - 1, 0)] == UInt8(ascii: "\n"))
             }
 
-            /// How many segments wait for an acknowledgement.
+            /// The number of segments that wait for an acknowledgement.
             private var unacknowledged: UInt32 {
                 var info = tcp_info()
                 var size = socklen_t(MemoryLayout<tcp_info>.size)
@@ -104,7 +104,8 @@ import WaybillLink
                 return info.tcpi_unacked
             }
 
-            /// Whether all that was sent is acknowledged, after a few looks, far below the 40 ms of a delayed one.
+            /// True when everything is acknowledged within a few checks, far below the 40 ms of a delayed
+            /// acknowledgement.
             var isAcknowledged: Bool {
                 for _ in 0..<500 {
                     if unacknowledged == 0 { return true }

@@ -4,7 +4,7 @@
     import WaybillLink
     import WireCore
 
-    /// A server made of OpenSSL itself, found as the link finds it: it does what no server of ours would.
+    /// A server on OpenSSL's functions, loaded as the link loads them. It can do what the package's TLS cannot.
     ///
     /// `@unchecked Sendable`, because: the pair below it, and the test, use it on one thread at a time.
     final class RawTLSServer: Dialer, ByteStreamReceiver, @unchecked Sendable {
@@ -19,9 +19,9 @@
         private typealias Join = @convention(c) (Pointer?, Pointer?, Pointer?) -> Void
 
         let pair = ByteStreamPair(capacity: 65_536)
-        /// How many bytes have come.
+        /// The number of bytes received.
         private(set) var receivedByteCount = 0
-        /// Whether it reads what comes.
+        /// True when it reads incoming bytes.
         var isReading = true
 
         private let library: Pointer
@@ -66,7 +66,7 @@
             unsafeBitCast(try #require(dlsym(library, name)), to: type)
         }
 
-        /// Changes the keys of its side, and asks the client to change its own (RFC 8446, 4.6.3).
+        /// Updates the server's keys, and asks the client to update its own (RFC 8446, 4.6.3).
         func updateKeys() {
             let update = try? Self.find("SSL_key_update", in: library, as: Update.self)
             // SSL_KEY_UPDATE_REQUESTED.
@@ -90,7 +90,7 @@
             }
         }
 
-        /// Connects to it.
+        /// Connects a client to the server.
         func connect() async throws -> (driver: Driver<LineCore>, heard: Recorder) {
             var settings = TLSSettings()
             settings.authorities = [.file(Certificates.path("ca.pem"))]

@@ -10,7 +10,7 @@ struct ServerNameTests {
             ("localhost", "localhost", false), ("a_b.example", "a_b.example", false),
             ("127.0.0.1", "127.0.0.1", true), ("255.255.255.255", "255.255.255.255", true),
             ("::1", "::1", true), ("fe80::1%eth0", "fe80::1", true),
-            // What only some resolvers take for an address is none.
+            // Forms that only some resolvers accept as addresses are names.
             ("127.1", "127.1", false), ("127.0.0.01", "127.0.0.01", false),
             ("127.0.0.256", "127.0.0.256", false), ("0x7f000001", "0x7f000001", false),
         ]

@@ -5,9 +5,9 @@
     import WireCore
     import WireTestSupport
 
-    /// What the system is told of each socket, and what it says when it has none.
+    /// The options that each socket gets, and the error when there are no descriptors left.
     @Suite("Sockets and the system", .timeLimit(.minutes(5))) struct SocketSettingTests {
-        /// The sockets of this process at either end of a connection to a port of this machine.
+        /// The sockets of this process at both ends of connections to a local port.
         private static func sockets(port: UInt16) -> [Int32] {
             func portOf(
                 _ descriptor: Int32,
@@ -23,7 +23,7 @@
                 }
                 return result == 0 ? UInt16(bigEndian: address.sin_port) : nil
             }
-            // Other tests may have thousands open.
+            // Other tests may have thousands of descriptors open.
             return (3..<65_536).filter { descriptor in
                 guard let peer = portOf(descriptor, getpeername) else { return false }
                 return peer == port || portOf(descriptor, getsockname) == port
@@ -64,9 +64,9 @@
 
         @Test("A process without a descriptor left says so, for an address as for a name")
         func noDescriptor() async {
-            // In a process of its own, whose limit is lowered.
+            // The test lowers the limit of its process, so it has a process of its own.
             await #expect(processExitsWith: .success) {
-                // Holds the loop, which has descriptors of its own.
+                // The listener keeps the loop running, whose descriptors must be open before.
                 let listener = try TCPListener { $0.close() }
                 var limit = rlimit()
                 getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

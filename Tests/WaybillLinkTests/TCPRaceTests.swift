@@ -6,7 +6,7 @@
     import WireTestSupport
 
     @Suite("The race of addresses on sockets", .timeLimit(.minutes(5))) struct TCPRaceTests {
-        /// A listener that counts who comes.
+        /// A listener that counts its connections.
         private final class LiveListener: Sendable {
             let count = Locked(0)
 
@@ -54,7 +54,7 @@
                 ),
                 timers
             )
-            // The timeout, and the moment for the second address.
+            // One timer for the timeout and one for the second address.
             try await waitUntil { timers.count >= 2 }
             timers.advance(by: .milliseconds(249))
             #expect(timers.count == 2)
@@ -73,7 +73,7 @@
             let listener = try live.listen()
             let closed = try SilentListener(backlog: nil)
             defer { closed.close() }
-            // Where the system has no IPv6 that fails at once, too.
+            // Without IPv6 on the system, the first address fails at once, too.
             for first in [
                 SocketAddress.ipv6Loopback(port: closed.port),
                 .ipv4(Self.localhost, port: closed.port),
@@ -116,7 +116,7 @@
             timers.advance(by: .milliseconds(250))
             #expect(timers.count == 2)
             timers.advance(by: .milliseconds(250))
-            // No address is left to wait for.
+            // The last address is being tried, so only the timeout is left.
             #expect(timers.count == 1)
             timers.advance(by: .milliseconds(9_500))
             #expect(await attempt.value == .timedOut)
@@ -150,14 +150,14 @@
 
         @Test("A winner that is closed before anybody started it leaves the loop, too")
         func closedUnstarted() async {
-            // In a process of its own, where no other test keeps the loop running.
+            // In a separate process no other test keeps the loop running.
             await #expect(processExitsWith: .success) {
                 let listener = try SilentListener(backlog: 8)
                 let before = openSockets()
                 let dialer = Self.dialer(.ipv4(Self.localhost, port: listener.port))
                 let error = await Self.dial(dialer, ManualTimers()).value
                 precondition(error == nil, "\(error as Any)")
-                // Closed on the loop's thread, which then ends, soon.
+                // The loop's thread closes the stream and then ends, a little later.
                 let end = ContinuousClock.now + .seconds(20)
                 while loopThreads() > 0 {
                     precondition(ContinuousClock.now < end, "the loop still runs")
@@ -170,12 +170,12 @@
 
         @Test("Losers, and all of a race that nobody wins, are closed: no socket stays")
         func nothingLeft() async {
-            // In a process of its own, where no other test has connections open.
+            // In a separate process no other test has open connections.
             await #expect(processExitsWith: .success) {
                 let dead = try SilentListener()
                 let refusing = try SilentListener(backlog: nil)
                 defer { refusing.close() }
-                // Held, so that the loop lives all the time.
+                // The listener keeps the loop running.
                 let listener = try TCPListener { $0.close() }
                 let addresses = [dead.port, refusing.port, dead.port, listener.port].map {
                     SocketAddress.ipv4(Self.localhost, port: $0)
@@ -190,7 +190,7 @@
                     let isOver = Locked(false)
                     let clock = Task {
                         while !isOver.withLock({ $0 }) {
-                            // As long as an address is due, and then to the end of the time allowed.
+                            // While an address is due, move to it. After the last address, move to the timeout.
                             switch timers.count {
                             case 2: timers.advance(by: .milliseconds(250))
                             case 1 where count < 4: timers.advance(by: .seconds(10))
@@ -207,7 +207,7 @@
                         "\(count): \(error as Any)"
                     )
                 }
-                // A stream is closed on the loop's thread, soon.
+                // The loop's thread closes streams a little later.
                 try await waitUntil { openSockets() == before }
                 listener.close()
                 dead.close()
@@ -215,7 +215,7 @@
         }
     }
 
-    /// How many threads of the event loop this process has.
+    /// The number of threads of the event loop in this process.
     func loopThreads() -> Int {
         guard let directory = opendir("/proc/self/task") else { return 0 }
         defer { closedir(directory) }
@@ -234,7 +234,7 @@
         return count
     }
 
-    /// How many sockets this process has open; what else it has is the business of its libraries.
+    /// The number of open sockets in this process. Descriptors of other kinds may belong to libraries.
     func openSockets() -> Int {
         guard let directory = opendir("/proc/self/fd") else { return 0 }
         defer { closedir(directory) }

@@ -6,7 +6,7 @@
     import WireTestSupport
 
     @Suite("TCP on the event loop", .timeLimit(.minutes(5))) struct TCPTests {
-        /// A listener whose connections echo lines, and who they are.
+        /// A listener whose connections echo lines. It keeps their drivers.
         private final class EchoServer: Sendable {
             let streams = Locked([Driver<LineCore>]())
             let heard = Recorder()

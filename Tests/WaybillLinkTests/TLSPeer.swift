@@ -2,7 +2,7 @@
     import WaybillLink
     import WireCore
 
-    /// A server behind TLS at the other end of each dialled pair, which echoes lines and keeps the bytes it got.
+    /// A TLS server at the other end of each dialled pair. It echoes lines and records the bytes it got.
     final class TLSPeer: Dialer {
         let pair: ByteStreamPair
         let timers = ManualTimers()
@@ -10,17 +10,17 @@
         private let stream = Locked<TLSStream?>(nil)
         private let driver = Locked<Driver<LineCore>?>(nil)
         private let context: TLSContext?
-        /// Whether what is below TLS stays open when the peer ends it.
+        /// True when the stream below TLS stays open after the peer has ended TLS.
         private let staysOpen: Bool
-        /// Whether what happens is told to a client that has stopped reading, as a socket tells of its end.
+        /// True when a client that has stopped reading is still told of events, as a socket tells of its end.
         private let tellsAlways: Bool
 
         /// - Parameters:
-        ///   - name: The certificate that is shown.
-        ///   - capacity: How many bytes each direction of the pair holds.
-        ///   - staysOpen: Whether what is below TLS stays open when the peer ends it.
-        ///   - tellsAlways: Whether what happens is told to a client that has stopped reading.
-        ///   - change: Changes what else is set.
+        ///   - name: The name of the certificate.
+        ///   - capacity: The number of bytes that each direction of the pair holds.
+        ///   - staysOpen: True when the stream below TLS stays open after the peer has ended TLS.
+        ///   - tellsAlways: True when a client that has stopped reading is still told of events.
+        ///   - change: Changes the other settings.
         init(
             _ name: String = "server",
             capacity: Int = 1 << 20,
@@ -41,7 +41,7 @@
             context = try TLSContext(settings, role: .server)
         }
 
-        /// A peer that says nothing.
+        /// A peer that sends nothing.
         init(silent: Void) {
             pair = ByteStreamPair()
             staysOpen = false
@@ -49,7 +49,7 @@
             context = nil
         }
 
-        /// What was agreed on, as the server sees it.
+        /// The negotiated parameters, as the server sees them.
         var tls: TLSAgreement? { stream.withLock { $0 }?.tls }
 
         func dial(
@@ -68,22 +68,20 @@
             return tellsAlways ? AlteredStream(pair.first, holdsBack: false) : pair.first
         }
 
-        /// Stops or resumes reading.
         func setReading(_ isReading: Bool) {
             driver.withLock { $0 }?.setReading(isReading)
         }
 
-        /// Sends a line.
         func send(_ line: String) {
             driver.withLock { $0 }?.withCore { core, _ in core.send(line) }
         }
 
-        /// Ends the connection as it should be ended.
+        /// Ends the connection with TLS's close alert.
         func finish() {
             driver.withLock { $0 }?.withCore { core, _ in core.isFinished = true }
         }
 
-        /// Connects to it.
+        /// Connects a client to the peer.
         func connect(
             host: String = "localhost",
             timers: ManualTimers = ManualTimers(),
@@ -104,7 +102,7 @@
         }
     }
 
-    /// A stream that cannot be ended from this side, or goes on telling what happens.
+    /// A stream that ignores its own end, or reports events while reading is off.
     private final class AlteredStream: ByteStream {
         private let base: any ByteStream
         private let endsBelow: Bool

@@ -21,7 +21,7 @@
         .timeLimit(.minutes(5))
     )
     struct TLSTests {
-        /// Connects, and gives the fault that follows, at once or at the first answer.
+        /// Connects and returns the error, which comes at once or with the first answer.
         private func fault(
             _ peer: TLSPeer,
             host: String = "localhost",
@@ -33,7 +33,7 @@
                 await client.heard.wait(ends: 1)
                 return client.heard.ends[0]
             } catch let error as LinkError {
-                // Nothing of the application's left before the server was verified.
+                // No bytes of the application may leave before the server is verified.
                 #expect(peer.heard.events.filter { $0 != .ended }.isEmpty)
                 return error
             }
@@ -62,7 +62,7 @@
             let client = try await peer.connect()
             let long = String(repeating: "x", count: 40_000)
             for line in [long, "tail"] { client.driver.withCore { core, _ in core.send(line) } }
-            // What is closed right behind the last line loses nothing of it.
+            // Closing right after the last line loses none of its bytes.
             client.driver.withCore { core, _ in core.isFinished = true }
             await peer.heard.wait(events: 2)
             #expect(peer.heard.events.prefix(2) == [.line(long), .line("tail")])
@@ -100,7 +100,7 @@
         func refused(name: String, expected: TLSFault) async throws {
             let peer = try TLSPeer(name)
             #expect(try await fault(peer) == .tls(expected))
-            // The opt-out does what its name says.
+            // The opt-out accepts the certificate.
             let open = try TLSPeer(name)
             let client = try await open.connect { $0.acceptsAnyCertificate = true }
             client.driver.withCore { core, _ in core.send("x") }
@@ -141,7 +141,7 @@
                 let peer = try TLSPeer(name)
                 _ = try await peer.connect { $0.authorities = [authority] }
             }
-            // The system trusts none of them.
+            // The system trusts none of the test authorities.
             let peer = try TLSPeer()
             #expect(try await fault(peer) { $0.authorities = [] } == .tls(.unknownAuthority))
         }
@@ -239,14 +239,14 @@
                     $0.identity = .pkcs12(.file(Certificates.path("client.p12")), password: "wrong")
                 },
                 { $0.serverName = "" }, { $0.serverName = "a b" },
-                // To OpenSSL, each is a name that the server's certificate has: *.waybill.test.
+                // OpenSSL would match each of these to the certificate's name *.waybill.test.
                 { $0.serverName = ".test" }, { $0.serverName = ".waybill.test" },
                 { $0.serverName = "*.waybill.test" },
-                // One certificate of several, or what follows it, cannot be read.
+                // One of several certificates, or the text after it, is unreadable.
                 { $0.authorities = [.bytes(Array((ca + damaged).utf8))] },
                 { $0.authorities = [.bytes(Array((ca + ca.dropLast(100)).utf8))] },
                 { $0.authorities = [.bytes(der + [0])] },
-                // A pipe without a writer, which is not waited for.
+                // A pipe without a writer must not block the read.
                 { $0.authorities = [.file(pipe)] },
             ]
             for change in changes {
@@ -410,7 +410,7 @@
 
         @Test("The end that comes at once with the last bytes is told behind them")
         func endWithLastBytes() async throws {
-            // TCP stays open until both sides have said so.
+            // TCP stays open until both sides have ended it.
             let peer = try TLSPeer(staysOpen: true)
             let client = try await peer.connect()
             peer.pair.first.setReading(false)
@@ -435,7 +435,8 @@
             let server = try RawTLSServer()
             let client = try await server.connect()
             let heard = server.receivedByteCount
-            // OpenSSL answers with what it has to say next: to the first when the second has come.
+            // OpenSSL sends its answer with the next record: the answer to the first update when the second one
+            // comes.
             for _ in 0..<2 { server.updateKeys() }
             #expect(server.receivedByteCount > heard)
             #expect(client.heard.ends.isEmpty)
@@ -462,7 +463,7 @@
         func tampered() async throws {
             let peer = try TLSPeer()
             let client = try await peer.connect()
-            // An application record that nobody encrypted.
+            // An application record that was never encrypted.
             let forged: [UInt8] = [23, 3, 3, 0, 20] + [UInt8](repeating: 9, count: 20)
             _ = try forged.withUnsafeBytes { try peer.pair.second.write($0) }
             guard case .tls(.handshakeFailed) = client.heard.ends.first else {

@@ -36,8 +36,8 @@ import WireCore
 }
 
 @Suite("Flush pacer") struct FlushPacerTests {
-    /// Each row: flushes of so many messages in quick succession, microseconds since the last, whether the peer has
-    /// spoken, and whether the next message should wait.
+    /// Each row: the number of messages in each flush, the microseconds since the last flush, whether the peer has
+    /// sent bytes, and whether the next message should wait.
     @Test(
         "A lone message and a conversation leave at once, a burst is gathered",
         arguments: [

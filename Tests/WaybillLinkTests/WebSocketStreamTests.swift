@@ -6,7 +6,7 @@ import WireCore
 import WireTestSupport
 
 @Suite("A WebSocket as a byte stream", .timeLimit(.minutes(5))) struct WebSocketStreamTests {
-    /// A stream through a WebSocket, and the server at its other end.
+    /// A stream through a WebSocket, and the server at the other end.
     private final class Tunnel: Dialer {
         let pair: ByteStreamPair
         let timers = ManualTimers()
@@ -68,7 +68,7 @@ import WireTestSupport
             server.withCore(.immediate) { core, now in try? core.close(code, at: now) }
         }
 
-        /// What has come, in messages.
+        /// The messages that the server has received.
         var messages: [WebSocketMessage] {
             heard.withLock { events in
                 events.compactMap { if case .message(let message) = $0 { message } else { nil } }
@@ -81,7 +81,7 @@ import WireTestSupport
         }
     }
 
-    /// Reads so many bytes in each turn, and no more.
+    /// Reads a fixed number of bytes in each turn.
     private final class Sipper: ByteStreamReceiver {
         let bytes = Locked<[UInt8]>([])
         let ends = Locked<[LinkError?]>([])
@@ -230,7 +230,7 @@ import WireTestSupport
         tunnel.server.setReading(false)
         let line = String(repeating: "y", count: 65_535)
         for _ in 0..<64 { driver.withCore { core, _ in core.send(line) } }
-        // The tunnel takes its high-water mark and one message more; the rest waits above.
+        // The WebSocket holds up to its high-water mark and one more message. The rest waits in the driver.
         #expect(driver.unsentByteCount > 2 << 20)
         tunnel.server.setReading(true)
         #expect(driver.unsentByteCount == 0)

@@ -13,10 +13,10 @@
         import Foundation
     #endif
 
-    /// A CONNECT that is not answered, over a real socket, with time at a standstill.
+    /// A CONNECT without an answer, over a real socket, on a clock that stands still.
     @Suite("MQTT transport: attempts that are given up", .timeLimit(.minutes(5)))
     struct AbandonedAttemptTests {
-        /// A server that reads and says nothing.
+        /// A server that reads and sends nothing.
         private final class SilentServer: ByteStreamReceiver {
             private struct State: Sendable {
                 var stream: (any ByteStream)?

@@ -11,7 +11,7 @@ import WireCore
     import Foundation
 #endif
 
-/// What cannot be sent is a typed error before any byte is written, and nothing else is disturbed.
+/// Invalid input throws a typed error before any byte is written, and disturbs no other call.
 @Suite("MQTT transport: bad input", .timeLimit(.minutes(5))) struct BadInputTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let name: String
@@ -131,7 +131,7 @@ import WireCore
             configuration: MQTTConfiguration(version: row.version)
         )
         let provider = Provider<MQTTEntry>(transport: transport)
-        // With no script, a connection would be refused: another code.
+        // Without a script, a connection attempt would fail with another code.
         await expectError(row.code) { try await provider.request(row.entry) }
         guard case .idle = transport.states.current else {
             Issue.record("\(transport.states.current)")
@@ -191,7 +191,7 @@ import WireCore
     @Test("A packet larger than our own limit ends the connection with a typed error")
     func tooLargeInbound() async throws {
         let fixture = try Fixture()
-        // 3.1.1 cannot tell the server, so it sends what it has.
+        // 3.1.1 has no way to announce the limit, so the server sends the message.
         let transport = try fixture.transport(.v3_1_1) { $0.maximumPacketSize = 100 }
         let provider = Provider<MQTTEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe())
@@ -257,14 +257,14 @@ import WireCore
     }
 }
 
-/// Connects nowhere, and remembers where to.
+/// A dialer that makes no connection and records the endpoints.
 private final class TargetDialer: Dialer {
     struct Target: Equatable {
         let endpoint: Endpoint
         let isSecure: Bool
     }
 
-    /// The same dialer, behind TLS.
+    /// The same dialer with TLS.
     private struct Secured: Dialer {
         let base: TargetDialer
 

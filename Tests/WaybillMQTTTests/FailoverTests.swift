@@ -5,12 +5,12 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-/// Several hosts, and a proxy on the way to them, with time at a standstill.
+/// Several hosts, and a proxy before them, on a clock that stands still.
 @Suite("MQTT transport: hosts and proxies", .timeLimit(.minutes(5))) struct FailoverTests {
     /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, clean session.
     private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
     private static let accepted = ("20 02 00 00" as Hex).bytes
-    /// Server unavailable, and a bad user name or password (3.1.1, 3.2.2.3).
+    /// CONNACK codes "server unavailable" and "bad user name or password" (3.1.1, 3.2.2.3).
     private static let unavailable = ("20 02 00 03" as Hex).bytes
     private static let unknown = ("20 02 00 04" as Hex).bytes
 
@@ -66,7 +66,7 @@ import WireTestSupport
         clock.advance(by: .milliseconds(1))
         try await waitUntil { slow.hasReached(2) }
         #expect(silent.isComplete)
-        // The time of the first host is not taken from the second's.
+        // The second host gets its full time.
         clock.advance(by: .milliseconds(9_999))
         await letOthersRun()
         #expect(!slow.isComplete && !open.hasReached(2))

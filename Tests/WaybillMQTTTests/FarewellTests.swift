@@ -5,7 +5,7 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-/// What the server is told at the end (MQTT 5, 3.14).
+/// The last packet to the server (MQTT 5, 3.14).
 @Suite("MQTT transport: the last packet", .timeLimit(.minutes(5))) struct FarewellTests {
     /// CONNECT of MQTT 5: client identifier `c`, clean start, keep alive 60, session expiry 3600, receive maximum
     /// 1,024, packets up to 1 MiB.
@@ -36,7 +36,7 @@ import WireTestSupport
         .command(.disconnect(options), headers: headers)
     }
 
-    /// What is asked for, and the packet that says so.
+    /// The options, and the packet that they lead to.
     private struct Row: Sendable {
         let options: DisconnectOptions
         let packet: Hex
@@ -83,7 +83,7 @@ import WireTestSupport
     func terse() async throws {
         let script = ScriptedByteStream(
             .expect(Self.connect),
-            // Packets of up to 16 bytes.
+            // The server accepts packets of up to 16 bytes.
             .reply(("20 08 00 00 05 27 00000010" as Hex).bytes),
             .expect(("E0 07 80 05 11 00000001" as Hex).bytes)
         )
@@ -158,7 +158,7 @@ import WireTestSupport
         let script = ScriptedByteStream(
             .expect(Self.connect),
             .reply(("20 03 00 00 00" as Hex).bytes),
-            // The SUBSCRIBE of a stream that began offline, which nobody answers.
+            // The SUBSCRIBE of a stream that began offline, which gets no answer.
             .skip(11),
             .expect(isDestroyed ? [0xE0, 7, 0, 5, 0x11, 0, 0, 0, 0] : [0xE0, 1, 0x83])
         )

@@ -4,10 +4,10 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-/// A server that goes on with a session before the app has subscribed to anything.
+/// A server that resumes a session before the app has subscribed.
 @Suite("MQTT transport: late subscribers", .timeLimit(.minutes(5))) struct LateDeliveryTests {
     private static let connect = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
-    /// A session that is present, and two messages of QoS 1: `a` to `t`, `b` to `u`.
+    /// A session that is present, and two messages of QoS 1: `a` to `t` and `b` to `u`.
     private static let resumed =
         ("20 02 01 00 32 06 0001 74 0001 61 32 06 0001 75 0002 62" as Hex).bytes
 
@@ -32,7 +32,7 @@ import WireTestSupport
             .reply(Self.resumed + ("32 06 0001 74 0003 63" as Hex).bytes),
             .expect(("82 06 0001 0001 74 01" as Hex).bytes),
             .reply(("90 03 0001 01" as Hex).bytes),
-            // In the order of arrival (4.6.0-2): what was taken after another waits for it.
+            // In the order of arrival (4.6.0-2): the acknowledgement of a later message waits for the earlier one.
             .expect(("40 02 0001" as Hex).bytes),
             .expect(("40 02 0002 40 02 0003" as Hex).bytes)
         )
@@ -89,7 +89,7 @@ import WireTestSupport
 
     /// A message of QoS 1 without a body, whose topic has 60,000 bytes.
     private static func longTopic(_ packetIdentifier: UInt8) -> [UInt8] {
-        // A remaining length of 60,004, and the length of the topic.
+        // A remaining length of 60,004, then the length of the topic.
         [0x32, 0xE4, 0xD4, 0x03, 0xEA, 0x60] + [UInt8](repeating: 0x78, count: 60_000)
             + [0, packetIdentifier]
     }

@@ -5,9 +5,9 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-/// Filters that nobody listens to any longer, and a server that keeps the session and has not heard of it.
+/// Filters without a listener, on a server that keeps the session and has not got the UNSUBSCRIBE.
 @Suite("MQTT transport: what was left", .timeLimit(.minutes(5))) struct LeftFilterTests {
-    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, and a session that lasts.
+    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, and a session that outlives the connection.
     private static let connect = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
     private static let connack = ("20 02 00 00" as Hex).bytes
     private static let resumed = ("20 02 01 00" as Hex).bytes
@@ -44,7 +44,7 @@ import WireTestSupport
             .expect(Self.subscribe),
             .reply(Self.suback),
             .expect(unsubscribe(2, [0x74])),
-            // Nothing is confirmed before this is sent.
+            // The server confirms nothing before this message.
             .expect(("30 04 0001 78 79" as Hex).bytes),
             .reply(("B0 02 0002" as Hex).bytes)
         )
@@ -106,7 +106,7 @@ import WireTestSupport
             .reply(Self.resumed),
             .expect(unsubscribe(1, [0x61, 0x62, 0x74])),
             .reply(("B0 02 0001" as Hex).bytes),
-            // What somebody wants again is asked for after that.
+            // The app's new subscription follows the UNSUBSCRIBE.
             .expect(("82 06 0002 0001 74 01" as Hex).bytes),
             .reply(("90 03 0002 01" as Hex).bytes)
         )
@@ -133,7 +133,7 @@ import WireTestSupport
         #expect(store.pendingUnsubscribes() == [])
         #expect(script.failures == [] && script.isComplete)
         await transport.shutdown()
-        // Without a session that lasts, the store is not asked.
+        // With a clean session, the transport does not read the store.
         store.setPendingUnsubscribes(["a"])
         let clean = ScriptedByteStream(.skip(15), .reply(Self.connack), .skip(100))
         let other = try MQTTTransport(
@@ -185,7 +185,7 @@ import WireTestSupport
             .skip(29),
             .reply(("20 03 01 00 00" as Hex).bytes),
             .expect(("A2 06 0002 00 0001 61" as Hex).bytes),
-            // Not authorized.
+            // Reason code 0x87: not authorized.
             .reply(("B0 04 0002 00 87" as Hex).bytes),
             .expect(("A2 06 0004 00 0001 62" as Hex).bytes),
             .reply(("B0 04 0004 00 00" as Hex).bytes)
@@ -217,7 +217,7 @@ import WireTestSupport
             .expect(("82 06 0003 0001 74 01" as Hex).bytes),
             .reply(("90 03 0003 01" as Hex).bytes),
             .expect(unsubscribe(4, [0x74])),
-            // The first is confirmed, and then a message comes.
+            // The server confirms the first UNSUBSCRIBE. Then a message arrives.
             .reply(("B0 02 0002 30 04 0001 78 79" as Hex).bytes),
             .expect(("30 04 0001 78 79" as Hex).bytes),
             .reply(("B0 02 0004" as Hex).bytes)
@@ -246,7 +246,7 @@ import WireTestSupport
             .expect(Self.subscribe),
             .reset
         )
-        // The attempt after that waits for the clock: the caller has been told by then.
+        // The attempt after this one waits for the clock, so the caller has its error before it.
         let between = ScriptedByteStream(.expect(Self.connect), .reset)
         let second = ScriptedByteStream(
             .expect(Self.connect),

@@ -5,7 +5,7 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-/// Connections that follow a script, with time at a standstill.
+/// Connections that follow a script, on a clock that stands still.
 @Suite("MQTT transport: lifecycle", .timeLimit(.minutes(5))) struct LifecycleTests {
     /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, clean session.
     private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
@@ -258,13 +258,15 @@ import WireTestSupport
 
     @Test("Cancelling a request that waits frees it, and its identifier later")
     func cancelledRequest() async throws {
-        // With a window of two: the first is on its way, the second waits for its place behind a third that stays.
+        // The window is two. The first request is sent. The second waits for a place, and so does a third, which is
+        // not cancelled.
         let script = ScriptedByteStream(
             .expect(Self.connect),
             .reply(Self.connack),
             .expect(("34 06 0001 74 0001 61" as Hex).bytes),
             .expect(("34 06 0001 74 0002 62" as Hex).bytes),
-            // The first, cancelled by now, is answered after all; the identifier is used again only then.
+            // The server answers the first request although it was cancelled. Its identifier is used again only after
+            // that.
             .expect(("30 04 0001 74 21" as Hex).bytes),
             .reply(("50 02 0001" as Hex).bytes),
             .expect(("62 02 0001" as Hex).bytes),
@@ -290,7 +292,7 @@ import WireTestSupport
         let waiting = send("c")
         let last = send("d")
         await letOthersRun()
-        // One that is under way, and one that waits for a place in the window.
+        // The first is in flight, the other waits for a place in the window.
         for task in [first, waiting] {
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }

@@ -1,6 +1,6 @@
 import WireCore
 
-/// Lines that several threads write.
+/// Lines that several threads append to.
 final class LockedLines: Sendable {
     private let lines = Locked([String]())
 

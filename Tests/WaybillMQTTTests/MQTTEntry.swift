@@ -3,7 +3,7 @@ import Waybill
 import WaybillMQTT
 import WaybillTesting
 
-/// One enum for all the tests: any command on any topic.
+/// An entry for all tests: any command on any topic.
 enum MQTTEntry: EntryType {
     case command(
         EntryCommand,
@@ -43,7 +43,7 @@ enum MQTTEntry: EntryType {
     var headers: Headers { if case .command(_, _, _, let headers) = self { headers } else { [:] } }
 }
 
-/// A broker of one's own, and transports to it.
+/// A broker for one test, and transports to it.
 struct Fixture {
     let broker: LoopbackBroker
     let service: LoopbackBroker.Service
@@ -65,7 +65,7 @@ struct Fixture {
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
         configuration.reconnection = .never
-        // A machine that builds and tests at the same time is slow.
+        // A machine that also builds is slow.
         configuration.connectTimeout = .seconds(60)
         configuration.replyTimeout = .seconds(120)
         change(&configuration)
@@ -75,7 +75,7 @@ struct Fixture {
 
 let versions: [MQTTConfiguration.Version] = [.v3_1_1, .v5]
 
-/// A version over TCP or WebSocket.
+/// A protocol version over TCP or WebSocket.
 struct Way: Sendable, CustomTestStringConvertible {
     let service: LoopbackBroker.Service
     let version: MQTTConfiguration.Version

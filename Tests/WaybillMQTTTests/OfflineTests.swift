@@ -5,7 +5,7 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-/// What becomes of sends while there is no connection, and when there will be none.
+/// Sends while there is no connection, and sends when there will be no more connection.
 @Suite("MQTT transport: offline (design 5.9)", .timeLimit(.minutes(5)))
 struct OfflineTests {
     private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
@@ -25,7 +25,7 @@ struct OfflineTests {
         [0x32, 0x06, 0, 1, 0x74, 0, id, text]
     }
 
-    /// A transport that has lost its connection, and whose next attempt comes after 10 ms of the clock.
+    /// A transport that has lost its connection. Its next attempt comes after 10 ms of the clock.
     private func offline(
         _ next: ScriptedByteStream,
         _ clock: ManualClock,
@@ -48,7 +48,7 @@ struct OfflineTests {
         return (transport, provider)
     }
 
-    /// Sends one after the other, each once the one before waits.
+    /// Starts the sends in order: each begins when the one before it waits.
     private func send(
         _ texts: [String],
         _ provider: Provider<MQTTEntry>
@@ -300,7 +300,7 @@ struct OfflineTests {
             await letOthersRun()
             let disconnecting = Task { try await provider.request(.disconnect) }
             await letOthersRun()
-            // The server says nothing before this.
+            // The server answers nothing before this message.
             try await provider.request(.send("y"))
             if !isAnswered { clock.advance(by: .seconds(5)) }
             _ = try await disconnecting.value

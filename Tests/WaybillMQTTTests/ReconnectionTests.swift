@@ -5,10 +5,11 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-/// What becomes of streams and calls when a connection is lost, to the byte; the first wait is none.
+/// Streams and calls across a lost connection, byte by byte. The first reconnection does not wait.
 @Suite("MQTT transport: reconnection (design 5.2)", .timeLimit(.minutes(5)))
 struct ReconnectionTests {
-    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60; with a clean session or not.
+    /// CONNECT of MQTT 3.1.1 with client identifier `c` and keep alive 60: with a clean session, and with a lasting
+    /// one.
     private static let clean = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
     private static let lasting = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
     private static let connack = ("20 02 00 00" as Hex).bytes
@@ -52,7 +53,7 @@ struct ReconnectionTests {
             .expect(Self.clean),
             .reply(Self.connack),
             .skip(8),
-            // The message waits for the SUBACK.
+            // The send waits for the SUBACK.
             .reply(("90 03 0001 01" as Hex).bytes),
             .expect(("32 06 0001 74 0002 78" as Hex).bytes),
             .reply(("40 02 0002 30 04 0001 74 79" as Hex).bytes)
@@ -104,7 +105,7 @@ struct ReconnectionTests {
             .expect(("30 04 0001 74 78" as Hex).bytes),
             .reset
         )
-        // The server has lost the session, and its answer is lost, too.
+        // The server has lost the session. The CONNACK that reports it is lost, too.
         let second = ScriptedByteStream(.expect(Self.lasting), .reset)
         let third = ScriptedByteStream(
             .expect(Self.lasting),
@@ -190,7 +191,7 @@ struct ReconnectionTests {
         let second = ScriptedByteStream(
             .expect(Self.clean),
             .reply(Self.connack),
-            // Both filters in one packet.
+            // One packet subscribes to both filters.
             .expect(("82 0A 0003 0001 74 01 0001 75 01" as Hex).bytes),
             .reply(("90 04 0003 80 01 30 04 0001 75 79" as Hex).bytes)
         )
@@ -216,7 +217,7 @@ struct ReconnectionTests {
             .skip(6),
             .reply(Self.takenOver)
         )
-        // A second connection would leave a trace here.
+        // A second connection would reach a step of this script.
         let second = ScriptedByteStream(.skip(1), .skip(1 << 20))
         let clock = ManualClock()
         let transport = try transport(first, second, clock: clock) { $0.version = .v5 }
@@ -235,7 +236,7 @@ struct ReconnectionTests {
         await transport.shutdown()
     }
 
-    /// DISCONNECT 0x8E.
+    /// DISCONNECT with reason code 0x8E, "session taken over".
     private static let takenOver = ("E0 02 8E 00" as Hex).bytes
 
     @Test("A late CONNECT of this client's own takes the session over: it connects again, once")
@@ -267,7 +268,7 @@ struct ReconnectionTests {
         _ = try? await provider.request(.connect)
         try await waitUntil { second.hasReached(3) }
         try await waitUntil { "\(transport.states.current)" == "connected" }
-        // The attempt has arrived; now it is another client.
+        // The client's own late attempt has arrived. The next takeover is another client's.
         try await provider.request(.send("x"))
         try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected (rejected") }
         await transport.shutdown()
@@ -278,7 +279,8 @@ struct ReconnectionTests {
         arguments: [true, false]
     )
     func takenOverAfterClosing(isReset: Bool) async throws {
-        // Of several, one alone is taken for late: otherwise two clients could fight for long.
+        // One takeover alone is put down to the late attempts. Otherwise two clients could disconnect each other for
+        // long.
         let closings = (0..<3).map { _ in
             ScriptedByteStream(.skip(23), isReset ? .reset : .finish)
         }
@@ -309,7 +311,7 @@ struct ReconnectionTests {
         _ = try? await provider.request(.connect)
         try await waitUntil { second.hasReached(3) }
         try await waitUntil { "\(transport.states.current)" == "connected" }
-        // Once only: now it is another client.
+        // That happens only once. The next takeover is another client's.
         try await provider.request(.send("x"))
         try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected (rejected") }
         await transport.shutdown()

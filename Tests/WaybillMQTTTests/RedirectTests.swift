@@ -19,7 +19,7 @@ struct RedirectTests {
         return configuration
     }
 
-    /// The first wait is none but for what a server asks for: nothing is random here.
+    /// The first reconnection waits only as long as the server asks. No delay is random here.
     @Test(
         "A DISCONNECT that says so: the same server is left alone for the busy delay",
         arguments: [UInt8(0x9C), 0x9D]

@@ -6,10 +6,10 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// What becomes of messages of QoS 1 that wait unread while the connection is lost, to the byte.
+/// Unread messages of QoS 1 when the connection is lost, byte by byte.
 @Suite("MQTT transport: unread messages and their repetitions", .timeLimit(.minutes(5)))
 struct RepetitionTests {
-    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, and a session that lasts.
+    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, and a session that outlives the connection.
     private static let connect = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
     private static let connack = ("20 02 00 00" as Hex).bytes
     private static let resumed = ("20 02 01 00" as Hex).bytes
@@ -22,15 +22,15 @@ struct RepetitionTests {
 
     private static func puback(_ number: UInt8) -> [UInt8] { [0x40, 2, 0, number] }
 
-    /// Five messages, of which the consumer takes the first; then the connection breaks.
+    /// Five messages, of which the consumer takes the first. Then the connection breaks.
     ///
-    /// The first three are taken as one batch by the consumer's iterator, the others wait in the buffer.
+    /// The iterator takes the first three as one batch. The others wait in the buffer.
     private static let first: [ScriptedByteStream.Step] = [
         .expect(connect), .reply(connack), .expect(subscribe), .reply(suback),
         .expect(go), .reply(publish(1...3)), .expect(puback(1)), .reply(publish(4...5)), .finish,
     ]
 
-    /// A message of QoS 0, after which the script goes on.
+    /// A message of QoS 0. The script continues when it arrives.
     private static let go = ("30 05 0001 74 67 6F" as Hex).bytes
 
     private func transport(_ scripts: [ScriptedByteStream]) throws -> MQTTTransport {
@@ -56,7 +56,7 @@ struct RepetitionTests {
         return texts
     }
 
-    /// Counts the messages that have come over all connections of a transport.
+    /// Counts the received messages over all connections of a transport.
     private final class Arrivals: Sendable {
         private let count = Locked(0)
 
@@ -69,7 +69,7 @@ struct RepetitionTests {
             }
         }
 
-        /// What a server says before a message has been heeded when the message has come.
+        /// Waits for the number of received messages. They may arrive before the consumer has taken earlier ones.
         func reach(_ number: Int) async throws {
             try await waitUntil { self.count.withLock { $0 } >= number }
         }
@@ -106,7 +106,7 @@ struct RepetitionTests {
         let second = ScriptedByteStream(
             .expect(Self.connect),
             .reply(Self.connack),
-            // Again, under the next identifier.
+            // The same SUBSCRIBE with the next identifier.
             .expect(("82 06 0002 0001 74 01" as Hex).bytes),
             .reply(("90 03 0002 01" as Hex).bytes),
             .reply(Self.publish(6...6)),

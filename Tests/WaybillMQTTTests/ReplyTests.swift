@@ -5,16 +5,16 @@ import WaybillSession
 import WaybillTesting
 import WireTestSupport
 
-/// Requests and answers over MQTT 5 (4.10).
+/// Requests and replies over MQTT 5 (4.10).
 @Suite("MQTT transport: request and reply", .timeLimit(.minutes(5))) struct ReplyTests {
-    // MARK: To the byte
+    // MARK: Byte by byte
 
     /// CONNECT with client identifier `c`, keep alive 60, receive maximum 1,024, packets of 1 MiB.
     private static let connect =
         ("10 16 0004 4D515454 05 02 003C 08 21 0400 27 00100000 0001 63" as Hex).bytes
     private static let connack = ("20 03 00 00 00" as Hex).bytes
     private static let topic = field("waybill/reply/c/00")
-    /// QoS 1, and nothing retained.
+    /// The subscription options: QoS 1, no retained messages.
     private static let subscribe = subscribe(1)
     private static let suback = ("90 04 0001 00 01" as Hex).bytes
 
@@ -30,7 +30,7 @@ import WireTestSupport
         [first, UInt8(rest.count)] + rest
     }
 
-    /// A request of QoS 0 to `t` that says `x`.
+    /// A request of QoS 0 to `t` with the body `x`.
     private static func request(_ correlation: String) -> [UInt8] {
         let properties = [0x08] + topic + [0x09] + field(correlation)
         return packet(0x30, field("t") + [UInt8(properties.count)] + properties + Array("x".utf8))
@@ -74,7 +74,7 @@ import WireTestSupport
         let (transport, provider, script) = try transport(
             Self.start + [
                 .expect(Self.request("1-00")),
-                // Answers to others, with no correlation and with a wrong one, come first.
+                // Replies to other requests, without a correlation and with a wrong one, come first.
                 .reply(Self.answer("?", "2-00")),
                 .reply(Self.packet(0x30, Self.topic + [0] + Array("?".utf8))),
                 .reply(Self.answer("y", "1-00")),
@@ -222,7 +222,7 @@ import WireTestSupport
 
     // MARK: Over sockets
 
-    /// Gathers so many requests, and answers them last to first, each with its own words.
+    /// Collects requests, and answers them from last to first, each with its own text.
     private func answerInReverse(
         _ count: Int,
         _ provider: Provider<MQTTEntry>

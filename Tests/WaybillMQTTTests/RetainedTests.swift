@@ -4,10 +4,10 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-/// What listeners of one filter get of its retained messages.
+/// The retained messages of a filter that several streams share.
 @Suite("MQTT transport: retained messages for each listener", .timeLimit(.minutes(5)))
 struct RetainedTests {
-    /// The texts up to the first live message, each marked where it was retained.
+    /// The texts up to the first live message. Retained ones are marked.
     private func texts(
         _ iterator: inout Messages<Message>.AsyncIterator,
         until last: String
@@ -86,12 +86,12 @@ struct RetainedTests {
         let script = ScriptedByteStream(
             .skip(24),
             .reply(("20 03 00 00 00" as Hex).bytes),
-            // With the subscription identifier 1.
+            // With subscription identifier 1.
             .expect(("82 09 0001 02 0B01 0001 72" as Hex).bytes + [options]),
-            // Sent before the first one is answered: Retain Handling 0.
+            // Sent before the first SUBSCRIBE is answered, with Retain Handling 0.
             .expect(("82 09 0002 02 0B01 0001 72 01" as Hex).bytes),
             .reply(("90 04 0001 00 01 90 04 0002 00 01" as Hex).bytes),
-            // Retained, and then a live one.
+            // A retained message, then a live one.
             .reply(("31 05 0001 72 00 61 30 05 0001 72 00 62" as Hex).bytes)
         )
         var configuration = MQTTConfiguration(version: .v5)

@@ -5,7 +5,7 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-/// Several filters of one call, in bytes.
+/// Several filters of one call, byte by byte.
 @Suite("MQTT transport: several filters in a packet", .timeLimit(.minutes(5)))
 struct SubscribeBatchTests {
     private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
@@ -47,7 +47,7 @@ struct SubscribeBatchTests {
             .reply(Self.connack),
             .expect(Self.subscribe),
             .reply(("90 04 0001 01 80" as Hex).bytes),
-            // UNSUBSCRIBE from `a` alone.
+            // UNSUBSCRIBE only from `a`.
             .expect(("A2 05 0002 0001 61" as Hex).bytes),
             .reply(("B0 02 0002" as Hex).bytes)
         )

@@ -57,14 +57,14 @@ struct TransportTests {
         let hops = try await CountingActor().hops { _ in
             for number in 0..<1_000 { try await provider.request(.send("\(number)")) }
         }
-        // Twice each: whoever gives way, and what resumes it.
+        // Every yield counts twice: once for the task that yields, and once for its resumption.
         #expect(hops == 6)
-        // One that waits for its acknowledgement leaves and comes back, once at the most.
+        // A send that waits for its acknowledgement leaves the actor and comes back at most once.
         let waiting = try await CountingActor().hops { _ in
             for _ in 0..<100 { try await provider.request(.send("x", qos: .atLeastOnce)) }
         }
         #expect(waiting <= 100)
-        // It does count.
+        // Proves that the executor counts hops.
         #expect(await CountingActor().hops { _ in await Task.yield() } > 0)
         await transport.shutdown()
         await fixture.broker.stop()
@@ -133,7 +133,7 @@ struct TransportTests {
         #expect(try await texts(1, second) == ["y"])
         second.cancel()
         try await provider.request(.send("z", to: "a/b", qos: .atLeastOnce))
-        // The second one is for its retained messages.
+        // The second SUBSCRIBE gets the retained messages for the second stream.
         #expect(lines.count("← SUBSCRIBE") == 2)
         #expect(lines.count("← UNSUBSCRIBE") == 1)
         await transport.shutdown()
@@ -247,7 +247,7 @@ struct TransportTests {
         let fixture = try Fixture()
         for (name, isPolite) in [("polite", true), ("sudden", false)] {
             let transport = try fixture.transport(version) {
-                // Retained, so that a subscriber that comes later sees it, too.
+                // A subscriber that comes after a retained will gets it, too.
                 $0.will = Will(topic: "will/\(name)", body: "gone", qos: .atLeastOnce, retain: true)
             }
             let provider = Provider<MQTTEntry>(transport: transport)
@@ -259,14 +259,14 @@ struct TransportTests {
             }
             await transport.shutdown()
         }
-        // Connected after the others were cut off.
+        // The watcher connects after the others were disconnected.
         let watcher = try fixture.transport(version)
         let watching = Provider<MQTTEntry>(transport: watcher)
         var messages = try await watching.messages(.subscribe("will/+", qos: .atLeastOnce))
             .makeAsyncIterator()
         let will = try #require(try await messages.next())
         #expect(will.topic == "will/sudden" && will.text == "gone")
-        // Whatever had been published before comes before this.
+        // Messages that were published earlier arrive before this one.
         try await watching.request(.send("end", to: "will/end", qos: .atLeastOnce))
         #expect(try await messages.next()?.topic == "will/end")
         await watcher.shutdown()
@@ -328,7 +328,7 @@ struct TransportTests {
     }
 }
 
-/// Lines that a broker logs.
+/// Lines of a broker's log.
 final class LineLog: Sendable {
     private let lines = LockedLines()
 

@@ -5,10 +5,10 @@ import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-/// Answers that are not what they should be, or larger.
+/// Responses with wrong content, or larger than a limit.
 @Suite("Event stream transport: answers", .timeLimit(.minutes(5)))
 struct AnswerTests {
-    /// "no room" as gzip.
+    /// The text "no room" as gzip.
     private static let zipped: [UInt8] = [
         0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xCB, 0xCB, 0x57, 0x28, 0xCA,
         0xCF, 0xCF, 0x05, 0x00, 0xCA, 0xF4, 0x5D, 0x2D, 0x07, 0x00, 0x00, 0x00,
@@ -81,7 +81,7 @@ struct AnswerTests {
         let refusal = try #require(error?.underlying as? HTTPRefusal)
         #expect(refusal.status == 500)
         #expect(refusal.body.text == String(repeating: "x", count: 1_000))
-        // What is left of the body was not waited for, so that the connection is no longer of use.
+        // The rest of the body was not awaited, so the connection cannot be used again.
         try await provider.request(.post(.text("y")))
         #expect(server.endpoints.count == 2)
         await transport.shutdown()
@@ -119,7 +119,7 @@ struct AnswerTests {
         #expect(error?.code == .limitExceeded)
         await transport.shutdown()
 
-        // Half a megabyte of JSON on one line, with the defaults.
+        // Half a megabyte of JSON on one line, with the default limits.
         let json = "[" + String(repeating: "1,", count: 1 << 18) + "1]"
         let defaults = HTTPServer([.open(Say.stream("data: \(json)\n\n"))])
         let other = try defaults.transport()

@@ -6,10 +6,10 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// How long the waits between the attempts of a stream are, to the millisecond.
+/// The waits between a stream's attempts, to the millisecond.
 @Suite("Event stream transport: delays", .timeLimit(.minutes(5)))
 struct DelayTests {
-    /// Dice that give what is put into them.
+    /// Random numbers that the test chooses.
     private final class Dice: Sendable {
         private let next: Locked<[UInt64]>
 
@@ -22,7 +22,7 @@ struct DelayTests {
         }
     }
 
-    /// Waits for a wait to begin, and checks that it ends after the time expected and not before.
+    /// Waits for the next wait to begin. Checks that it ends after exactly this time.
     private func expectAttempt(
         after delay: Duration,
         at server: HTTPServer,
@@ -49,7 +49,8 @@ struct DelayTests {
             [event] + Array(repeating: .refuse, count: 7) + [event, .refuse, .open([])]
         )
         let delays = [1, 2, 4, 8, 16, 32, 60, 60, 1, 2].map { Duration.seconds($0) }
-        // Dice at the ceiling give the ceiling: one second less or more of it would show.
+        // A random number equal to the ceiling gives a wait of the ceiling. A ceiling of a second more or less would
+        // change it.
         let dice = Dice(delays)
         let transport = try server.transport(dice: dice.roll)
         var states = transport.states.makeAsyncIterator()
@@ -65,7 +66,8 @@ struct DelayTests {
         let server = HTTPServer(
             [.close(Say.stream("data: a\n\n"))] + Array(repeating: .refuse, count: 4) + [.open([])]
         )
-        // One nanosecond more than the ceiling is nothing, and half a second more is half a second.
+        // The remainder counts: a nanosecond above the ceiling gives no wait, and half a second more gives half a
+        // second.
         let half = Duration.nanoseconds(500_000_001)
         let dice = Dice([1, 2, 4, 8, 16].map { .seconds($0) + half })
         let transport = try server.transport(dice: dice.roll)
@@ -128,11 +130,11 @@ struct DelayTests {
         for count in 1...2 {
             while let state = await states.next() {
                 guard case .waiting(let until, _) = state else { continue }
-                // What fits into the clock's nanoseconds: 292 years.
+                // The clock's nanoseconds end after 292 years.
                 #expect(until > .now + .seconds(200 * 365 * 86_400))
                 break
             }
-            // Thirty-four years, and as many again.
+            // Thirty-four years, twice.
             for _ in 0..<2 { server.clock.advance(by: .seconds(1 << 30)) }
             await letOthersRun()
             #expect(server.endpoints.count == count)
@@ -152,7 +154,7 @@ struct DelayTests {
         }
         var states = transport.states.makeAsyncIterator()
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
-        // After the stream, no time at all: the clock stands still.
+        // The first reconnection after a stream needs no time: the clock stands still.
         try await waitUntil { server.endpoints.count == 2 }
         while let state = await states.next() {
             if case .waiting = state { break }

@@ -9,7 +9,7 @@ import WireCore
 import WireTestSupport
 
 @Suite("Event source", .timeLimit(.minutes(5))) struct EventSourceTests {
-    /// What the handlers were told, one line each.
+    /// Records the calls of the handlers, one line for each.
     private final class Journal: Sendable {
         let lines: AsyncStream<String>
         private let continuation: AsyncStream<String>.Continuation
@@ -26,12 +26,12 @@ import WireTestSupport
             continuation.yield(line)
         }
 
-        /// Waits until so many lines are there.
+        /// Waits until there are this many lines.
         func wait(for count: Int) async throws {
             try await waitUntil { text.count >= count }
         }
 
-        /// Notes all that happens to a source.
+        /// Records the calls of all handlers of a source.
         func follow(_ source: EventSource) {
             source.onOpen { [weak source] in
                 self.note("open \(source.map { "\($0.readyState)" } ?? "")")
@@ -74,7 +74,7 @@ import WireTestSupport
 
     // MARK: The web platform's cases
 
-    /// The body of a case's only response.
+    /// The body of the only response of a case.
     private func body(_ name: String) throws -> String {
         let cases = WebPlatformCase.all.filter { $0.kind == "api" }
         #expect(cases.count == 4)
@@ -146,7 +146,7 @@ import WireTestSupport
         #expect(throws: WaybillError.self) { try EventSource(url: "ftp://a/") }
     }
 
-    // MARK: Old faults of such libraries
+    // MARK: Known faults of other libraries
 
     @Test(
         "What tripped others: comments first, mixed and cut line ends, empty blocks, a byte order mark"
@@ -290,7 +290,7 @@ import WireTestSupport
         let third = Locked<EventSource.ListenerToken?>(nil)
         let second = source.addEventListener("message") { [weak source] event in
             journal.note("second \(event.data)")
-            // Itself, and one that comes after it.
+            // The listener removes itself, and one that follows it.
             for token in [own.withLock { $0 }, third.withLock { $0 }].compactMap({ $0 }) {
                 source?.removeEventListener(token)
             }
@@ -327,7 +327,7 @@ import WireTestSupport
         source.disconnect()
         source.connect()
         try await journal.wait(for: 4)
-        // From within a handler, too.
+        // The same from within a handler.
         source.onComplete { [weak source] completion in
             journal.note("\(completion.status ?? 0)")
             source?.connect(lastEventID: "")

@@ -6,7 +6,7 @@ import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-/// Several hosts, and a proxy on the way to them, with time at a standstill.
+/// Several hosts, and a proxy before them, on a clock that stands still.
 @Suite("Event stream transport: hosts and proxies", .timeLimit(.minutes(5)))
 struct FailoverTests {
     private func transport(
@@ -49,7 +49,7 @@ struct FailoverTests {
         var iterator = try await provider.messages(.listen()).makeAsyncIterator()
         #expect(try await iterator.next()?.text == "x")
         server.endOfStream()
-        // The pause before the next attempt.
+        // The pause before the next attempt is over.
         try await waitUntil(moving: { server.clock.advance(by: .milliseconds(100)) }) {
             server.endpoints.count >= 3
         }
@@ -156,7 +156,7 @@ struct FailoverTests {
         ])
         let (other, provider2) = try self.transport(elsewhere)
         await #expect(throws: WaybillError.self) { try await provider2.messages(.listen()) }
-        // The redirect failed, which is one host's failure; the others are asked, and refuse.
+        // The failed redirect counts as the failure of one host. The next host is tried and refuses.
         #expect(elsewhere.endpoints.map(\.host).prefix(3) == ["example.com", "d", "b"])
         await other.shutdown()
     }

@@ -19,10 +19,10 @@ struct FramingTests {
         0xB8, 0xB8, 0x00, 0x33, 0x88, 0x04, 0xD4,
     ]
 
-    /// A body as it is coded.
+    /// The content coding of a body.
     enum Coding: String, CaseIterable {
         case identity, gzip, deflate
-        /// Without zlib's header, as some servers send it.
+        /// Deflate without zlib's header, as some servers send it.
         case raw
 
         var bytes: [UInt8] {
@@ -37,7 +37,7 @@ struct FramingTests {
         var field: String { "Content-Encoding: \(self == .raw ? "deflate" : rawValue)\r\n" }
     }
 
-    /// A body as its end is told.
+    /// The framing that tells the end of a body.
     enum Framing: CaseIterable {
         case untilClose, length, chunks
 
@@ -73,7 +73,7 @@ struct FramingTests {
     )
     func pieces(_ framing: Framing, _ coding: Coding) async throws {
         guard coding == .identity || HTTPContentDecoder.acceptedCodings != nil else {
-            // Without zlib nothing else is asked for.
+            // Without zlib the client offers no other coding.
             return
         }
         let bytes = framing.head(coding) + framing.body(coding)

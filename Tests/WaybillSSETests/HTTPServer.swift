@@ -6,19 +6,19 @@ import WaybillSSE
 import WaybillTesting
 import WireCore
 
-/// A server in memory that follows a script: what it answers to each connection, on a clock that stands still.
+/// A scripted server in memory, with one answer for each connection, on a clock that stands still.
 final class HTTPServer: Dialer {
-    /// What a connection is answered with, once its request is there.
+    /// The answer on a connection, sent after its request.
     enum Answer: Sendable {
-        /// These bytes, and the connection stays open.
+        /// Sends these bytes and leaves the connection open.
         case open([UInt8])
-        /// These bytes, and then the end.
+        /// Sends these bytes and ends the connection.
         case close([UInt8])
-        /// These bytes, and then a reset.
+        /// Sends these bytes and resets the connection.
         case reset([UInt8])
-        /// No connection at all.
+        /// Refuses the connection.
         case refuse
-        /// No connection, and no word of it.
+        /// Never completes the connection.
         case stall
     }
 
@@ -28,7 +28,7 @@ final class HTTPServer: Dialer {
         var endpoints: [Endpoint] = []
         var pairs: [ByteStreamPair] = []
         var ends = 0
-        /// The connections whose last request has had no answer, by their number.
+        /// The numbers of the connections whose last request has no answer.
         var unanswered: [Int] = []
     }
 
@@ -39,16 +39,16 @@ final class HTTPServer: Dialer {
         state = Locked(State(answers: answers))
     }
 
-    /// The requests in order, as they came.
+    /// The requests in order of arrival.
     var requests: [(head: HTTPRequestHead, body: [UInt8])] { state.withLock { $0.requests } }
 
-    /// Where connections were made to.
+    /// The endpoints to which the client has connected.
     var endpoints: [Endpoint] { state.withLock { $0.endpoints } }
 
-    /// How many connections the client has closed.
+    /// The number of connections that the client has closed.
     var ends: Int { state.withLock { $0.ends } }
 
-    /// Whether all that was said on the last connection has been read, and what follows from it done.
+    /// True when the client has read and handled everything on the latest connection.
     var isQuiet: Bool { state.withLock { $0.pairs.last }?.isQuiet ?? false }
 
     /// Sends more on the last connection.
@@ -57,7 +57,7 @@ final class HTTPServer: Dialer {
         _ = Array(text.utf8).withUnsafeBytes { try? pair.second.write($0) }
     }
 
-    /// The connections that have asked and were answered with nothing, by their number; each is named once.
+    /// Takes the numbers of the connections whose last request has no answer.
     func unanswered() -> [Int] {
         state.withLock { state in
             defer { state.unanswered = [] }
@@ -65,14 +65,14 @@ final class HTTPServer: Dialer {
         }
     }
 
-    /// Sends bytes on one of the connections, by its number from 0.
+    /// Sends bytes on the connection with this number, counted from 0.
     func send(_ bytes: [UInt8], on number: Int) {
         let pairs = state.withLock { $0.pairs }
         guard pairs.indices.contains(number) else { return }
         _ = bytes.withUnsafeBytes { try? pairs[number].second.write($0) }
     }
 
-    /// Ends the last connection from the server's side.
+    /// Ends the latest connection from the server's side.
     func endOfStream() {
         state.withLock { $0.pairs.last }?.second.finishWriting()
     }
@@ -98,7 +98,7 @@ final class HTTPServer: Dialer {
             }
         }
         if let error {
-            // Over when the task is cancelled.
+            // The attempt ends when the task is cancelled.
             if error == .cancelled {
                 let (silence, _) = AsyncStream.makeStream(of: Never.self)
                 for await _ in silence {}
@@ -143,7 +143,7 @@ final class HTTPServer: Dialer {
             var head: HTTPRequestHead?
             var hasEnded = false
 
-            /// - Returns: Whether this is news.
+            /// - Returns: True at the first call.
             mutating func noteEnd() -> Bool {
                 defer { hasEnded = true }
                 return !hasEnded
@@ -195,7 +195,7 @@ final class HTTPServer: Dialer {
         func streamDidEnd(_ error: LinkError?) {}
     }
 
-    /// A transport to this server, whose dice all fall on zero.
+    /// A transport to this server whose random numbers are all zero.
     func transport(
         _ url: String = "http://example.com/api",
         _ change: (inout SSEConfiguration) -> Void = { _ in }
@@ -203,7 +203,7 @@ final class HTTPServer: Dialer {
         try transport(url, dice: { 0 }, change)
     }
 
-    /// A transport to this server, with dice.
+    /// A transport to this server with the given random numbers.
     func transport(
         _ url: String = "http://example.com/api",
         dice: @escaping @Sendable () -> UInt64,
@@ -224,7 +224,7 @@ final class HTTPServer: Dialer {
     }
 }
 
-/// What servers say.
+/// Bytes of server responses.
 enum Say {
     static func stream(_ events: String, _ fields: String = "") -> [UInt8] {
         Array("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\(fields)\r\n\(events)".utf8)
@@ -238,7 +238,7 @@ enum Say {
     }
 }
 
-/// One enum for all the tests.
+/// An entry for all tests.
 enum StreamEntry: EntryType {
     case command(
         EntryCommand,

@@ -6,15 +6,15 @@
     import WaybillTesting
     import WireTestSupport
 
-    /// What stays behind after everything was shut down: nothing.
+    /// Checks that a shutdown leaves no resources behind.
     ///
-    /// In a process of its own, where no other test has connections open; see `ExitTest`.
+    /// The test has a process of its own (`ExitTest`), in which no other test has open connections.
     @Suite("Event stream transport: nothing is left behind", .timeLimit(.minutes(5)))
     struct NothingLeftTests {
         @Test("After shutdown there is no thread and no descriptor of ours")
         func counts() async throws {
             await #expect(processExitsWith: .success) {
-                // The first round lets the runtime open what it keeps for itself.
+                // The first round opens what the runtime keeps.
                 try await round(isDropped: false)
                 let before = OpenResources(loop: EventLoop.threadName)
                 for number in 0..<20 { try await round(isDropped: number.isMultiple(of: 4)) }
@@ -41,7 +41,7 @@
         }
     }
 
-    /// A broker, a transport and an event source, used and shut down.
+    /// Uses a broker, a transport and an event source, then shuts them down.
     private func round(isDropped: Bool) async throws {
         let broker = LoopbackBroker()
         try broker.start()

@@ -19,7 +19,7 @@ struct PatienceTests {
             let transport = try server.transport()
             async let opening = Provider<StreamEntry>(transport: transport).messages(.listen())
             try await waitUntil { !server.requests.isEmpty }
-            // More than the ten seconds for the answer, a second at a time.
+            // More than the response timeout of ten seconds, one second at a time.
             for _ in 0..<12 {
                 server.clock.advance(by: .seconds(1))
                 await letOthersRun()

@@ -1,11 +1,11 @@
 import Testing
 import WaybillSSE
 
-/// Which request gets a connection.
+/// The order in which requests get connections.
 @Suite("Places for connections to a host") struct PlaceTests {
     private typealias Places = HTTPPlaces<String, Int>
 
-    /// What an answer is, as a word.
+    /// An answer as a word.
     private func word(_ answer: Places.Answer) -> String {
         switch answer {
         case .granted(let grant, let surplus):
@@ -14,7 +14,7 @@ import WaybillSSE
         }
     }
 
-    /// What a request hears, with the connections that no longer serve.
+    /// An answer as words, with the connections that are dropped.
     private func word(_ heard: (answer: Places.Answer, dropped: [Int])) -> String {
         word(heard.answer) + heard.dropped.map { ", dropping \($0)" }.joined()
     }
@@ -42,7 +42,7 @@ import WaybillSSE
         #expect(places.free("a") == 2)
         #expect(word(places.fetch(2)) == "place")
         #expect(places.count(of: "a") == 2 && places.waitingCount(of: "a") == 1)
-        // One that comes now is behind the one that waits.
+        // A new request waits behind an earlier one.
         #expect(word(places.request("a") { _ in true }) == "waits as 4")
         #expect(places.giveBack("a", 7).woken == 3)
         #expect(places.giveBack("a", 8).woken == 4)
@@ -75,7 +75,7 @@ import WaybillSSE
         #expect(word(places.request("a") { _ in true }) == "place, dropping 9")
         _ = places.giveBack("a", 1)
         #expect(word(places.request("a") { $0 == 2 }) == "place, closing 1")
-        // The same at a hand-over.
+        // The same when a connection is handed over.
         #expect(word(places.request("a") { $0 == 3 }) == "waits as 1")
         let (woken, surplus) = places.giveBack("a", 2)
         #expect(woken == 1 && surplus == 2)

@@ -6,7 +6,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// How connections are shared by the sends to a host.
+/// Connections that sends to a host share.
 @Suite("Event stream transport: connections of sends", .timeLimit(.minutes(5)))
 struct PoolTests {
     private static func options(_ timeout: Duration) -> StreamEntry {
@@ -26,7 +26,7 @@ struct PoolTests {
                 try await provider.request(.post(.text("\(number)")))
             }
         }
-        // Each connection is answered as often as it has asked.
+        // Each request on each connection gets one answer.
         var answered = 0
         while answered < count {
             try await waitUntil { server.requests.count > answered }
@@ -113,7 +113,7 @@ struct PoolTests {
         let sends = (0..<2).map { _ in Task { try await provider.request(.post(.text("x"))) } }
         try await waitUntil { server.requests.count == 1 }
         server.send(Say.status(200), on: 0)
-        // The other one is under way now, on the same connection.
+        // The other send now uses the same connection.
         try await waitUntil { server.requests.count == 2 }
         await letOthersRun()
         await transport.shutdown()
@@ -170,7 +170,7 @@ struct PoolTests {
         let transport = try server.transport()
         let provider = Provider<StreamEntry>(transport: transport)
         for number in 0..<count { try await provider.request(.post(.text("\(number)"))) }
-        // Each arrived, and arrived once.
+        // Each request arrived exactly once.
         let bodies = server.requests.map { String(decoding: $0.body, as: UTF8.self) }
         #expect(bodies == (0..<count).map { "\($0)" })
         await transport.shutdown()
@@ -203,11 +203,12 @@ struct PoolTests {
         try await provider.request(.post(.text("a")))
         server.clock.advance(by: .seconds(8))
         try await provider.request(.post(.text("b")))
-        // Half a second before the server closes it: what is sent now would meet that.
+        // The server closes the connection half a second later, so the client must not use it any more.
         server.clock.advance(by: .milliseconds(9_500))
         try await provider.request(.post(.text("c")))
         #expect(server.endpoints.count == connections)
-        // Those that are not used again are closed, although the server has kept them. The last one of "timeout=0" is, too.
+        // The client closes connections that it will not use again, although the server has kept them. With
+        // "timeout=0" that includes the last one.
         let closed = field == "timeout=0" ? connections : connections - 1
         try await waitUntil { server.ends == closed }
         await transport.shutdown()
@@ -248,7 +249,7 @@ struct PoolTests {
         )
         let transport = try server.transport()
         let provider = Provider<StreamEntry>(transport: transport)
-        // Three connections.
+        // Opens three connections.
         let sends = (0..<3).map { _ in
             Task { try await provider.request(Self.options(.seconds(1_000))) }
         }
@@ -256,7 +257,7 @@ struct PoolTests {
         for number in 0..<3 { server.send(Say.status(200), on: number) }
         for send in sends { _ = try await send.value }
         server.clock.advance(by: .seconds(100))
-        // One leads nowhere, one answers meanwhile, one is idle.
+        // One of the three does not answer, one answers, one is idle.
         let lost = Task { try await provider.request(Self.options(.seconds(10))) }
         try await waitUntil { server.requests.count == 4 }
         let first = server.unanswered().last
@@ -270,7 +271,7 @@ struct PoolTests {
         server.clock.advance(by: .seconds(9))
         let error = await #expect(throws: WaybillError.self) { try await lost.value }
         #expect(error?.code == .timedOut)
-        // The lost one, and the idle one; the next request goes over the one that was heard of.
+        // The first one and the idle one are closed. The next request uses the one that answered.
         try await waitUntil { server.ends == 2 }
         try await provider.request(.post(.text("next")))
         #expect(server.endpoints.count == 3)

@@ -8,7 +8,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// What a server says beside its events, and streams that the app has asked for again.
+/// The data of a server beside its events, and streams that the app restarts.
 @Suite("Heads, comments and restarts of streams", .timeLimit(.minutes(5))) struct RestartTests {
     private func source(
         _ server: HTTPServer,

@@ -61,7 +61,7 @@ struct SendTests {
             try await provider.request(.post(.text("once")))
         }
         #expect(error?.code == .connectionLost)
-        // What came before a reset may not be all, and no length says so.
+        // Without a length, the client cannot know whether the bytes before a reset are complete.
         let cut = HTTPServer([.reset(Array("HTTP/1.1 200 OK\r\n\r\nhalf".utf8))])
         let half = try cut.transport()
         let loss = await #expect(throws: WaybillError.self) {

@@ -5,12 +5,12 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// What observers are told of several streams as one.
+/// The states of several streams, reported as one.
 @Suite("Event stream transport: states", .timeLimit(.minutes(5)))
 struct StateTests {
     private final class Stream {}
 
-    /// A state in a word, with the attempt or the seconds of its wait.
+    /// A state as a word, with the attempt or the seconds of its wait.
     private static func word(_ state: ConnectionState, since begin: ContinuousClock.Instant)
         -> String
     {
@@ -23,7 +23,7 @@ struct StateTests {
         }
     }
 
-    /// Reports what `body` does to three streams, and gives what observers hear after `idle`.
+    /// Applies `body` to three streams, and returns the states that observers get after `idle`.
     private func heard(_ body: (SSEStates, [Stream], ContinuousClock.Instant) -> Void) async
         -> [String]
     {
@@ -85,7 +85,7 @@ struct StateTests {
         #expect(words == ["connecting 1", "disconnected"])
     }
 
-    /// Waits for states until one is as wanted, and gives them in words.
+    /// Collects states as words until the given one.
     private func heard(
         _ states: inout ConnectionStates.AsyncIterator,
         until last: String

@@ -5,7 +5,7 @@ import WaybillTesting
 import WireCore
 
 @Suite("Event stream transport: events", .timeLimit(.minutes(5))) struct StreamEventTests {
-    /// Takes events up to one of a kind.
+    /// Takes events up to the first of this kind.
     private func take(
         to last: TransportEvent.Kind,
         _ iterator: inout TransportEvents.AsyncIterator
@@ -49,7 +49,7 @@ import WireCore
         let received = events.filter { $0.kind == .received }
         #expect(received.map(\.byteCount) == [3, 5] && received.allSatisfy { $0.topic == "t" })
         #expect(zip(events, events.dropFirst()).allSatisfy { $0.time <= $1.time })
-        // Times that were taken, of whatever length.
+        // The durations were measured. Their values are not known.
         for index in [1, 2, 4, 7, 8, 10] { #expect(events[index].duration ?? .zero > .zero) }
         for event in events where event.kind == .connected || event.kind == .disconnected {
             #expect(event.host == "127.0.0.1:\(broker.port(for: .eventStream))")

@@ -6,10 +6,10 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// Tokens that several streams share, and that the server refuses them one after another.
+/// Tokens that several streams share, refused by the server for one stream after another.
 @Suite("Event stream transport: shared tokens", .timeLimit(.minutes(5)))
 struct TokenTests {
-    /// Opens two streams with the token `a`, and has the server refuse both, the second one when the first has shown `b`.
+    /// Opens two streams with the token `a`. The server refuses both: the second one after the first has used `b`.
     private func refuseBoth(_ credentials: CredentialSource) async throws -> [String?] {
         let server = HTTPServer(Array(repeating: .open([]), count: 4))
         let transport = try server.transport { $0.credentials = credentials }
@@ -59,8 +59,10 @@ struct TokenTests {
         #expect(tokens.withLock { $0 } == ["c"])
     }
 
-    /// Opens a stream of two hosts that answer so, one request after another.
-    /// - Returns: The error, if it did not open; whom the requests went to, with what, and what the source was told.
+    /// Opens a stream with two hosts. The server gives these answers to one request after another.
+    ///
+    /// - Returns: The error; nil when the stream opened. The host and the token of each request. The refused token
+    ///   that the source got at each call.
     private func open(
         _ answers: [HTTPServer.Answer],
         _ fail: WaybillError? = nil
@@ -154,7 +156,7 @@ struct TokenTests {
         transport.resume()
         try await waitUntil { server.requests.count == 2 }
         await letOthersRun()
-        // Nothing has read the answer.
+        // The app has not read the response, so there was no further request.
         #expect(server.requests.count == 2)
         var iterator = messages.makeAsyncIterator()
         for number in 1...4 { #expect(try await iterator.next()?.text == "\(number)") }

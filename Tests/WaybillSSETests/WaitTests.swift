@@ -7,7 +7,7 @@ import WireTestSupport
 
 @Suite("Event stream transport: waits and ends", .timeLimit(.minutes(5)))
 struct WaitTests {
-    /// Waits until a state of the kind wanted is reported.
+    /// Waits until a state of this kind is reported.
     private func state(
         _ states: inout ConnectionStates.AsyncIterator,
         where isWanted: (ConnectionState) -> Bool
@@ -129,7 +129,7 @@ struct WaitTests {
         while seen.last != "disconnected", let state = await states.next() {
             seen.append("\(state)")
         }
-        // While all of them end, the one that waits may be the last.
+        // At the shutdown, the last stream to end may be the one that waits.
         seen.removeAll { $0.hasPrefix("waiting") }
         #expect(seen == ["idle", "connecting (attempt 1)", "connected", "disconnected"])
     }

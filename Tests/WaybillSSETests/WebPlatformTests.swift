@@ -5,7 +5,7 @@ import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-/// The web platform's cases that are about more than the parser.
+/// The web platform's cases that need more than the parser.
 @Suite("Event stream transport: the web platform's cases", .timeLimit(.minutes(5)))
 struct WebPlatformTests {
     static let cases = WebPlatformCase.all.filter {
@@ -19,17 +19,17 @@ struct WebPlatformTests {
 
     @Test("Each is answered connection by connection, and gives its events", arguments: cases)
     func webPlatform(row: WebPlatformCase) async throws {
-        // Whoever comes once more is told to stop.
+        // A further request is answered by 204, which ends the stream.
         let answers = row.responses.map { HTTPServer.Answer.close($0.rawBytes) }
         let server = HTTPServer(answers + [.close(Say.status(204))])
         let transport = try server.transport("http://example.com/") {
             $0.reconnection.initialDelay = .milliseconds(2)
-            // The time below passes whether or not anybody had a turn.
+            // The clock below moves on even when the client's tasks do not run.
             $0.connectTimeout = .seconds(1_000_000)
             $0.responseTimeout = .seconds(1_000_000)
         }
         let provider = Provider<StreamEntry>(transport: transport)
-        // Time passes as long as anybody waits.
+        // Moves the clock on as long as the test runs.
         let ticking = Task {
             while !Task.isCancelled {
                 server.clock.advance(by: .milliseconds(50))

@@ -5,7 +5,7 @@ import WaybillTesting
 
 @Suite("STOMP transport: acknowledgement and transactions", .timeLimit(.minutes(5)))
 struct AcknowledgementTests {
-    /// Sends so many numbered messages to the queue.
+    /// Sends numbered messages to the queue.
     private func fill(_ provider: Provider<STOMPEntry>, _ count: Int) async throws {
         for number in 1...count { try await provider.request(.send("\(number)")) }
     }
@@ -17,7 +17,7 @@ struct AcknowledgementTests {
         try await fill(provider, 4)
         do {
             let messages = try await provider.messages(.subscribe("/queue/t", .clientIndividual))
-            // The fourth is asked for only after two were taken: the third waits in the stream.
+            // After the app has taken two messages, the stream requests the fourth. The third waits in the stream.
             var iterator = messages.makeAsyncIterator()
             #expect(try await iterator.next()?.text == "1")
             #expect(try await iterator.next()?.text == "2")
@@ -68,7 +68,7 @@ struct AcknowledgementTests {
         try await provider.request(.ack(ids[1]))
         fixture.broker.dropConnections()
         await expectError(.connectionLost) { for try await _ in messages {} }
-        // The names belonged to the connection that is gone.
+        // The acknowledgement ids belong to the lost connection.
         let again = try await provider.messages(.subscribe("/queue/t", .clientIndividual))
         await expectError(.invalidEntry) { try await provider.request(.ack(ids[0])) }
         let heard = try await take(2, again)
@@ -86,7 +86,7 @@ struct AcknowledgementTests {
         let messages = try await provider.messages(.subscribe("/queue/t", .client, .manual))
         let ids = try await take(5, messages).compactMap(\.id)
         try await provider.request(.ack(ids[2]))
-        // What was covered is settled here as it is there.
+        // The cumulative acknowledgement covered the earlier messages, on the client as on the server.
         await expectError(.invalidEntry) { try await provider.request(.ack(ids[0])) }
         try await provider.request(.nack(ids[4]))
         let again = try await take(2, messages)
@@ -135,7 +135,7 @@ struct AcknowledgementTests {
         }
         try await provider.request(.begin("x"))
         await expectError(.invalidEntry) { try await provider.request(.begin("x")) }
-        // One that is open when the client leaves never was.
+        // A transaction that is open at the disconnect is aborted.
         try await provider.request(.send("never", to: "t", headers: ["transaction": "x"]))
         try await provider.request(.disconnect)
         try await provider.request(.connect)
@@ -160,7 +160,7 @@ struct AcknowledgementTests {
         await expectError(.invalidEntry) { try await provider.request(.ack(ids[0], in: "x")) }
         await expectError(.invalidEntry) { try await provider.request(.ack(ids[1], in: "no")) }
         try await provider.request(.abort("x"))
-        // It waits again.
+        // The aborted acknowledgement leaves the message unacknowledged.
         try await provider.request(.begin("x"))
         try await provider.request(.ack(ids[0], in: "x"))
         try await provider.request(.nack(ids[1], in: "x"))
@@ -231,7 +231,7 @@ struct AcknowledgementTests {
         }
         try await provider.request(.send("probe", to: "u"))
         #expect(heard == ["1", "2"])
-        // The server is told at once, not when the stream is let go of.
+        // The UNSUBSCRIBE is sent at once, not when the stream is released.
         #expect(fixture.lines.count("← UNSUBSCRIBE") == 1)
         withExtendedLifetime(messages) {}
 
@@ -257,7 +257,8 @@ struct AcknowledgementTests {
                 buffering: BufferPolicy(.fail, messageLimit: 3)
             )
         )
-        // What waited can be read, but the subscription is over and the queue has them all again.
+        // The app can still read the buffered messages. The subscription has ended, and the queue has all messages
+        // again.
         await expectError(.slowConsumer) { for try await _ in messages {} }
         let again = try await provider.messages(.subscribe())
         #expect(try await texts(5, again) == ["1", "2", "3", "4", "5"])

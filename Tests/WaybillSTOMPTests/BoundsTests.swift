@@ -3,7 +3,7 @@ import Waybill
 import WaybillSTOMP
 import WaybillTesting
 
-/// What may wait, and for how long it counts.
+/// Limits on waiting messages.
 @Suite("STOMP transport: bounds", .timeLimit(.minutes(5))) struct BoundsTests {
     @Test("Limits as high as numbers go work like others", arguments: services)
     func endlessLimits(service: LoopbackBroker.Service) async throws {
@@ -49,7 +49,8 @@ import WaybillTesting
         let narrow = BufferPolicy(.fail, byteLimit: 14)
         let messages = try await provider.messages(.subscribe("/queue/t", mode, buffering: narrow))
         await expectError(.slowConsumer) { for try await _ in messages {} }
-        // Taken as they come, ever so many may pass; one by itself may be longer than all that may wait.
+        // A limit applies only to waiting messages: a consumer that keeps up gets any number. A single message may
+        // exceed the byte limit.
         let wide = BufferPolicy(.fail, byteLimit: 20)
         let again = try await provider.messages(.subscribe("/queue/t", mode, buffering: wide))
         #expect(try await texts(4, again).count == 4)

@@ -3,12 +3,12 @@ import Waybill
 import WaybillSTOMP
 import WaybillTesting
 
-/// Several hosts, and a proxy on the way to them, with time at a standstill.
+/// Several hosts, and a proxy before them, on a clock that stands still.
 @Suite("STOMP transport: hosts and proxies", .timeLimit(.minutes(5))) struct FailoverTests {
     private static func connect(_ host: String) -> String {
         "CONNECT\naccept-version:1.2\nhost:\(host)\nheart-beat:10000,10000\n\n\0"
     }
-    /// What a server says in the course of a connection.
+    /// The steps of a server during one connection.
     private static func course(_ host: String) -> [ScriptedByteStream.Step] {
         [
             .expect(connect(host)), .reply("CONNECTED\nversion:1.2\n\n\0"),

@@ -17,7 +17,7 @@ import WireTestSupport
         #expect(error?.peerReason == "Subscription refused")
         let underlying = try #require(error?.underlying as? STOMPServerError)
         #expect(underlying.headers["receipt-id"] != nil)
-        // ERROR ends the connection; the next request makes another one.
+        // ERROR ends the connection. The next request makes a new one.
         #expect("\(transport.states.current)".hasPrefix("disconnected (connectionLost"))
         _ = try await provider.messages(.subscribe("public"))
         await transport.shutdown()
@@ -74,7 +74,7 @@ import WireTestSupport
             )
         )
         let pending = Task { try await provider.request(.send("x", to: "t")) }
-        // It has arrived, and waits for a receipt that does not come.
+        // The message has arrived. Its receipt will not come.
         #expect(try await texts(1, messages) == ["x"])
         fixture.broker.disconnectClients()
         let failure = await expectError(.connectionLost) { try await pending.value }
@@ -155,7 +155,7 @@ import WireTestSupport
 
     // MARK: Retries
 
-    /// Has everything tried again so many times.
+    /// Asks for a number of retries, whatever the error.
     private struct Stubborn: Interceptor {
         let count: Int
 
@@ -249,7 +249,7 @@ import WireTestSupport
         await fixture.broker.stop()
     }
 
-    /// Adds a header, after a while.
+    /// Adds a header after a short wait.
     private struct Stamp: Interceptor {
         let name: String
         let seen: LineLog

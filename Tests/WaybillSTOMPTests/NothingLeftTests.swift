@@ -6,15 +6,15 @@
     import WaybillTesting
     import WireTestSupport
 
-    /// What stays behind after everything was shut down: nothing.
+    /// Checks that a shutdown leaves no resources behind.
     ///
-    /// In a process of its own, where no other test has connections open; see `ExitTest`.
+    /// The test has a process of its own (`ExitTest`), in which no other test has open connections.
     @Suite("STOMP transport: nothing is left behind", .timeLimit(.minutes(5)))
     struct NothingLeftTests {
         @Test("After shutdown there is no thread and no descriptor of ours")
         func counts() async throws {
             await #expect(processExitsWith: .success) {
-                // The first round lets the runtime open what it keeps for itself.
+                // The first round opens what the runtime keeps.
                 for service in services { try await round(service, isDropped: false) }
                 let before = await OpenResources.settled(loop: EventLoop.threadName) {
                     $0.loops == 0
@@ -45,16 +45,16 @@
         }
     }
 
-    /// Asks where nobody answers.
+    /// Sends a request to a destination without a subscriber.
     private func ask(_ provider: Provider<STOMPEntry>) async throws -> Message {
-        // Long enough for a slow machine to subscribe for the answer.
+        // Long enough for a slow machine to subscribe for the reply.
         try await provider.request(
             .command(.send(timeout: .milliseconds(50)), topic: "/topic/ask"),
             as: Message.self
         )
     }
 
-    /// A broker and a transport, used and shut down.
+    /// Uses a broker and a transport, then shuts them down.
     private func round(_ service: LoopbackBroker.Service, isDropped: Bool) async throws {
         let broker = LoopbackBroker()
         try broker.start()

@@ -1,7 +1,7 @@
 import Testing
 import WaybillSTOMP
 
-/// What an app sees with one import.
+/// The declarations that an app can use with one import.
 @Suite("import WaybillSTOMP alone") struct OneImportTests {
     @Test("A transport, a provider, an entry and its messages need no other import")
     func suffices() throws {

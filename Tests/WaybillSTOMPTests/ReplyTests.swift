@@ -5,9 +5,9 @@ import WaybillSession
 import WaybillTesting
 import WireTestSupport
 
-/// Requests and answers by `reply-to` and `correlation-id`.
+/// Requests and replies by `reply-to` and `correlation-id`.
 @Suite("STOMP transport: request and reply", .timeLimit(.minutes(5))) struct ReplyTests {
-    // MARK: To the byte
+    // MARK: Byte by byte
 
     private static let connect =
         "CONNECT\naccept-version:1.2\nhost:script\nheart-beat:10000,10000\n\n\0"
@@ -63,7 +63,7 @@ import WireTestSupport
         return (transport, Provider(transport: transport), script)
     }
 
-    /// Shuts a transport down whose peer says no more.
+    /// Shuts a transport down whose server sends nothing more.
     private func close(_ transport: STOMPTransport, _ clock: ManualClock) async throws {
         let isClosed = Promise<Void>()
         let closing = Task {
@@ -83,7 +83,7 @@ import WireTestSupport
                 .expect(Self.connect), .reply(Self.connected),
                 .expect(Self.subscribe(queue, 1)), .reply(Self.receipt(1)),
                 .expect(Self.request(queue, "1-00", 2)),
-                // The answer may come before the receipt, and others before it.
+                // The reply may come before the receipt, and other replies before it.
                 .reply(Self.answer(queue, "9-00", "?") + Self.answer(queue, "1-00", "y")),
                 .reply(Self.receipt(2)),
                 .expect(Self.request(queue, "2-00", 3)),
@@ -253,7 +253,7 @@ import WireTestSupport
         for (entry, code) in entries {
             await expectError(code) { try await provider.request(entry, as: String.self) }
         }
-        // No header holds it.
+        // The byte FF is not UTF-8, so no header can carry it.
         await expectError(.invalidEntry) {
             try await provider.request(.command(.send(options), topic: "t"))
         }

@@ -26,7 +26,7 @@ import WaybillTesting
             try await provider.request(.begin("x"))
             try await provider.request(.abort("x"))
             try await provider.request(.disconnect)
-            // DISCONNECT asks in any case, so all before it has arrived.
+            // DISCONNECT always has a receipt, so all frames before it have arrived.
             #expect(fixture.lines.first("← DISCONNECT")?.contains("receipt=") == true)
             #expect(fixture.lines.first("← BEGIN")?.contains("receipt=") == asks)
             await transport.shutdown()
@@ -49,7 +49,7 @@ import WaybillTesting
         first.cancel()
         try await provider.request(.send("2", to: "t"))
         #expect(try await texts(1, second) == ["2"])
-        // By destination: all of them, and nothing else.
+        // UNSUBSCRIBE by destination ends all streams of the destination, and no others.
         let third = try await provider.messages(.subscribe("t"))
         try await provider.request(.unsubscribe("t"))
         #expect(fixture.lines.count("← UNSUBSCRIBE") == 3)
@@ -310,7 +310,7 @@ import WaybillTesting
 
     @Test("Each is refused before a connection is made", arguments: rows)
     func unconnected(row: Row) async throws {
-        // There is no script: a connection would be refused, with another error.
+        // Without a script, a connection attempt would fail with another error.
         let transport = try STOMPTransport()
         await expectError(row.code) {
             try await perform(row.entry, Provider(transport: transport))

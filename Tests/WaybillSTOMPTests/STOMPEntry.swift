@@ -4,7 +4,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireCore
 
-/// One enum for all the tests: any command on any destination.
+/// An entry for all tests: any command on any destination.
 enum STOMPEntry: EntryType {
     case command(
         EntryCommand,
@@ -74,14 +74,14 @@ enum STOMPEntry: EntryType {
     var headers: Headers { if case .command(_, _, _, let headers) = self { headers } else { [:] } }
 }
 
-/// Over what the frames go.
+/// The services that carry STOMP frames.
 let services: [LoopbackBroker.Service] = [.stomp, .stompOverWebSocket]
 
-/// A broker of one's own, and transports to it.
+/// A broker for one test, and transports to it.
 struct Fixture {
     let broker: LoopbackBroker
     let service: LoopbackBroker.Service
-    /// What the broker logged.
+    /// The lines of the broker's log.
     let lines = LineLog()
 
     init(
@@ -101,7 +101,7 @@ struct Fixture {
     ) throws -> STOMPTransport {
         var configuration = STOMPConfiguration()
         configuration.reconnection = .never
-        // A machine that builds and tests at the same time is slow.
+        // A machine that also builds is slow.
         configuration.connectTimeout = .seconds(60)
         configuration.receiptTimeout = .seconds(60)
         configuration.replyTimeout = .seconds(120)
@@ -117,7 +117,7 @@ struct Fixture {
     }
 }
 
-/// Lines that several threads write.
+/// Lines that several threads append to.
 final class LineLog: Sendable {
     private let lines = Locked([String]())
 
@@ -127,7 +127,7 @@ final class LineLog: Sendable {
 
     func count(_ text: String) -> Int { all.count { $0.contains(text) } }
 
-    /// The first line with these words, without what stands before the frame.
+    /// The first line with this text, from the frame on.
     func first(_ text: String) -> String? {
         all.first { $0.contains(text) }.map { line in
             line.split(separator: " ", maxSplits: 3).last.map(String.init) ?? line
@@ -135,7 +135,7 @@ final class LineLog: Sendable {
     }
 }
 
-/// So many messages, in order.
+/// Takes a number of messages, in order.
 func take(_ count: Int, _ messages: Messages<Message>) async throws -> [Message] {
     var taken: [Message] = []
     for try await message in messages {
@@ -145,7 +145,7 @@ func take(_ count: Int, _ messages: Messages<Message>) async throws -> [Message]
     return taken
 }
 
-/// The words of so many messages, in order.
+/// Takes the texts of a number of messages, in order.
 func texts(_ count: Int, _ messages: Messages<Message>) async throws -> [String] {
     try await take(count, messages).map { $0.text ?? "" }
 }

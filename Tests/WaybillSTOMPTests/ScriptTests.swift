@@ -4,7 +4,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Connections that follow a script, with time at a standstill.
+/// Connections that follow a script, on a clock that stands still.
 @Suite("STOMP transport: frames and time", .timeLimit(.minutes(5))) struct ScriptTests {
     private static let connect =
         "CONNECT\naccept-version:1.2\nhost:script\nheart-beat:10000,10000\n\n\0"
@@ -110,8 +110,8 @@ import WireTestSupport
                 codes.append("sent")
             } catch let error as WaybillError { codes.append(error.code.name) }
         }
-        // The third may have arrived. The others have not: they connect again, where the script has no more to say. One
-        // that begins only then finds that the transport waits before the next attempt.
+        // The third SEND may have arrived. The others have not: they connect again, and find the end of the script. A
+        // call that begins later finds the transport waiting before its next attempt.
         let refused = codes.filter { ["connectionRefused", "notConnected"].contains($0) }
         #expect(codes.count { $0 == "sent" } == 2 && codes.contains("connectionLost"))
         #expect(refused.count == 2)
@@ -160,7 +160,7 @@ import WireTestSupport
 
     private static let head = "MESSAGE\ndestination:t\nmessage-id:m\nsubscription:1\n"
 
-    /// What a server sends after it has confirmed the subscription, and the bodies that come of it.
+    /// The server's bytes after the receipt of the subscription, and the bodies of the messages in them.
     static let wires: [(name: String, pieces: [String], bodies: [String])] = [
         ("a body with newlines", [head + "\n\na\n\nb\n\0"], ["\na\n\nb\n"]),
         ("NUL in a body, by content-length", [head + "content-length:3\n\na\0b\0"], ["a\0b"]),
@@ -257,7 +257,7 @@ import WireTestSupport
         try await provider.request(.connect)
         clock.advance(by: .seconds(8))
         clock.advance(by: .seconds(8))
-        // The server's beat was heard at 7.5 seconds, when it was given one.
+        // The last beat of the server, if it sends any, came at 7.5 seconds.
         clock.advance(by: .milliseconds(12_499))
         #expect("\(transport.states.current)" == "connected")
         clock.advance(by: .milliseconds(2))
@@ -284,7 +284,7 @@ import WireTestSupport
         clock.advance(by: .seconds(300))
         #expect("\(transport.states.current)" == "connected")
         #expect(try await texts(3, messages) == ["x", "x", "x"])
-        // All was taken, so the server is listened to again.
+        // The app has taken everything, so the transport reads again.
         clock.advance(by: .seconds(20))
         #expect("\(transport.states.current)" == "connected")
         clock.advance(by: .seconds(2))
@@ -305,7 +305,7 @@ import WireTestSupport
         let messages = try await provider.messages(
             .subscribe("t", buffering: BufferPolicy(.holdBack, messageLimit: 2))
         )
-        // Time stands still: without the RECEIPT this would never end.
+        // The clock stands still, so this call ends only with the RECEIPT.
         try await provider.request(.disconnect)
         #expect("\(transport.states.current)" == "disconnected")
         #expect(try await texts(3, messages) == ["x", "x", "x"])
@@ -334,7 +334,7 @@ import WireTestSupport
         let error = await expectError(.timedOut) { try await call.value }
         #expect(error?.topic == "/queue/t" && error?.command == "send")
         #expect("\(transport.states.current)" == "connected")
-        // The late receipt disturbs nobody.
+        // The late receipt is ignored.
         try await provider.request(.send("y"))
         #expect(script.failures == [] && script.isComplete)
     }

@@ -69,7 +69,7 @@ struct TransportTests {
         for number in 0..<10 { try await provider.request(.send("\(number)")) }
         #expect(try await texts(10, messages) == (0..<10).map { "\($0)" })
         try await provider.request(.unsubscribe())
-        // All were acknowledged: nothing comes again.
+        // All messages were acknowledged, so none is delivered again.
         let again = try await provider.messages(.subscribe())
         try await provider.request(.send("new"))
         #expect(try await texts(1, again) == ["new"])

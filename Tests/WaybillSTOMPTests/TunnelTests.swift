@@ -13,9 +13,9 @@ import WireCore
     import Foundation
 #endif
 
-/// What a STOMP transport says to a WebSocket, seen from the server's end.
+/// The bytes of a STOMP transport inside a WebSocket, from the server's side.
 @Suite("STOMP transport in a WebSocket", .timeLimit(.minutes(5))) struct TunnelTests {
-    /// A server that takes the upgrade, notes what comes and says what it is told to.
+    /// A server that accepts the upgrade, records the messages, and sends what the test asks for.
     private final class Server: Dialer {
         private let pair = ByteStreamPair()
         private let driver: Driver<WebSocketConnection>
@@ -32,11 +32,11 @@ import WireCore
             )
         }
 
-        /// The subprotocols that were offered.
+        /// The subprotocols that the client offered.
         var offers: [String] { state.withLock { $0.offers } }
-        /// What came, message by message.
+        /// The messages from the client.
         var messages: [WebSocketMessage] { state.withLock { $0.messages } }
-        /// The same as text.
+        /// The messages as text.
         var texts: [String] { messages.map { String(decoding: $0.payload.bytes, as: UTF8.self) } }
 
         func dial(
@@ -103,7 +103,7 @@ import WireCore
             ]
         )
         #expect(server.messages.map(\.kind) == [.text, .text, .binary, .text, .text])
-        // Several frames in one message, and one frame in several.
+        // Several frames in one message, and one frame in several messages.
         let messages = try await provider.messages(.subscribe("t"))
         let head = "MESSAGE\ndestination:t\nmessage-id:m\nsubscription:1\n\n"
         server.say(head + "1\0\n" + head + "2\0" + head)
