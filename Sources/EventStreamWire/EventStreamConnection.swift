@@ -1,23 +1,23 @@
 package import HTTPWire
 package import WireCore
 
-/// The client's end of one event stream: a request, its answer, and the events in it.
+/// The client side of one event stream: a request, its response, and the events in it.
 ///
-/// | state | what moves it on |
+/// | state | event → next state |
 /// | --- | --- |
 /// | waiting | ``request(_:body:timeout:at:)`` → asked |
-/// | asked | 200 with `text/event-stream` → open; another answer → refused |
+/// | asked | 200 with `text/event-stream` → open; another response → refused |
 /// | open | the end of the body, a limit, silence → closed |
 /// | refused | the end of the body, 64 KiB of it, time → closed |
 package struct EventStreamConnection: ProtocolCore {
-    /// What the connection tells its driver.
+    /// An event for the driver.
     package enum Event: Hashable, Sendable {
         /// The server streams events from now on.
         case opened(HTTPResponseHead)
         case event(EventStreamEvent)
-        /// The text of a comment, where comments are wanted.
+        /// The text of a comment, if comments are reported.
         case comment(String)
-        /// The connection is over; nothing follows.
+        /// The connection ended; no event follows.
         case closed(EventStreamClosure)
     }
 
@@ -38,24 +38,24 @@ package struct EventStreamConnection: ProtocolCore {
     private var buffer = ReceiveBuffer(capacity: 4_096)
     private var events: [Event] = []
 
-    /// What the connection below has told and is not handled yet, in order.
+    /// Events of the HTTP connection that are not handled yet, in order.
     private var pending: ArraySlice<HTTPClientConnection.Event> = []
-    /// What is left to decompress of a piece of the body; nil when nothing is.
+    /// The rest of a piece of the body that is not decompressed yet; nil if there is none.
     private var compressed: ByteSlice?
-    /// Whether the buffer may hold a whole event.
+    /// Whether the buffer may hold a complete event.
     private var isUnparsed = false
     package private(set) var hasMoreInput = false
 
-    /// How much of the body of a refusal is kept: 64 KiB.
+    /// The part of a refusal's body that is kept: 64 KiB.
     private static let refusalLimit = 65_536
 
     /// - Parameters:
-    ///   - lastEventID: Where an earlier stream stopped.
-    ///   - limits: How much of a stream may be gathered.
-    ///   - headLimits: How large the head of the answer may be.
-    ///   - acceptsCompression: Whether the request asks for more than `identity`.
-    ///   - idleTimeout: How long the stream may be silent; nil for any time.
-    ///   - reportsComments: Whether comments are events of this connection, too.
+    ///   - lastEventID: The id of the last event of an earlier stream.
+    ///   - limits: The limits of data gathered from a stream.
+    ///   - headLimits: The limits of the head of the response.
+    ///   - acceptsCompression: Whether the request accepts codings other than `identity`.
+    ///   - idleTimeout: The longest silence of the stream; nil for no limit.
+    ///   - reportsComments: Whether comments are reported as events.
     package init(
         lastEventID: String,
         limits: EventStreamLimits,
@@ -74,7 +74,8 @@ package struct EventStreamConnection: ProtocolCore {
         )
     }
 
-    /// Asks for the stream.
+    /// Requests the stream.
+    ///
     /// - Throws: `HTTPRequestError`; nothing was written then.
     package mutating func request(
         _ head: HTTPRequestHead,
@@ -85,13 +86,13 @@ package struct EventStreamConnection: ProtocolCore {
         try http.send(head, body: body, timeout: timeout, at: now)
     }
 
-    /// Where the stream has come to.
+    /// The id of the last event so far.
     package var lastEventID: String { parser.lastEventID }
 
-    /// What the server has set; nil if it has not.
+    /// The reconnection time that the server has set; nil if it has set none.
     package var reconnectionTime: Duration? { parser.reconnectionTime }
 
-    /// Tells the core that its driver has stopped reading, or goes on.
+    /// Notes that the driver has stopped or resumed reading.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         http.holdReading(isHeld, at: now)
     }
@@ -154,7 +155,7 @@ package struct EventStreamConnection: ProtocolCore {
 
     // MARK: The answer
 
-    /// How much one call may still bring.
+    /// The amount of work that one call may do.
     private struct Turn {
         private let eventLimit: Int
         private var byteCount = 0
@@ -164,7 +165,7 @@ package struct EventStreamConnection: ProtocolCore {
             eventLimit = events.count + ReceiveTurn.maximumEventCount
         }
 
-        /// Notes an event, or bytes that were decompressed.
+        /// Counts events, or bytes that were decompressed.
         mutating func note(_ events: [Event], byteCount more: Int = 0) {
             byteCount += more
             isOver =
@@ -172,7 +173,7 @@ package struct EventStreamConnection: ProtocolCore {
         }
     }
 
-    /// Handles what an end, or the time, has brought.
+    /// Handles the events after an end of stream or a timeout.
     private mutating func handleResponse() {
         pending += http.takeEvents()
         var turn = Turn(events)
@@ -180,7 +181,7 @@ package struct EventStreamConnection: ProtocolCore {
         hasMoreInput = !isFinished && turn.isOver
     }
 
-    /// Handles what is there, in order, until it is done or the turn is over.
+    /// Handles pending events in order, until there are none or the turn is over.
     private mutating func handlePending(_ turn: inout Turn) {
         while !isFinished {
             if isUnparsed { parse(&turn) }
@@ -190,7 +191,7 @@ package struct EventStreamConnection: ProtocolCore {
                 continue
             }
             guard let event = pending.popFirst() else {
-                // An empty part of an array would keep the whole of it.
+                // An empty slice would keep the whole array alive.
                 pending = []
                 return
             }
@@ -215,7 +216,7 @@ package struct EventStreamConnection: ProtocolCore {
             HTTPSyntax.areSameName(HTTPSyntax.trimmed(media), "text/event-stream")
         else {
             state = .refused(head, body: [])
-            // Nobody waits for the end of what is no stream for longer than for its head.
+            // The end of a refusal is awaited no longer than its head.
             http.limitWhole()
             return
         }
@@ -237,8 +238,9 @@ package struct EventStreamConnection: ProtocolCore {
         }
     }
 
-    /// Adds a piece to the body of a refusal, decoded where the answer is compressed.
-    /// - Returns: Whether more of it is wanted: not beyond the limit, and not behind data that cannot be decoded.
+    /// Adds a piece to the body of a refusal, decoded if the response is compressed.
+    ///
+    /// - Returns: Whether more is wanted: false at the limit, and after data that cannot be decoded.
     private func keep(_ slice: ByteSlice, in body: inout [UInt8]) -> Bool {
         func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
             body += bytes.prefix(Self.refusalLimit - body.count)
@@ -248,7 +250,7 @@ package struct EventStreamConnection: ProtocolCore {
         return decoder.decode(slice, append)
     }
 
-    /// Decompresses one part of what is left.
+    /// Decompresses one part of the rest.
     private mutating func decompress(_ turn: inout Turn) {
         guard let decoder, var rest = compressed else { return compressed = nil }
         var byteCount = 0
@@ -270,13 +272,13 @@ package struct EventStreamConnection: ProtocolCore {
         isUnparsed = true
     }
 
-    /// Takes events from the buffer until there is none, or the turn is over.
+    /// Takes events from the buffer until there are none, or the turn is over.
     private mutating func parse(_ turn: inout Turn) {
         do throws(EventStreamViolation) {
             while true {
                 let event = try parser.next(&buffer)
                 if reportsComments {
-                    // All that were read stand before the event that was read with them.
+                    // All comments read here precede the event that was read with them.
                     events += parser.takeComments().map { .comment($0) }
                 }
                 guard let event else { break }
@@ -290,7 +292,7 @@ package struct EventStreamConnection: ProtocolCore {
         }
     }
 
-    /// The body, or the connection, is over.
+    /// Handles the end of the body or of the connection.
     private mutating func end(_ closure: EventStreamClosure) {
         if case .refused(let head, let body) = state {
             close(.refused(head, body: body))
@@ -309,20 +311,20 @@ package struct EventStreamConnection: ProtocolCore {
     }
 }
 
-/// Why an event stream is over.
+/// The reason why an event stream ended.
 package enum EventStreamClosure: Hashable, Sendable {
     /// This side ended it.
     case closed
-    /// The server's answer is no event stream: its head, and up to 64 KiB of its body.
+    /// The response is no event stream: its head, and up to 64 KiB of its body.
     case refused(HTTPResponseHead, body: [UInt8])
-    /// The stream has ended as it should: the client is to come again.
+    /// The stream ended regularly: the client is expected to reconnect.
     case endOfStream
-    /// The connection ended it, or broke HTTP/1.1.
+    /// The connection ended, or the peer violated HTTP/1.1.
     case connection(HTTPClosure)
-    /// A line or an event is too long.
+    /// A line or an event exceeds the limit.
     case violation(EventStreamViolation)
-    /// A content coding that was not asked for, any of them where none was.
+    /// A content coding that the request did not accept.
     case unknownCoding(String)
-    /// Data that is not what its content coding says.
+    /// Data that does not match its content coding.
     case invalidCoding
 }

@@ -1,14 +1,15 @@
 import WireCore
 
-/// The data of the event under way: where it lies in the buffer as long as it is one line, gathered when there
-/// are more.
+/// The data of the current event.
+///
+/// A single line stays in the receive buffer; several lines are gathered.
 struct EventStreamData: Sendable {
     private enum State: Sendable {
-        /// No data field yet, so that there is nothing to dispatch.
+        /// No data field yet, so there is no event to dispatch.
         case none
-        /// One line, at this place of the buffer; as long as nothing is taken off its front.
+        /// One line at this place of the buffer; valid until bytes are removed from its front.
         case placed(start: Int, count: Int)
-        /// One line, from a buffer of before.
+        /// One line as a slice of the buffer.
         case kept(ByteSlice)
         /// Several lines.
         case gathered
@@ -18,11 +19,12 @@ struct EventStreamData: Sendable {
     private var gathered = ByteWriter(capacity: 0)
 
     /// Adds the value of a data field.
+    ///
     /// - Parameters:
     ///   - line: The value.
-    ///   - start: Where it begins in `bytes`.
-    ///   - bytes: All that waits in the buffer.
-    ///   - limit: How much data there may be.
+    ///   - start: The offset of the value in `bytes`.
+    ///   - bytes: All bytes in the buffer.
+    ///   - limit: The limit of the data in bytes.
     /// - Throws: `eventTooLong`.
     mutating func append(
         _ line: UnsafeRawBufferPointer,
@@ -54,13 +56,13 @@ struct EventStreamData: Sendable {
         gathered.append(line)
     }
 
-    /// Holds what lies in the buffer, because something is about to be taken off its front.
+    /// Keeps a line that lies in the buffer, before bytes are removed from the buffer's front.
     mutating func keep(_ buffer: ReceiveBuffer) {
         guard case .placed(let start, let count) = state else { return }
         state = .kept(buffer.slice(at: start, count: count))
     }
 
-    /// Takes the data; nil when there was no data field, so that there is nothing to dispatch.
+    /// Takes the data; nil if there was no data field, so that no event is dispatched.
     mutating func take(_ buffer: ReceiveBuffer) -> ByteSlice? {
         switch state {
         case .none: return nil

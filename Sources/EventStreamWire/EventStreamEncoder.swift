@@ -2,14 +2,14 @@ package import WireCore
 
 /// Writes an event stream (HTML Standard, 9.2.5); nothing is repaired.
 package enum EventStreamEncoder {
-    /// Appends an event and the blank line behind it; nothing when it throws.
+    /// Appends an event and the blank line after it; appends nothing when it throws.
     ///
     /// - Parameters:
-    ///   - type: Its type; the field is left out for `message`, the type of those that name none.
-    ///   - data: Its data. A line break of any kind in it is read as a line feed.
-    ///   - id: The last event ID from here on; empty for none, nil to leave it as it is.
-    ///   - retry: The reconnection time from here on, in whole milliseconds; nil to leave it as it is.
-    ///   - writer: Where to.
+    ///   - type: The event type; the field is left out for `message`, the type of events that name none.
+    ///   - data: The data. Every kind of line break in it is read as a line feed.
+    ///   - id: The last event ID from now on; empty for none, nil to leave it unchanged.
+    ///   - retry: The reconnection time from now on, in whole milliseconds; nil to leave it unchanged.
+    ///   - writer: The buffer to append to.
     /// - Throws: `EventStreamEncodingError`.
     package static func encode(
         type: String = "message",
@@ -33,21 +33,22 @@ package enum EventStreamEncoder {
         writer.append(lineFeed)
     }
 
-    /// Appends a reconnection time, which holds at once.
-    /// - Throws: `invalidRetry` for a negative one.
+    /// Appends a reconnection time, which takes effect at once.
+    ///
+    /// - Throws: `invalidRetry` for a negative time.
     package static func encode(
         retry: Duration,
         into writer: inout ByteWriter
     ) throws(EventStreamEncodingError) {
         guard retry >= .zero else { throw .invalidRetry }
         let (seconds, attoseconds) = retry.components
-        // More than anybody lives to see counts as the most.
+        // A longer time counts as the longest.
         let milliseconds =
             min(seconds, 1 << 43) * 1_000 + attoseconds / 1_000_000_000_000_000
         field("retry", String(milliseconds), &writer)
     }
 
-    /// Appends a comment, a line of it for each of its lines.
+    /// Appends a comment; each of its lines becomes a comment line.
     package static func encode(comment: String, into writer: inout ByteWriter) {
         Array(comment.utf8).withWireBytes { bytes in
             eachLine(of: bytes) { line in
@@ -90,7 +91,7 @@ package enum EventStreamEncoder {
     }
 }
 
-/// What cannot be said in an event stream.
+/// Values that an event stream cannot express.
 package enum EventStreamEncodingError: Error, Hashable, Sendable {
     /// The type is empty or holds a line break.
     case invalidType

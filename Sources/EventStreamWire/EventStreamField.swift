@@ -1,15 +1,15 @@
-/// What a line is about (HTML Standard, 9.2.6).
+/// The field that a line sets (HTML Standard, 9.2.6).
 enum EventStreamField {
     case data, event, id, retry
-    /// A comment, or a field that means nothing.
+    /// A comment, or a field without a meaning.
     case other
 
     /// Reads the name of the field at the front of a line.
     ///
     /// - Parameter line: A line, not empty, without its end.
-    /// - Returns: The field, and where its value begins: behind the colon and one space.
+    /// - Returns: The field, and the offset of its value: after the colon and one space.
     static func read(_ line: UnsafeRawBufferPointer) -> (field: EventStreamField, valueStart: Int) {
-        // The most common one at once; in bounds: more than four bytes are there.
+        // The usual field first; in bounds: there are more than four bytes.
         if line.count > 4,
             UInt32(littleEndian: line.loadUnaligned(as: UInt32.self)) == dataLetters,
             line[4] == UInt8(ascii: ":")
@@ -39,7 +39,7 @@ enum EventStreamField {
         for index in 0..<count where line[index] != name.utf8Start[index] {
             return (.other, line.count)
         }
-        // The whole line is the name: its value is empty.
+        // The line consists of the name only: the value is empty.
         guard line.count > count else { return (field, line.count) }
         guard line[count] == UInt8(ascii: ":") else { return (.other, line.count) }
         let hasSpace = line.count > count + 1 && line[count + 1] == UInt8(ascii: " ")
@@ -49,7 +49,8 @@ enum EventStreamField {
 
 /// Finds the ends of lines: a carriage return or a line feed (HTML Standard, 9.2.5).
 enum LineEnd {
-    /// Where the first one is, from an offset on.
+    /// The position of the first end from an offset on.
+    ///
     /// - Complexity: O(n), eight bytes at a time.
     static func firstIndex(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var index = start
@@ -70,7 +71,7 @@ enum LineEnd {
         return nil
     }
 
-    /// The high bit of the lowest zero byte, and perhaps of bytes above it.
+    /// The high bit of the lowest zero byte, and possibly of bytes above it.
     private static func zeros(_ word: UInt64) -> UInt64 {
         (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
     }

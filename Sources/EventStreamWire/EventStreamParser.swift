@@ -1,9 +1,9 @@
 package import WireCore
 
-/// Reads an event stream, exactly as the HTML Standard says (9.2.5 and 9.2.6).
+/// Reads an event stream as the HTML Standard specifies (9.2.5 and 9.2.6).
 ///
-/// Works on the bytes as they come: every byte is looked at once, a line that is not complete stays in the
-/// buffer, and the data of an event in one line leaves as a slice of it.
+/// The parser reads the bytes as they arrive and looks at every byte once. An incomplete line stays in the buffer. The
+/// data of an event with a single line is returned as a slice of the buffer.
 package struct EventStreamParser: Sendable {
     private let limits: EventStreamLimits
     /// Whether comments are kept for ``takeComments()``.
@@ -11,29 +11,29 @@ package struct EventStreamParser: Sendable {
     private var comments: [String] = []
     private var failure: EventStreamViolation?
 
-    /// Whether a byte order mark may still come: at the very start only.
+    /// Whether a byte order mark may still come: only at the very start.
     private var isAtStart = true
-    /// Whether the line before ended with a carriage return, so that a line feed belongs to it.
+    /// Whether the previous line ended with a carriage return, so that a following line feed belongs to it.
     private var mayContinueLineEnd = false
-    /// How much of the line under way has been searched for its end.
+    /// The part of the current line that was searched for its end.
     private var scanned = 0
 
-    /// The event under way.
+    /// The current event.
     private var data = EventStreamData()
     private var type = ""
-    /// What an `id` field has set and no blank line has confirmed yet.
+    /// The value of an `id` field that no blank line has confirmed yet.
     private var idBuffer: String
 
-    /// The last event ID: of the last block that was complete, or as it was given.
+    /// The last event ID: that of the last complete block, or the initial one.
     package private(set) var lastEventID: String
 
-    /// The reconnection time that the stream has set last; nil if it has set none.
+    /// The reconnection time that the stream set last; nil if it has set none.
     package private(set) var reconnectionTime: Duration?
 
     /// - Parameters:
-    ///   - lastEventID: Where an earlier stream stopped.
-    ///   - limits: How much may be gathered.
-    ///   - keepsComments: Whether comments are kept, which the specification has ignored.
+    ///   - lastEventID: The id of the last event of an earlier stream.
+    ///   - limits: The limits of data that is gathered.
+    ///   - keepsComments: Whether comments are kept; the specification ignores them.
     package init(
         lastEventID: String = "",
         limits: EventStreamLimits = EventStreamLimits(),
@@ -47,7 +47,7 @@ package struct EventStreamParser: Sendable {
 
     /// Takes the comments that were read before the last event, or since.
     ///
-    /// Each is the text behind the colon, without one space at its front.
+    /// Each is the text after the colon, without one leading space.
     package mutating func takeComments() -> [String] {
         guard !comments.isEmpty else { return [] }
         defer { comments = [] }
@@ -55,8 +55,9 @@ package struct EventStreamParser: Sendable {
     }
 
     /// Takes the next event.
+    ///
     /// - Returns: The event, or nil when more bytes are needed.
-    /// - Throws: `EventStreamViolation`, again at every call after the first.
+    /// - Throws: `EventStreamViolation`, and again at every later call.
     package mutating func next(
         _ buffer: inout ReceiveBuffer
     ) throws(EventStreamViolation) -> EventStreamEvent? {
@@ -87,9 +88,9 @@ package struct EventStreamParser: Sendable {
     /// Reads lines up to the end of an event.
     ///
     /// - Parameters:
-    ///   - bytes: All that waits in the buffer.
+    ///   - bytes: All bytes in the buffer.
     ///   - buffer: The buffer itself, for slices of it.
-    ///   - cursor: How much has been read; moved on.
+    ///   - cursor: The offset of the first unread byte; moved forward.
     /// - Returns: The event, or nil when more bytes are needed.
     /// - Throws: `EventStreamViolation`.
     private mutating func readEvent(
@@ -120,7 +121,9 @@ package struct EventStreamParser: Sendable {
     private static let carriageReturn = UInt8(ascii: "\r")
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-    /// - Returns: Whether it is clear that there is none left.
+    /// Skips a byte order mark.
+    ///
+    /// - Returns: Whether it is certain that none remains.
     private mutating func skipByteOrderMark(_ buffer: inout ReceiveBuffer) -> Bool {
         let count = buffer.withUnsafeBytes { bytes in
             zip(bytes, Self.byteOrderMark).prefix { $0 == $1 }.count
@@ -133,7 +136,7 @@ package struct EventStreamParser: Sendable {
 
     // MARK: Lines
 
-    /// Where the line that begins at `start` ends; nil when its end is not there yet.
+    /// Finds the end of the line that begins at `start`; nil when it has not arrived yet.
     private mutating func lineEnd(
         _ bytes: UnsafeRawBufferPointer,
         from start: Int
@@ -146,7 +149,7 @@ package struct EventStreamParser: Sendable {
         return found
     }
 
-    /// Does what a line says (HTML Standard, 9.2.6: "process the field").
+    /// Processes a line (HTML Standard, 9.2.6: "process the field").
     private mutating func process(
         _ bytes: UnsafeRawBufferPointer,
         _ start: Int,
@@ -176,7 +179,7 @@ package struct EventStreamParser: Sendable {
         comments.append(String(decoding: line.dropFirst(hasSpace ? 2 : 1), as: UTF8.self))
     }
 
-    /// ASCII digits alone, at least one; more than fit count as the most.
+    /// Reads one or more ASCII digits; a larger number than fits counts as the largest.
     private mutating func readRetry(_ digits: UnsafeRawBufferPointer) {
         guard !digits.isEmpty else { return }
         var number: Int64 = 0

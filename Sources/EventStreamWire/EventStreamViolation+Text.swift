@@ -1,5 +1,5 @@
 extension EventStreamViolation: CustomStringConvertible {
-    /// What is too long, in words.
+    /// The exceeded limit in words.
     package var description: String {
         switch self {
         case .lineTooLong(let maximum): "a line of the stream has more than \(maximum) bytes"

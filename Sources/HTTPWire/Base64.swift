@@ -1,10 +1,10 @@
-/// Base 64 (RFC 4648, 4), as credentials and the keys of WebSocket's handshake need it.
+/// Base 64 (RFC 4648, 4), for credentials and for the keys of the WebSocket handshake.
 package enum Base64 {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
     )
 
-    /// The text for some bytes, padded.
+    /// The padded text for bytes.
     package static func encode(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
         for start in stride(from: 0, to: bytes.count, by: 3) {
@@ -21,7 +21,7 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Whether a text encodes just so many bytes, in the one way that there is.
+    /// Whether a text is the canonical encoding of a number of bytes.
     package static func isEncoding(_ text: String, ofByteCount count: Int) -> Bool {
         let digits = Array(text.utf8.prefix { $0 != UInt8(ascii: "=") })
         let padding = text.utf8.count - digits.count

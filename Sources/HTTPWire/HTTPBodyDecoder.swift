@@ -1,15 +1,16 @@
 package import WireCore
 
-/// How the end of a body is told (RFC 9112, 6.3).
+/// How the end of a body is determined (RFC 9112, 6.3).
 package enum HTTPBodyFraming: Hashable, Sendable {
-    /// So many bytes, perhaps none.
+    /// A known number of bytes, possibly zero.
     case length(Int)
-    /// Chunks, with their sizes.
+    /// Chunks with their sizes.
     case chunked
-    /// All until the connection ends.
+    /// All bytes until the connection ends.
     case untilClose
 
-    /// What the head of a response says.
+    /// Reads the framing from the head of a response.
+    ///
     /// - Parameters:
     ///   - response: The head.
     ///   - method: The method of the request that it answers.
@@ -26,14 +27,15 @@ package enum HTTPBodyFraming: Hashable, Sendable {
         self = try Self.stated(in: response.headers) ?? .untilClose
     }
 
-    /// What the head of a request says; without a word there is no body.
+    /// Reads the framing from the head of a request; without a framing field there is no body.
+    ///
     /// - Throws: `invalidContentLength`, `unsupportedTransferCoding`.
     package init(_ request: HTTPRequestHead) throws(HTTPViolation) {
         self = try Self.stated(in: request.headers) ?? .length(0)
     }
 
     private static func stated(in headers: HTTPHeaders) throws(HTTPViolation) -> HTTPBodyFraming? {
-        // A length beside chunks is a sign of smuggling, in a request and in a response (RFC 9112, 6.3).
+        // Both a length and chunks are a sign of request smuggling, in requests and in responses (RFC 9112, 6.3).
         guard headers.all("content-length").isEmpty || headers.all("transfer-encoding").isEmpty
         else { throw .invalidContentLength }
         let codings = headers.members("transfer-encoding")
@@ -44,7 +46,7 @@ package enum HTTPBodyFraming: Hashable, Sendable {
             return .chunked
         }
         guard !headers.all("content-length").isEmpty else { return nil }
-        // Repeated alike, a length is still one.
+        // Several equal lengths count as one.
         let lengths = Set(headers.members("content-length"))
         guard lengths.count == 1, let length = lengths.first.flatMap({ HTTPSyntax.number($0) })
         else { throw .invalidContentLength }
@@ -52,11 +54,11 @@ package enum HTTPBodyFraming: Hashable, Sendable {
     }
 }
 
-/// Takes a body off the front of a receive buffer, piece by piece as it comes.
+/// Takes a body from the front of a receive buffer, piece by piece as it arrives.
 ///
-/// Nothing is gathered, so no body is too large; whoever gathers sets the limit.
+/// The decoder gathers nothing, so it has no size limit; code that gathers the pieces sets the limit.
 package struct HTTPBodyDecoder: Sendable {
-    /// A piece.
+    /// A piece of the body.
     package enum Part: Hashable, Sendable {
         case bytes(ByteSlice)
         /// The body is complete; trailer fields may follow chunks (RFC 9112, 7.1.2).
@@ -73,7 +75,7 @@ package struct HTTPBodyDecoder: Sendable {
         case done
     }
 
-    /// How long the line with a chunk's size may be, extensions included: 4 KiB.
+    /// The longest line with a chunk's size, including extensions: 4 KiB.
     private static let chunkLineLimit = 4_096
 
     private var state: State
@@ -90,12 +92,13 @@ package struct HTTPBodyDecoder: Sendable {
             }
     }
 
-    /// Whether the end has been told.
+    /// Whether the end was returned.
     package var isDone: Bool { state == .done }
 
     /// Takes the next piece.
-    /// - Returns: The piece, or nil when more bytes are needed or the body is done.
-    /// - Throws: `HTTPViolation`, again at every call after the first.
+    ///
+    /// - Returns: The piece, or nil when more bytes are needed or the body is complete.
+    /// - Throws: `HTTPViolation`, and again at every later call.
     package mutating func next(_ buffer: inout ReceiveBuffer) throws(HTTPViolation) -> Part? {
         if let failure { throw failure }
         do throws(HTTPViolation) {
@@ -140,8 +143,9 @@ package struct HTTPBodyDecoder: Sendable {
         }
     }
 
-    /// Tells that the connection has ended.
-    /// - Returns: The end, if the body was to last until then; nil if it was complete already.
+    /// Notes that the connection has ended.
+    ///
+    /// - Returns: The end, if the body lasts until the end of the connection; nil if it was already complete.
     /// - Throws: `incompleteBody`.
     package mutating func receiveEndOfStream() throws(HTTPViolation) -> Part? {
         switch state {
@@ -182,7 +186,7 @@ package struct HTTPBodyDecoder: Sendable {
         return size
     }
 
-    /// Takes a line that is a size and nothing else, the common one; nil, and nothing taken, for any other.
+    /// Takes a line that holds only a size, the usual case; returns nil and takes nothing for any other line.
     private func plainChunkSize(_ buffer: inout ReceiveBuffer) -> Int? {
         let found: (size: Int, digits: Int)? = buffer.withUnsafeBytes { bytes in
             var size = 0
@@ -211,7 +215,7 @@ package struct HTTPBodyDecoder: Sendable {
         return found.size
     }
 
-    /// Takes a CR LF if it is there.
+    /// Takes a CR LF if it is next.
     private func takeLineEnd(_ buffer: inout ReceiveBuffer) -> Bool {
         let isThere = buffer.withUnsafeBytes { bytes in
             bytes.count >= 2 && bytes[0] == UInt8(ascii: "\r") && bytes[1] == UInt8(ascii: "\n")
@@ -220,9 +224,9 @@ package struct HTTPBodyDecoder: Sendable {
         return isThere
     }
 
-    /// Takes a line without its end; nil when the end is not there yet.
+    /// Takes a line without its end; nil when the end has not arrived yet.
     ///
-    /// The end is CR LF: the leave for a line feed alone is for the start line and the fields (RFC 9112, 2.2).
+    /// The end is CR LF. A line feed alone is only allowed after the start line and the fields (RFC 9112, 2.2).
     private func line(
         _ buffer: inout ReceiveBuffer,
         limit: Int

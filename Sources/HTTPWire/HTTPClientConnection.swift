@@ -1,22 +1,22 @@
 package import WireCore
 
-/// The client's end of an HTTP/1.1 connection: one request after another, each answered before the next.
+/// The client side of an HTTP/1.1 connection: one request after another, each answered before the next.
 ///
-/// | state | what moves it on |
+/// | state | event → next state |
 /// | --- | --- |
 /// | idle | ``send(_:body:timeout:at:)`` → awaiting; end of stream → finished |
-/// | awaiting | the head → receiving; violation, time, end of stream → finished |
+/// | receiving | the body's end → idle, or finished if the connection ends with it; violation → finished |
 /// | receiving | the body's end → idle, or finished where the connection ends with it; violation → finished |
 package struct HTTPClientConnection: ProtocolCore {
-    /// What the connection tells its driver.
+    /// An event for the driver.
     package enum Event: Hashable, Sendable {
-        /// The head of the response; interim ones are not told.
+        /// The head of the response; interim responses are not reported.
         case head(HTTPResponseHead)
-        /// A piece of its body, as it came.
+        /// A piece of the body as it arrived.
         case body(ByteSlice)
-        /// The response is complete; whether the connection can be used again.
+        /// The response is complete; `isReusable` says whether the connection takes another request.
         case end(trailers: HTTPHeaders, isReusable: Bool)
-        /// The connection is over; nothing follows.
+        /// The connection ended; no event follows.
         case closed(HTTPClosure)
     }
 
@@ -28,7 +28,7 @@ package struct HTTPClientConnection: ProtocolCore {
     }
 
     private var state = State.idle
-    /// Of the response that is being received.
+    /// The body of the response that is being received.
     private var body = HTTPBodyDecoder(.length(0))
     private var heads: HTTPHeadDecoder
     private let limits: HTTPHeadLimits
@@ -36,22 +36,22 @@ package struct HTTPClientConnection: ProtocolCore {
     package private(set) var hasMoreInput = false
     private var interimCount = 0
 
-    /// How long the peer may send nothing while a response is under way; nil for any time.
+    /// The longest silence of the peer during a response; nil for no limit.
     private let idleTimeout: Duration?
     private var lastReceived = WireInstant.zero
     private var isReadingHeld = false
-    /// When the head of the response, or with `isWholeLimited` all of it, must be there.
+    /// The time by which the head of the response, or with `isWholeLimited` the whole response, must have arrived.
     private var responseDeadline = WireInstant.zero
     private var responseTimeout = Duration.zero
     private var isWholeLimited: Bool
 
-    /// The bytes that wait to leave.
+    /// The bytes to send.
     package var outbound = ByteWriter()
 
     /// - Parameters:
-    ///   - limits: How large a head may be.
-    ///   - idleTimeout: How long the peer may send nothing within a body; nil for any time.
-    ///   - limitsWhole: Whether the time for a response counts for its body, too.
+    ///   - limits: The limits of a head.
+    ///   - idleTimeout: The longest silence of the peer within a body; nil for no limit.
+    ///   - limitsWhole: Whether the time limit of a response includes its body.
     package init(
         limits: HTTPHeadLimits = HTTPHeadLimits(),
         idleTimeout: Duration? = nil,
@@ -65,13 +65,13 @@ package struct HTTPClientConnection: ProtocolCore {
 
     // MARK: Sending
 
-    /// Sends a request; the body's length is written into the head.
+    /// Sends a request; the head gets the body's length.
     ///
     /// - Parameters:
     ///   - head: Method, target and fields, without `Content-Length`.
     ///   - body: The body; empty for none.
-    ///   - timeout: How long the head of the response may take, or all of it.
-    ///   - now: The time.
+    ///   - timeout: The time limit for the head of the response, or for the whole response.
+    ///   - now: The current time.
     /// - Throws: `HTTPRequestError`; nothing was written then.
     package mutating func send(
         _ head: HTTPRequestHead,
@@ -98,14 +98,14 @@ package struct HTTPClientConnection: ProtocolCore {
         finish(.closed)
     }
 
-    /// Tells the core that its driver has stopped reading, or goes on: what is not read is no silence.
+    /// Notes that the driver has stopped or resumed reading; unread data must not count as silence.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         isReadingHeld = isHeld
         lastReceived = now
         if !isHeld { responseDeadline = now.advanced(by: responseTimeout) }
     }
 
-    /// Has the rest of the response under way come within the time for its head, or not count.
+    /// Applies the time limit of the head to the rest of the present response.
     package mutating func limitWhole() {
         isWholeLimited = true
     }
@@ -164,11 +164,13 @@ package struct HTTPClientConnection: ProtocolCore {
         if isFinished { buffer.removeAll() }
     }
 
+    /// Handles the input in the buffer.
+    ///
     /// - Returns: Whether there may be more to do.
     private mutating func step(_ buffer: inout ReceiveBuffer) throws(HTTPViolation) -> Bool {
         switch state {
         case .idle:
-            // Nobody has asked for anything.
+            // No request is pending.
             if buffer.count > 0 { finish(.unexpectedResponse) }
             return false
         case .finished: return false
@@ -224,7 +226,7 @@ package struct HTTPClientConnection: ProtocolCore {
         }
     }
 
-    /// A body that only the connection's end would have completed is not complete (RFC 9112, 8).
+    /// A body that only the end of the connection would complete is incomplete (RFC 9112, 8).
     package mutating func receiveLoss(at now: WireInstant) {
         finish(.endOfStream)
     }
@@ -236,26 +238,26 @@ package struct HTTPClientConnection: ProtocolCore {
     }
 }
 
-/// Why a connection is over.
+/// The reason why a connection ended.
 package enum HTTPClosure: Hashable, Sendable {
-    /// This side ended it, or the response said that it ends with it.
+    /// This side ended it, or the response announced its end.
     case closed
-    /// The peer broke HTTP/1.1.
+    /// The peer violated HTTP/1.1.
     case violation(HTTPViolation)
-    /// The peer sent something without being asked.
+    /// The peer sent data without a request.
     case unexpectedResponse
-    /// No head in time.
+    /// The head did not arrive in time.
     case responseTimedOut
-    /// Nothing for too long within a body.
+    /// The peer was silent for too long within a body.
     case idleTimedOut
     /// The peer closed the stream.
     case endOfStream
 }
 
-/// Why a request was not sent.
+/// The reason why a request was not sent.
 package enum HTTPRequestError: Error, Hashable, Sendable {
-    /// Another one is under way, or the connection is over.
+    /// Another request is pending, or the connection has ended.
     case busy
-    /// It cannot be written.
+    /// The head cannot be written.
     case encoding(HTTPEncodingError)
 }

@@ -1,27 +1,29 @@
 import CWaybillZlib
 package import WireCore
 
-/// Undoes the content coding of a body, piece by piece: gzip and deflate (RFC 9110, 8.4.1), by the system's zlib.
+/// Decodes the content coding of a body, piece by piece: gzip and deflate (RFC 9110, 8.4.1), by the system's zlib.
 ///
-/// `@unchecked Sendable`, because: a stream is owned by the one connection value that made it, which is used
-/// by one thread at a time, behind its driver's lock.
+/// `@unchecked Sendable`, because: only the connection value that made a stream uses it, on one thread at a time, under
+/// its driver's lock.
 package final class HTTPContentDecoder: @unchecked Sendable {
-    // Made by zlib in `init`, or in `decideForm(by:)` in its place, and freed in `deinit`: valid as long as the object.
+    // Made by zlib in `init`, or in `decideForm(by:)` as a replacement, and freed in `deinit`: valid as long as the
+    // object.
     private var stream: UnsafeMutableRawPointer
-    /// The first bytes, until they tell which of its two forms `deflate` has; nil once that is known.
+    /// The first bytes, until they determine which of its two forms `deflate` has; nil after that.
     private var front: [UInt8]?
     private var hasBegun = false
     private var hasEnded = false
 
-    /// Whether the data was cut short: it has begun and not come to its own end.
+    /// Whether the data was cut short: it has begun and not reached its own end.
     package var isIncomplete: Bool { hasBegun && !hasEnded }
 
-    /// What a client may say that it accepts; nil where there is no zlib.
+    /// The codings that a client can accept, for its request; nil without zlib.
     package static var acceptedCodings: String? {
         waybill_zlib_is_available() != 0 ? "gzip, deflate" : nil
     }
 
-    /// Nil for a coding that is not known, or where there is no zlib.
+    /// Makes a decoder; nil for an unknown coding, or without zlib.
+    ///
     /// - Parameter coding: The coding, such as `gzip`.
     package init?(coding: String) {
         guard Self.isKnown(coding), let stream = waybill_gunzipper_create() else { return nil }
@@ -29,7 +31,7 @@ package final class HTTPContentDecoder: @unchecked Sendable {
         front = HTTPSyntax.areSameName("deflate", coding) ? [] : nil
     }
 
-    /// Whether a coding is one of those that this type undoes, with or without a zlib.
+    /// Whether this type decodes a coding, with or without zlib.
     package static func isKnown(_ coding: String) -> Bool {
         ["gzip", "x-gzip", "deflate"].contains { HTTPSyntax.areSameName($0, coding) }
     }
@@ -38,11 +40,12 @@ package final class HTTPContentDecoder: @unchecked Sendable {
         waybill_inflater_destroy(stream)
     }
 
-    /// How much is decoded at a time: 16 KiB.
+    /// The size of a decoded part: 16 KiB.
     private static let chunkSize = 16_384
 
-    /// Goes on with another gzip member behind the last one (RFC 1952, 2.2), told by its first byte; anything
-    /// else there is nobody's.
+    /// Continues with another gzip member after the last one (RFC 1952, 2.2), recognised by its first byte.
+    ///
+    /// Any other data there is ignored.
     private func beginNextMember(_ rest: UnsafeRawBufferPointer) -> Bool {
         guard rest.first == 0x1F, waybill_inflater_reset(stream) == WAYBILL_ZLIB_OK else {
             return false
@@ -51,12 +54,12 @@ package final class HTTPContentDecoder: @unchecked Sendable {
         return true
     }
 
-    /// Decodes a piece, however much comes of it.
+    /// Decodes a whole piece.
     ///
     /// - Parameters:
     ///   - piece: The piece.
-    ///   - take: Given what comes of it, a part at a time; says whether it wants more.
-    /// - Returns: Whether the data made sense and all of it was wanted.
+    ///   - take: Receives the decoded data in parts; returns whether it wants more.
+    /// - Returns: Whether the data was valid and all of it was wanted.
     package func decode(_ piece: ByteSlice, _ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         var rest = piece
         var isWanted = true
@@ -69,21 +72,21 @@ package final class HTTPContentDecoder: @unchecked Sendable {
         }
     }
 
-    /// What is left to do with a piece after a part of it.
+    /// The state of a piece after decoding a part of it.
     package enum Progress: Sendable {
-        /// There is more to come of it.
+        /// More can be decoded.
         case more
-        /// All of it has been decoded.
+        /// The piece is completely decoded.
         case complete
-        /// The data makes no sense.
+        /// The data is invalid.
         case broken
     }
 
-    /// Decodes until a part has come of at most 16 KiB, so that the caller can stop half-way.
+    /// Decodes until there is a part of at most 16 KiB, so that the caller can stop half-way.
     ///
     /// - Parameters:
-    ///   - piece: The piece; what has been used is taken from its front.
-    ///   - take: Given the part, which may be empty.
+    ///   - piece: The piece; the used bytes are removed from its front.
+    ///   - take: Receives the part, which may be empty.
     /// - Returns: Whether to call again with the same piece.
     package func decodePart(
         of piece: inout ByteSlice,
@@ -97,7 +100,7 @@ package final class HTTPContentDecoder: @unchecked Sendable {
         let progress = piece.withUnsafeBytes { bytes -> Progress in
             withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { chunk in
                 var produced = 0
-                // In bounds: zlib is told the sizes of both.
+                // In bounds: zlib gets the sizes of both buffers.
                 let result = waybill_inflate(
                     stream,
                     bytes.bindMemory(to: UInt8.self).baseAddress,
@@ -121,11 +124,12 @@ package final class HTTPContentDecoder: @unchecked Sendable {
         return progress
     }
 
-    /// Finds out from its first two bytes which form a body of the coding `deflate` has.
+    /// Determines from the first two bytes which form a body with the coding `deflate` has.
     ///
-    /// The coding is zlib's format (RFC 9110, 8.4.1.2). Some servers send deflate data without its header instead.
-    /// - Parameter piece: The piece; replaced by what there is to decode now.
-    /// - Returns: Whether that has worked, or needs more bytes.
+    /// The coding is zlib's format (RFC 9110, 8.4.1.2). Some servers send deflate data without that header.
+    ///
+    /// - Parameter piece: The piece; replaced by the data to decode now.
+    /// - Returns: False if the data is invalid.
     private func decideForm(by piece: inout ByteSlice) -> Bool {
         guard let front else { return true }
         let gathered = front + piece.bytes
@@ -144,7 +148,7 @@ package final class HTTPContentDecoder: @unchecked Sendable {
         return true
     }
 
-    /// Whether data begins as zlib's format or gzip does (RFC 1950, 2.2; RFC 1952, 2.3.1).
+    /// Whether data begins like zlib's format or gzip (RFC 1950, 2.2; RFC 1952, 2.3.1).
     private static func hasHeader(_ data: [UInt8]) -> Bool {
         let isZlib =
             data[0] & 0x0F == 8 && data[0] >> 4 <= 7

@@ -1,27 +1,27 @@
 package import WireCore
 
-/// How large a head may be.
+/// The limits of a head.
 package struct HTTPHeadLimits: Hashable, Sendable {
-    /// How many bytes, from the first to the empty line.
+    /// The number of bytes, from the first to the empty line.
     package var byteCount: Int
-    /// How many fields.
+    /// The number of fields.
     package var fieldCount: Int
 
-    /// By default 64 KiB and 100 fields.
+    /// Makes limits; by default 64 KiB and 100 fields.
     package init(byteCount: Int = 65_536, fieldCount: Int = 100) {
         self.byteCount = byteCount
         self.fieldCount = fieldCount
     }
 }
 
-/// Takes heads off the front of a receive buffer, whole or not at all.
+/// Takes complete heads from the front of a receive buffer.
 ///
-/// Lines may end with a line feed alone (RFC 9112, 2.2); a carriage return anywhere else is refused, as are
-/// folded lines. Values keep every byte: what is not UTF-8 is read as Latin-1.
+/// Lines may end with a line feed alone (RFC 9112, 2.2). A carriage return elsewhere and folded lines are refused.
+/// Values keep every byte: a value that is not UTF-8 is read as Latin-1.
 package struct HTTPHeadDecoder: Sendable {
     private let limits: HTTPHeadLimits
     private var failure: HTTPViolation?
-    /// Where the search for the next line begins, and whether a line has begun before it.
+    /// The position where the search for the next line continues, and the start of that line.
     private var scanned = 0
     private var lineStart = 0
     /// The lines found so far, without their ends.
@@ -32,8 +32,9 @@ package struct HTTPHeadDecoder: Sendable {
     }
 
     /// Takes the head of a response.
+    ///
     /// - Returns: The head, or nil when more bytes are needed.
-    /// - Throws: `HTTPViolation`, again at every call after the first.
+    /// - Throws: `HTTPViolation`, and again at every later call.
     package mutating func nextResponse(
         _ buffer: inout ReceiveBuffer
     ) throws(HTTPViolation) -> HTTPResponseHead? {
@@ -43,8 +44,9 @@ package struct HTTPHeadDecoder: Sendable {
     }
 
     /// Takes the head of a request; empty lines before it are skipped (RFC 9112, 2.2).
+    ///
     /// - Returns: The head, or nil when more bytes are needed.
-    /// - Throws: `HTTPViolation`, again at every call after the first.
+    /// - Throws: `HTTPViolation`, and again at every later call.
     package mutating func nextRequest(
         _ buffer: inout ReceiveBuffer
     ) throws(HTTPViolation) -> HTTPRequestHead? {
@@ -54,7 +56,7 @@ package struct HTTPHeadDecoder: Sendable {
         }
     }
 
-    /// Takes trailer fields and the empty line behind them.
+    /// Takes trailer fields and the empty line after them.
     mutating func nextTrailers(
         _ buffer: inout ReceiveBuffer
     ) throws(HTTPViolation) -> HTTPHeaders? {
@@ -89,8 +91,9 @@ package struct HTTPHeadDecoder: Sendable {
         }
     }
 
-    /// Finds the lines up to the empty one.
-    /// - Returns: The length of the whole head, or nil when its end is not there yet.
+    /// Finds the lines up to the empty line.
+    ///
+    /// - Returns: The length of the whole head, or nil when its end has not arrived yet.
     private mutating func scan(
         _ buffer: ReceiveBuffer,
         hasStartLine: Bool
@@ -157,7 +160,7 @@ package struct HTTPHeadDecoder: Sendable {
         guard parts.count > 1, parts[1].utf8.count == 3, let status = HTTPSyntax.number(parts[1]),
             (100...599).contains(status)
         else { throw .malformedStatusLine }
-        // There is no upgrade in HTTP/1.0 (RFC 9110, 7.8; RFC 6455, 4.1).
+        // HTTP/1.0 has no upgrade (RFC 9110, 7.8; RFC 6455, 4.1).
         guard status != 101 || !isVersion1_0 else { throw .unsupportedVersion }
         let reason = parts.count > 2 ? String(parts[2]) : ""
         guard reason.utf8.allSatisfy(HTTPSyntax.isValueByte) else { throw .malformedStatusLine }
@@ -186,7 +189,7 @@ package struct HTTPHeadDecoder: Sendable {
         )
     }
 
-    /// What stands between single spaces: bytes, since a mark behind a space would make another character of it.
+    /// Splits at single spaces, by bytes: a combining mark after a space would form another character with it.
     private static func words(_ line: String, maxSplits: Int) -> [Substring] {
         line.utf8
             .split(

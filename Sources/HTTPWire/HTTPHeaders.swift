@@ -12,7 +12,7 @@ package struct HTTPHeaders: Hashable, Sendable {
             self.value = value
         }
 
-        /// Fields are the same when their bytes are.
+        /// Fields are equal when their bytes are.
         package static func == (left: Field, right: Field) -> Bool {
             left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
         }
@@ -35,7 +35,7 @@ package struct HTTPHeaders: Hashable, Sendable {
         list.append(Field(name: name, value: value))
     }
 
-    /// Adds fields, in the place of those of the same names.
+    /// Adds fields and removes the earlier fields of the same names.
     package mutating func replace(with fields: HTTPHeaders) {
         list.removeAll { old in
             fields.list.contains { HTTPSyntax.areSameName($0.name, old.name) }
@@ -53,7 +53,7 @@ package struct HTTPHeaders: Hashable, Sendable {
         list.filter { HTTPSyntax.areSameName($0.name, name) }.map(\.value)
     }
 
-    /// The members of all values of a name that holds a list (RFC 9110, 5.6.1), without the empty ones.
+    /// The members of all values of a list field (RFC 9110, 5.6.1), without empty members.
     package func members(_ name: String) -> [String] {
         all(name).flatMap { value in
             value.utf8.split(separator: UInt8(ascii: ","))
@@ -61,7 +61,7 @@ package struct HTTPHeaders: Hashable, Sendable {
         }
     }
 
-    /// Whether a list has a member, without regard to case.
+    /// Whether a list field has a member, without regard to case.
     package func contains(_ name: String, member: String) -> Bool {
         members(name).contains { HTTPSyntax.areSameName($0, member) }
     }

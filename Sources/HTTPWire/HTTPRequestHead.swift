@@ -21,7 +21,7 @@ package struct HTTPRequestHead: Hashable, Sendable {
         self.isVersion1_0 = isVersion1_0
     }
 
-    /// Appends the head as HTTP/1.1; nothing when it throws.
+    /// Appends the head as HTTP/1.1; appends nothing when it throws.
     package func encode(into writer: inout ByteWriter) throws(HTTPEncodingError) {
         guard HTTPSyntax.isToken(method) else { throw .invalidMethod }
         guard !target.isEmpty, target.utf8.allSatisfy(HTTPSyntax.isTargetByte) else {
@@ -33,11 +33,11 @@ package struct HTTPRequestHead: Hashable, Sendable {
     }
 }
 
-/// What cannot be sent in a head: nothing is repaired.
+/// The reason why a head cannot be sent; nothing is repaired.
 package enum HTTPEncodingError: Error, Hashable, Sendable {
     /// The method is not a token.
     case invalidMethod
-    /// The target is empty or holds something other than visible ASCII.
+    /// The target is empty or holds characters other than visible ASCII.
     case invalidTarget
     /// The name is not a token.
     case invalidFieldName(String)
@@ -46,7 +46,7 @@ package enum HTTPEncodingError: Error, Hashable, Sendable {
 }
 
 extension HTTPHeaders {
-    /// Refuses what no head can carry, line breaks above all (RFC 9110, 5.5).
+    /// Refuses fields that no head can carry, above all line breaks (RFC 9110, 5.5).
     package func check() throws(HTTPEncodingError) {
         for field in self {
             guard HTTPSyntax.isToken(field.name) else { throw .invalidFieldName(field.name) }
@@ -56,7 +56,7 @@ extension HTTPHeaders {
         }
     }
 
-    /// Appends the fields and the empty line behind them.
+    /// Appends the fields and the empty line after them.
     func encode(into writer: inout ByteWriter) {
         for field in self {
             writer.append(contentsOf: "\(field.name): \(field.value)\r\n".utf8)

@@ -4,7 +4,7 @@ package import WireCore
 package struct HTTPResponseHead: Hashable, Sendable {
     /// The status code, 100 to 599.
     package var status: Int
-    /// The words behind it, which mean nothing.
+    /// The reason phrase, which has no meaning for the protocol.
     package var reason: String
     package var headers: HTTPHeaders
     /// Whether the server speaks HTTP/1.0 only.
@@ -22,10 +22,10 @@ package struct HTTPResponseHead: Hashable, Sendable {
         self.isVersion1_0 = isVersion1_0
     }
 
-    /// Whether another head follows this one (RFC 9110, 15.2); 101 is the last of its kind.
+    /// Whether another head follows this one (RFC 9110, 15.2); a 101 is final.
     package var isInterim: Bool { (100..<200).contains(status) && status != 101 }
 
-    /// Appends the head as HTTP/1.1; nothing when it throws.
+    /// Appends the head as HTTP/1.1; appends nothing when it throws.
     package func encode(into writer: inout ByteWriter) throws(HTTPEncodingError) {
         try headers.check()
         guard reason.utf8.allSatisfy(HTTPSyntax.isValueByte) else {

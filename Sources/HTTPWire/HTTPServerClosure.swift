@@ -1,23 +1,23 @@
-/// Why a server's connection is over.
+/// The reason why a server's connection ended.
 package enum HTTPServerClosure: Hashable, Sendable {
-    /// This side ended it, or the last response said that it ends with it.
+    /// This side ended it, or the last response announced its end.
     case closed
-    /// The client broke HTTP/1.1; it was told so.
+    /// The client violated HTTP/1.1, and got an error response.
     case violation(HTTPViolation)
-    /// The body of a request is longer than allowed; the client was told so.
+    /// The body of a request exceeds the limit, and the client got an error response.
     case bodyTooLarge(maximum: Int)
-    /// A request was begun and not finished in time; the client was told so.
+    /// A request did not arrive completely in time, and the client got an error response.
     case requestTimedOut
-    /// More than one request's worth came before the answer to the one before.
+    /// The client sent more than one further request before the response.
     case tooEager
     /// The client closed the stream.
     case endOfStream
 }
 
-/// Why a response was not sent.
+/// The reason why a response was not sent.
 package enum HTTPResponseError: Error, Hashable, Sendable {
-    /// No request waits for one.
+    /// No request waits for a response.
     case notAsked
-    /// It cannot be written.
+    /// The head cannot be written.
     case encoding(HTTPEncodingError)
 }

@@ -1,36 +1,36 @@
 package import WireCore
 
-/// The server's end of an HTTP/1.1 connection: one request after another, each answered before the next.
+/// The server side of an HTTP/1.1 connection: one request after another, each answered before the next.
 ///
-/// | state | what moves it on |
+/// | state | event → next state |
 /// | --- | --- |
 /// | awaiting | the head → receiving; violation, time, end of stream → finished |
 /// | receiving | the whole body → answering; violation, time, end of stream → finished |
 /// | answering | ``respond(_:body:at:)`` → awaiting; ``beginStream(_:at:)`` → streaming |
 /// | streaming | ``endStream(at:)`` → awaiting; end of stream → finished |
 ///
-/// Finished, too, after a response to a client that wants no other one. What a client sends before its
-/// request is answered waits, within the limits of one request.
+/// After the last response of a connection the state is finished, too. Data that a client sends before its request is
+/// answered waits, within the limits of one request.
 package struct HTTPServerConnection: ProtocolCore {
-    /// How large a request may be.
+    /// The limits of a request.
     package struct Limits: Hashable, Sendable {
         /// The head.
         package var head: HTTPHeadLimits
         /// The body, in bytes.
         package var bodyByteCount: Int
 
-        /// By default as ``HTTPHeadLimits``, and 1 MiB of body.
+        /// Makes limits; by default those of ``HTTPHeadLimits``, and 1 MiB of body.
         package init(head: HTTPHeadLimits = HTTPHeadLimits(), bodyByteCount: Int = 1 << 20) {
             self.head = head
             self.bodyByteCount = bodyByteCount
         }
     }
 
-    /// What the connection tells its driver.
+    /// An event for the driver.
     package enum Event: Hashable, Sendable {
-        /// A request, whole; it wants an answer.
+        /// A complete request, which needs a response.
         case request(HTTPRequestHead, body: [UInt8])
-        /// The connection is over; nothing follows.
+        /// The connection ended; no event follows.
         case closed(HTTPServerClosure)
     }
 
@@ -46,21 +46,21 @@ package struct HTTPServerConnection: ProtocolCore {
     private var heads: HTTPHeadDecoder
     private let limits: Limits
     private var events: [Event] = []
-    /// What has come and is not read yet.
+    /// Data that has arrived and was not read yet.
     private var waiting = ReceiveBuffer(capacity: 4_096)
 
-    /// How long a request may take, from its first byte, or the opening of the connection, to its last.
+    /// The time limit of a request, from its first byte or the opening of the connection to its last byte.
     private let requestTimeout: Duration
-    /// When the request under way must be there; nil while none is.
+    /// The time by which the present request must have arrived; nil if there is none.
     private var requestDeadline: WireInstant?
 
-    /// The bytes that wait to leave.
+    /// The bytes to send.
     package var outbound = ByteWriter()
 
     /// - Parameters:
-    ///   - limits: How large a request may be.
-    ///   - requestTimeout: How long one may take to come.
-    ///   - now: The time.
+    ///   - limits: The limits of a request.
+    ///   - requestTimeout: The time limit of a request.
+    ///   - now: The current time.
     package init(limits: Limits = Limits(), requestTimeout: Duration, at now: WireInstant) {
         self.limits = limits
         self.requestTimeout = requestTimeout
@@ -70,12 +70,12 @@ package struct HTTPServerConnection: ProtocolCore {
 
     // MARK: Answering
 
-    /// Answers the request that was told last, with a body of known length.
+    /// Answers the last reported request with a body of known length.
     ///
     /// - Parameters:
     ///   - head: Status and fields, without `Content-Length`, `Transfer-Encoding` and `Connection`.
     ///   - body: The body; HEAD, 204 and 304 get none.
-    ///   - now: The time.
+    ///   - now: The current time.
     /// - Throws: `HTTPResponseError`; nothing was written then.
     package mutating func respond(
         _ head: HTTPResponseHead,
@@ -94,12 +94,13 @@ package struct HTTPServerConnection: ProtocolCore {
         finishResponse(isLast: isLast, at: now)
     }
 
-    /// Answers the request that was told last with a body whose end is not known yet: in chunks, or until
-    /// the connection ends for a client that knows none (RFC 9112, 6.3).
+    /// Answers the last reported request with a body of unknown length.
+    ///
+    /// The body is sent in chunks, or until the end of the connection for a client without chunks (RFC 9112, 6.3).
     ///
     /// - Parameters:
     ///   - head: As in ``respond(_:body:at:)``.
-    ///   - now: The time.
+    ///   - now: The current time.
     /// - Throws: `HTTPResponseError`; nothing was written then.
     package mutating func beginStream(
         _ head: HTTPResponseHead,
@@ -115,7 +116,7 @@ package struct HTTPServerConnection: ProtocolCore {
         state = .streaming(isChunked: isChunked, isLast: isLast)
     }
 
-    /// Sends more of a stream; nothing when there is none under way.
+    /// Sends more data of a stream; does nothing without a stream.
     package mutating func stream(_ bytes: some WireBytes) {
         guard case .streaming(let isChunked, _) = state, bytes.wireByteCount > 0 else { return }
         if isChunked {
@@ -126,19 +127,19 @@ package struct HTTPServerConnection: ProtocolCore {
         if isChunked { outbound.append(contentsOf: "\r\n".utf8) }
     }
 
-    /// Ends a stream as it should end.
+    /// Ends a stream in the regular way.
     package mutating func endStream(at now: WireInstant) {
         guard case .streaming(let isChunked, let isLast) = state else { return }
         if isChunked { outbound.append(contentsOf: "0\r\n\r\n".utf8) }
         finishResponse(isLast: isLast, at: now)
     }
 
-    /// Ends the connection once what waits has left.
+    /// Ends the connection after the pending bytes were sent.
     package mutating func close() {
         finish(.closed)
     }
 
-    /// Whether a stream is under way.
+    /// Whether a stream is open.
     package var isStreaming: Bool {
         if case .streaming = state { true } else { false }
     }
@@ -198,7 +199,7 @@ package struct HTTPServerConnection: ProtocolCore {
             }
         }
         read(at: now)
-        // Somebody who does not wait for answers is not remembered without bounds.
+        // Bounds the memory for a client that sends more requests before it gets a response.
         if waiting.count > limits.head.byteCount + limits.bodyByteCount { finish(.tooEager) }
     }
 
@@ -220,6 +221,8 @@ package struct HTTPServerConnection: ProtocolCore {
         if isFinished { waiting.removeAll() }
     }
 
+    /// Handles the waiting data.
+    ///
     /// - Returns: Whether there may be more to do.
     private mutating func step() throws(HTTPViolation) -> Bool {
         switch state {
@@ -246,7 +249,7 @@ package struct HTTPServerConnection: ProtocolCore {
     }
 
     private mutating func begin(_ head: HTTPRequestHead) throws(HTTPViolation) {
-        // Exactly one, so that nobody in between reads another (RFC 9112, 3.2).
+        // Exactly one, so that no intermediary can read another host (RFC 9112, 3.2).
         guard head.isVersion1_0 || head.headers.all("host").count == 1 else {
             throw .malformedField
         }
@@ -279,13 +282,13 @@ package struct HTTPServerConnection: ProtocolCore {
         return false
     }
 
-    /// Answers what is no sound request, and ends the connection.
+    /// Answers an invalid request and ends the connection.
     private mutating func refuse(_ status: Int, _ closure: HTTPServerClosure) {
         let head = HTTPResponseHead(
             status: status,
             headers: ["Content-Length": "0", "Connection": "close"]
         )
-        // These fields can be written.
+        // These fields are always valid.
         try? head.encode(into: &outbound)
         finish(closure)
     }

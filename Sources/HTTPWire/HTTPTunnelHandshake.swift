@@ -1,23 +1,23 @@
 package import WireCore
 
-/// The client's side of CONNECT, which makes a proxy's connection a tunnel to somewhere else (RFC 9110, 9.3.6).
+/// The client side of CONNECT, which turns a proxy's connection into a tunnel (RFC 9110, 9.3.6).
 ///
-/// | state | what moves it on |
+/// | state | event → next state |
 /// | --- | --- |
-/// | awaiting | a head with 2xx → open; another one → refused, gathering; violation, end of stream → failed |
+/// | awaiting | a head with 2xx → open; another head → refused, gathering; violation, end of stream → failed |
 /// | gathering | the body's end, its limit, end of stream, ``giveUp()`` → refused |
 ///
-/// What follows the head of a 2xx belongs to the tunnel and is left in the buffer.
+/// The data after the head of a 2xx belongs to the tunnel and stays in the buffer.
 package struct HTTPTunnelHandshake: Sendable {
-    /// What came of it.
+    /// The outcome of the handshake.
     package enum Outcome: Hashable, Sendable {
-        /// The tunnel is there.
+        /// The tunnel is open.
         case open
-        /// The proxy has answered with another status than 2xx; the body up to the limit.
+        /// The proxy answered with another status than 2xx; the body is cut at the limit.
         case refused(HTTPResponseHead, body: [UInt8])
-        /// The proxy broke HTTP/1.1.
+        /// The proxy violated HTTP/1.1.
         case violation(HTTPViolation)
-        /// The proxy closed the connection without an answer.
+        /// The proxy closed the connection without a response.
         case endOfStream
     }
 
@@ -29,26 +29,26 @@ package struct HTTPTunnelHandshake: Sendable {
         var outcome: Outcome { .refused(head, body: body) }
     }
 
-    /// How much of a refusal's body is kept: 64 KiB.
+    /// The part of a refusal's body that is kept: 64 KiB.
     package static var maximumRefusalBody: Int { 65_536 }
-    /// How many interim answers may come first.
+    /// The number of interim responses that may come first.
     private static let maximumInterimCount = 16
 
-    /// The bytes that wait to leave.
+    /// The bytes to send.
     package var outbound = ByteWriter()
-    /// What came of it, once it is decided.
+    /// The outcome; nil until it is decided.
     package private(set) var outcome: Outcome?
     private var heads: HTTPHeadDecoder
     private var refusal: Refusal?
     private var interimCount = 0
 
-    /// Asks for a tunnel.
+    /// Requests a tunnel.
     ///
     /// - Parameters:
-    ///   - authority: Host and port of the far end, an IPv6 address in brackets (RFC 9112, 3.2.3).
+    ///   - authority: Host and port of the destination, an IPv6 address in brackets (RFC 9112, 3.2.3).
     ///   - headers: Further fields, such as `Proxy-Authorization`.
-    ///   - limits: How large the head of the answer may be.
-    /// - Throws: `HTTPEncodingError` for what cannot be sent.
+    ///   - limits: The limits of the head of the response.
+    /// - Throws: `HTTPEncodingError` for fields that cannot be sent.
     package init(
         to authority: String,
         headers: HTTPHeaders = [:],
@@ -61,7 +61,7 @@ package struct HTTPTunnelHandshake: Sendable {
             .encode(into: &outbound)
     }
 
-    /// Takes from the buffer what belongs to the answer.
+    /// Takes the bytes of the response from the buffer.
     package mutating func receive(_ buffer: inout ReceiveBuffer) {
         guard outcome == nil else { return }
         do throws(HTTPViolation) {
@@ -72,13 +72,13 @@ package struct HTTPTunnelHandshake: Sendable {
         }
     }
 
-    /// Notes that the proxy has finished writing.
+    /// Notes that the proxy has closed its side of the stream.
     package mutating func receiveEndOfStream() {
         guard outcome == nil else { return }
         outcome = refusal?.outcome ?? .endOfStream
     }
 
-    /// Waits no longer for the rest of a refusal, if there is one.
+    /// Stops waiting for the rest of a refusal, if there is one.
     package mutating func giveUp() {
         guard outcome == nil else { return }
         outcome = refusal?.outcome
@@ -94,7 +94,7 @@ package struct HTTPTunnelHandshake: Sendable {
                 continue
             }
             guard !(200..<300).contains(head.status) else {
-                // A length or a coding beside it counts for nothing (RFC 9110, 9.3.6).
+                // A length or a transfer coding in the head is ignored (RFC 9110, 9.3.6).
                 outcome = .open
                 return
             }
@@ -118,7 +118,7 @@ package struct HTTPTunnelHandshake: Sendable {
                 }
             }
         } catch {
-            // What has come of the body is worth more than how it is broken.
+            // The received part of the body is kept, although the rest is invalid.
             isComplete = true
         }
         self.refusal = refusal

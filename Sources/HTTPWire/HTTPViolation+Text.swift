@@ -1,5 +1,5 @@
 extension HTTPViolation: CustomStringConvertible {
-    /// What the peer did, in words; nothing that it sent is repeated.
+    /// The violation in words; data of the peer is not repeated.
     package var description: String {
         switch self {
         case .headTooLarge(let maximum): "a head of more than \(maximum) bytes"
@@ -21,7 +21,7 @@ extension HTTPViolation: CustomStringConvertible {
 }
 
 extension HTTPEncodingError: CustomStringConvertible {
-    /// Why the head cannot be sent, in words; the value of a field is not repeated.
+    /// The reason in words; the value of a field is not repeated.
     package var description: String {
         switch self {
         case .invalidMethod: "the method is not a token, as RFC 9110 has it"

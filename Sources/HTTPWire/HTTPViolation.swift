@@ -1,4 +1,4 @@
-/// What a peer did that HTTP/1.1 does not allow, or that is larger than it may be.
+/// A violation of HTTP/1.1 by the peer, or of a size limit.
 package enum HTTPViolation: Error, Hashable, Sendable {
     /// The head has more bytes than allowed.
     case headTooLarge(maximum: Int)

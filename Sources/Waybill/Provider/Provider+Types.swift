@@ -10,7 +10,7 @@ extension Provider {
     /// ```
     ///
     /// - Parameters:
-    ///   - entry: Any entry but a subscription for `Void` and `Receipt`; one with the command `send` for any other type.
+    ///   - entry: For `Void` and `Receipt`, any entry but a subscription; for other types, one with the command `send`.
     ///   - type: `Void` or `Receipt`, which ask for no reply; `Message`, the undecoded reply; or a type that one of the
     ///     provider's decoders makes.
     /// - Returns: The value.

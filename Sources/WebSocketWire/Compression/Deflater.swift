@@ -3,20 +3,20 @@ import WireCore
 
 /// Compresses messages with the system's zlib.
 ///
-/// `@unchecked Sendable`, because: a stream is owned by the one connection value that made it, which is used
-/// by one thread at a time, behind its driver's lock.
+/// `@unchecked Sendable`, because: only the connection value that made a stream uses it, on one thread at a time, under
+/// its driver's lock.
 final class Deflater: @unchecked Sendable {
     // Made by zlib in `init` and freed in `deinit`: valid as long as the object.
     private let stream: UnsafeMutableRawPointer
     private let keepsContext: Bool
 
-    /// Nil where there is no zlib, or no memory.
+    /// Makes a compressor; nil without zlib or memory.
     ///
     /// - Parameters:
     ///   - windowBits: The window, as a power of two from 9 to 15.
-    ///   - keepsContext: Whether a message may refer back to the ones before.
+    ///   - keepsContext: Whether a message may refer to earlier ones.
     init?(windowBits: Int, keepsContext: Bool) {
-        // 6 and 8: zlib's own middle way between time, memory and size.
+        // 6 and 8: zlib's default balance of time, memory and size.
         guard let stream = waybill_deflater_create(6, Int32(windowBits), 8) else { return nil }
         self.stream = stream
         self.keepsContext = keepsContext
@@ -30,11 +30,12 @@ final class Deflater: @unchecked Sendable {
     static let tail: ByteSlice = [0x00, 0x00, 0xFF, 0xFF]
 
     /// Compresses a message.
-    /// - Returns: Its bytes; nil when zlib fails, which only a lack of memory brings about.
+    ///
+    /// - Returns: The compressed bytes; nil if zlib runs out of memory.
     func compress(_ message: UnsafeRawBufferPointer) -> ByteWriter? {
         var output = ByteWriter(capacity: message.count / 2 + 64)
         guard !message.isEmpty else {
-            // An empty block of its own (RFC 7692, 7.2.3.6).
+            // An empty message is one empty block (RFC 7692, 7.2.3.6).
             output.append(UInt8(0))
             return output
         }
@@ -43,11 +44,11 @@ final class Deflater: @unchecked Sendable {
         while !isFlushed {
             var consumed = 0
             var hasFailed = false
-            // More than six bytes, or zlib would repeat the end of its flush.
+            // More than six bytes, because zlib would otherwise repeat the end of its flush.
             let space = max(left.count / 2, 64)
             output.append(upTo: space) { target in
                 var produced = 0
-                // In bounds: zlib is told the sizes of both.
+                // In bounds: zlib gets the sizes of both buffers.
                 let result = waybill_deflate(
                     stream,
                     left.bindMemory(to: UInt8.self).baseAddress,
@@ -62,7 +63,7 @@ final class Deflater: @unchecked Sendable {
                 return produced
             }
             guard !hasFailed else {
-                // The peer will not see what the context now holds.
+                // Reset, because the peer will not see the data that the context now holds.
                 _ = waybill_deflater_reset(stream)
                 return nil
             }

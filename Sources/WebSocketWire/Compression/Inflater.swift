@@ -1,20 +1,20 @@
 import CWaybillZlib
 import WireCore
 
-/// Decompresses messages with the system's zlib, piece by piece, and no further than a limit.
+/// Decompresses messages with the system's zlib, piece by piece, up to a limit.
 ///
-/// `@unchecked Sendable`, because: a stream is owned by the one connection value that made it, which is used
-/// by one thread at a time, behind its driver's lock.
+/// `@unchecked Sendable`, because: only the connection value that made a stream uses it, on one thread at a time, under
+/// its driver's lock.
 final class Inflater: @unchecked Sendable {
     // Made by zlib in `init` and freed in `deinit`: valid as long as the object.
     private let stream: UnsafeMutableRawPointer
     private let keepsContext: Bool
 
-    /// Nil where there is no zlib, or no memory.
+    /// Makes a decompressor; nil without zlib or memory.
     ///
     /// - Parameters:
     ///   - windowBits: The peer's window, as a power of two from 8 to 15.
-    ///   - keepsContext: Whether the peer may refer back to the messages before.
+    ///   - keepsContext: Whether the peer may refer to earlier messages.
     init?(windowBits: Int, keepsContext: Bool) {
         guard let stream = waybill_inflater_create(Int32(windowBits)) else { return nil }
         self.stream = stream
@@ -25,12 +25,12 @@ final class Inflater: @unchecked Sendable {
         waybill_inflater_destroy(stream)
     }
 
-    /// Decompresses a piece of a message and appends what comes of it.
+    /// Decompresses a piece of a message and appends the result.
     ///
     /// - Parameters:
     ///   - piece: The piece.
-    ///   - output: Where it goes.
-    ///   - limit: How many bytes `output` may hold in all.
+    ///   - output: The buffer to append to.
+    ///   - limit: The number of bytes that `output` may hold in total.
     /// - Throws: `invalidCompressedData`, `messageTooBig`.
     func decompress(
         _ piece: UnsafeRawBufferPointer,
@@ -39,14 +39,14 @@ final class Inflater: @unchecked Sendable {
     ) throws(WebSocketViolation) {
         var left = piece
         while true {
-            // One byte more than allowed is enough to know.
+            // One byte above the limit is enough to detect an excess.
             let allowed = max(limit - output.count, 0)
             let space = min(max(left.count * 2, 1_024), allowed < .max ? allowed + 1 : allowed)
             var consumed = 0
             var produced = 0
             var result = WAYBILL_ZLIB_OK
             output.append(upTo: space) { target in
-                // In bounds: zlib is told the sizes of both.
+                // In bounds: zlib gets the sizes of both buffers.
                 result = Int(
                     waybill_inflate(
                         stream,
@@ -64,7 +64,7 @@ final class Inflater: @unchecked Sendable {
             guard output.count <= limit else { throw .messageTooBig(maximum: limit) }
             left = UnsafeRawBufferPointer(rebasing: left.dropFirst(consumed))
             if result == WAYBILL_ZLIB_END {
-                // The peer closed its deflate stream and may begin another (RFC 7692, 7.2.3.4).
+                // The peer ended its deflate stream and may begin another (RFC 7692, 7.2.3.4).
                 guard waybill_inflater_continue(stream) == WAYBILL_ZLIB_OK else {
                     throw .invalidCompressedData
                 }
@@ -85,7 +85,7 @@ final class Inflater: @unchecked Sendable {
     }
 }
 
-/// Whether there is a zlib on this machine.
+/// Whether zlib is available on this machine.
 package enum Compression {
     package static var isAvailable: Bool { waybill_zlib_is_available() != 0 }
 }

@@ -1,14 +1,14 @@
 import WireCore
 
-/// The parameters of permessage-deflate (RFC 7692, 7.1), as an offer or as what was agreed.
+/// The parameters of permessage-deflate (RFC 7692, 7.1), as offered or as agreed.
 package struct PermessageDeflate: Hashable, Sendable {
-    /// Whether the server compresses each message on its own (7.1.1.1).
+    /// Whether the server compresses each message separately (7.1.1.1).
     package var serverNoContextTakeover = false
-    /// Whether the client does (7.1.1.2).
+    /// Whether the client compresses each message separately (7.1.1.2).
     package var clientNoContextTakeover = false
     /// The server's window, as a power of two from 8 to 15 (7.1.2.1).
     package var serverMaxWindowBits = 15
-    /// The client's window, likewise (7.1.2.2); nil when an offer does not say that it could be limited.
+    /// The client's window, as a power of two from 8 to 15 (7.1.2.2); nil if an offer does not allow to limit it.
     package var clientMaxWindowBits: Int?
 
     package init(
@@ -25,7 +25,7 @@ package struct PermessageDeflate: Hashable, Sendable {
 
     static let name = "permessage-deflate"
 
-    /// What a client asks for, as the value of `Sec-WebSocket-Extensions`.
+    /// The client's offer, as the value of `Sec-WebSocket-Extensions`.
     package var offer: String {
         var text = Self.name
         if let clientMaxWindowBits {
@@ -35,7 +35,7 @@ package struct PermessageDeflate: Hashable, Sendable {
         return text + commonParameters
     }
 
-    /// What a server agrees to, likewise.
+    /// The server's answer, as the value of `Sec-WebSocket-Extensions`.
     package var response: String {
         var text = Self.name
         if let clientMaxWindowBits, clientMaxWindowBits < 15 {
@@ -52,14 +52,15 @@ package struct PermessageDeflate: Hashable, Sendable {
         return text
     }
 
-    /// What a server's answer to this offer means.
-    /// - Returns: What was agreed; nil if the answer breaks the rules, so that the connection must fail
-    ///   (RFC 7692, 7.1: unknown, repeated or malformed parameters, or ones that were not offered).
+    /// The parameters that a server's answer to this offer agrees to.
+    ///
+    /// - Returns: The parameters; nil if the answer is invalid, so that the connection must fail (RFC 7692, 7.1:
+    ///   unknown, repeated or malformed parameters, or parameters that were not offered).
     package func agreed(with answer: WebSocketExtension) -> PermessageDeflate? {
         guard let found = Self.read(answer, isOffer: false) else { return nil }
-        // A limit on the client's window must have been offered (7.1.2.2).
+        // A limit on the client's window is valid only if it was offered (7.1.2.2).
         guard found.clientMaxWindowBits == nil || clientMaxWindowBits != nil else { return nil }
-        // What the offer demands of the server, the server must have taken on (7.1.1.1, 7.1.2.1).
+        // The server must have accepted what the offer demands of it (7.1.1.1, 7.1.2.1).
         guard found.serverMaxWindowBits <= serverMaxWindowBits,
             found.serverNoContextTakeover || !serverNoContextTakeover
         else { return nil }
@@ -69,14 +70,14 @@ package struct PermessageDeflate: Hashable, Sendable {
         return agreed
     }
 
-    /// What a server with these parameters makes of an offer; nil to decline it.
+    /// The parameters with which a server accepts an offer; nil to decline it.
     package func accepting(_ offer: WebSocketExtension) -> PermessageDeflate? {
         guard let found = Self.read(offer, isOffer: true) else { return nil }
         var agreed = PermessageDeflate()
         agreed.serverNoContextTakeover = found.serverNoContextTakeover || serverNoContextTakeover
         agreed.clientNoContextTakeover = found.clientNoContextTakeover || clientNoContextTakeover
         agreed.serverMaxWindowBits = min(found.serverMaxWindowBits, serverMaxWindowBits)
-        // A window below zlib's smallest is declined rather than broken.
+        // A window below zlib's minimum is declined.
         guard agreed.serverMaxWindowBits > 8 else { return nil }
         agreed.clientMaxWindowBits = found.clientMaxWindowBits.map {
             min($0, clientMaxWindowBits ?? 15)
@@ -84,7 +85,7 @@ package struct PermessageDeflate: Hashable, Sendable {
         return agreed
     }
 
-    /// Reads parameters; nil when one of them is not allowed.
+    /// Reads parameters; nil if one of them is invalid.
     private static func read(_ source: WebSocketExtension, isOffer: Bool) -> PermessageDeflate? {
         var found = PermessageDeflate(clientMaxWindowBits: nil)
         var seen: Set<WireName> = []
@@ -106,7 +107,7 @@ package struct PermessageDeflate: Hashable, Sendable {
         return found
     }
 
-    /// 8 to 15, without leading zeros (RFC 7692, 7.1.2).
+    /// Reads a number from 8 to 15 without leading zeros (RFC 7692, 7.1.2).
     private static func windowBits(_ text: String) -> Int? {
         guard let bits = Int(text), (8...15).contains(bits), text == String(bits) else {
             return nil

@@ -1,28 +1,28 @@
 package import HTTPWire
 
-/// How a ``WebSocketConnection`` behaves.
+/// The settings of a ``WebSocketConnection``.
 package struct WebSocketConfiguration: Sendable {
-    /// The longest message to accept, in bytes, inflated: 1 MiB.
+    /// The longest message to accept, in bytes after decompression: 1 MiB.
     package var maximumMessageSize = 1 << 20
-    /// How large the head of the handshake may be.
+    /// The limits of the head of the handshake.
     package var headLimits = HTTPHeadLimits()
-    /// How much of the body of a refused upgrade is kept: 64 KiB.
+    /// The part of a refused upgrade's body that is kept: 64 KiB.
     package var maximumRefusalBody = 65_536
-    /// What is offered or accepted as compression; nil for none.
+    /// The compression to offer or accept; nil for none.
     package var deflate: PermessageDeflate?
-    /// How short a message is sent as it is, in bytes.
+    /// The length in bytes from which messages are compressed.
     package var compressionThreshold = 64
-    /// How long the opening handshake may take.
+    /// The time limit of the opening handshake.
     package var handshakeTimeout = Duration.seconds(10)
-    /// How long the peer may take to answer a Close, and then to close the stream.
+    /// The time limit for the peer's Close, and then for the end of the stream.
     package var closeTimeout = Duration.seconds(5)
-    /// After how much silence a ping is sent; nil for never.
+    /// The silence after which a ping is sent; nil for never.
     package var pingInterval: Duration?
     /// Whether pings wait for ``WebSocketConnection/startPings()``.
     package var pingsOnRequest = false
-    /// How long the peer may then stay silent.
+    /// The time that the peer may stay silent after the ping.
     package var pingTimeout = Duration.seconds(20)
-    /// Gives that many random words, for keys that nobody can predict (RFC 6455, 5.3 and 10.3).
+    /// Returns a number of random words, for masking keys that cannot be predicted (RFC 6455, 5.3 and 10.3).
     package var randomWords: @Sendable (Int) -> [UInt64]
 
     package init(randomWords: @escaping @Sendable (Int) -> [UInt64]) {

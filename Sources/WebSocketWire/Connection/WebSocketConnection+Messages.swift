@@ -2,7 +2,7 @@ package import WireCore
 
 // Messages, control frames and the closing handshake (RFC 6455, 5 to 7).
 extension WebSocketConnection {
-    /// Above this many bytes that wait to leave, pings are answered by the last one only (RFC 6455, 5.5.3).
+    /// Above this number of bytes to send, only the last ping is answered (RFC 6455, 5.5.3).
     private static let pongLimit = 1 << 20
 
     // MARK: Sending
@@ -10,7 +10,7 @@ extension WebSocketConnection {
     /// Sends a message in one frame.
     ///
     /// - Parameters:
-    ///   - kind: What the bytes are; text must be UTF-8.
+    ///   - kind: The kind of message; text must be UTF-8.
     ///   - payload: The bytes.
     /// - Throws: `notOpen`.
     package mutating func send(
@@ -21,7 +21,7 @@ extension WebSocketConnection {
         payload.withWireBytes { writer.write(kind, $0) }
     }
 
-    /// As ``send(_:_:)``, from memory that is lent for the call.
+    /// Sends a message in one frame, from memory that is valid only during the call.
     package mutating func send(
         _ kind: WebSocketMessage.Kind,
         _ payload: UnsafeRawBufferPointer
@@ -30,7 +30,7 @@ extension WebSocketConnection {
         writer.write(kind, payload)
     }
 
-    /// Sends a fragment of a message, uncompressed; the next one continues it unless this is final.
+    /// Sends an uncompressed fragment of a message; unless it is final, the next fragment continues the message.
     package mutating func sendFragment(
         _ opcode: WebSocketOpcode,
         _ payload: some WireBytes,
@@ -40,7 +40,7 @@ extension WebSocketConnection {
         payload.withWireBytes { writer.write(opcode, $0, isFinal: isFinal) }
     }
 
-    /// Asks the peer for a sign of life, which echoes the payload of at most 125 bytes.
+    /// Sends a ping; the peer echoes its payload of at most 125 bytes.
     package mutating func ping(_ payload: [UInt8] = []) throws(WebSocketSendError) {
         guard isOpen else { throw .notOpen }
         guard payload.count <= WebSocketFrameHeader.maximumControlPayload else {
@@ -49,14 +49,14 @@ extension WebSocketConnection {
         payload.withUnsafeBytes { writer.write(.ping, $0) }
     }
 
-    /// Begins the closing handshake (RFC 6455, 7.1.2); messages of the peer are still received.
+    /// Starts the closing handshake (RFC 6455, 7.1.2); messages of the peer are still received.
     ///
-    /// While the connection is being opened, it just ends.
+    /// A connection that is not open yet ends at once.
     ///
     /// - Parameters:
-    ///   - code: Why; `noStatusReceived` to say nothing.
-    ///   - reason: Why, in words: 123 bytes of UTF-8 at the most.
-    ///   - now: The time; the peer must answer within the close timeout.
+    ///   - code: The code; `noStatusReceived` to send none.
+    ///   - reason: The reason in words: at most 123 bytes of UTF-8.
+    ///   - now: The current time; the peer must answer within the close timeout.
     /// - Throws: `invalidCloseCode`, `controlPayloadTooLong`.
     package mutating func close(
         _ code: WebSocketCloseCode = .normalClosure,
@@ -80,7 +80,7 @@ extension WebSocketConnection {
         }
     }
 
-    /// Fails the connection for what the protocol above cannot take (RFC 6455, 7.1.7).
+    /// Fails the connection because of data that the protocol above does not accept (RFC 6455, 7.1.7).
     package mutating func fail(_ violation: WebSocketViolation, at now: WireInstant) {
         switch state {
         case .open, .closing: violate(violation, at: now)
@@ -122,7 +122,7 @@ extension WebSocketConnection {
                     buffer.removeAll()
                     return violate(error, at: now)
                 }
-                // The messages before are good: what the application answers to them leaves before the Close.
+                // The messages before are valid: the application's replies to them are sent before the Close.
                 pendingViolation = error
                 hasMoreInput = true
                 return events.append(.violationAhead)
@@ -132,7 +132,7 @@ extension WebSocketConnection {
 
     private mutating func answer(_ payload: ByteSlice) {
         events.append(.ping(payload))
-        // After our Close nothing more is sent (RFC 6455, 5.5.1).
+        // After this side's Close nothing more is sent (RFC 6455, 5.5.1).
         guard isOpen else { return }
         guard writer.outbound.count < Self.pongLimit else {
             owedPong = payload
@@ -141,14 +141,14 @@ extension WebSocketConnection {
         payload.withUnsafeBytes { writer.write(.pong, $0) }
     }
 
-    /// Answers the last of the pings that came while too much was waiting.
+    /// Answers the last of the pings that arrived while too much data waited.
     mutating func payOwedPong() {
         guard let payload = owedPong, isOpen, writer.outbound.count < Self.pongLimit else { return }
         owedPong = nil
         payload.withUnsafeBytes { writer.write(.pong, $0) }
     }
 
-    /// The peer's Close: answered with its own code unless it answers ours (RFC 6455, 5.5.1).
+    /// Handles the peer's Close, and answers it with its own code unless it is itself an answer (RFC 6455, 5.5.1).
     private mutating func receiveClose(
         _ code: WebSocketCloseCode,
         reason: String,
@@ -164,7 +164,7 @@ extension WebSocketConnection {
         linger(.violation(violation), at: now)
     }
 
-    /// The server closes the stream; the client waits for that (RFC 6455, 7.1.1).
+    /// Ends the connection: the server closes the stream, and the client waits for that (RFC 6455, 7.1.1).
     private mutating func end(_ closure: WebSocketEnding, at now: WireInstant) {
         switch role {
         case .client: linger(closure, at: now)

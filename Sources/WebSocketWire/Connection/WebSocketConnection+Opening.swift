@@ -3,12 +3,12 @@ package import WireCore
 
 // The opening handshake (RFC 6455, 4).
 extension WebSocketConnection {
-    /// A client's end, which sends its request at once.
+    /// Makes the client side, which sends its request at once.
     ///
     /// - Parameters:
-    ///   - request: What is asked for.
-    ///   - configuration: How the connection behaves.
-    ///   - now: The time; the answer must come within the handshake's timeout.
+    ///   - request: The request.
+    ///   - configuration: The settings of the connection.
+    ///   - now: The current time; the response must arrive within the handshake's timeout.
     /// - Throws: `RequestError` for a request that cannot be sent.
     package init(
         connecting request: WebSocketClientHandshake.Request,
@@ -35,7 +35,7 @@ extension WebSocketConnection {
         do { try head.encode(into: &writer.outbound) } catch { throw .http(error) }
     }
 
-    /// A server's end, which waits for a request.
+    /// Makes the server side, which waits for a request.
     package init(serverWith configuration: WebSocketConfiguration, at now: WireInstant) {
         self.init(
             role: .server,
@@ -91,7 +91,7 @@ extension WebSocketConnection {
                 }
             }
         } catch {
-            // What has come of the body is worth more than how it is broken.
+            // The received part of the body is kept, although the rest is invalid.
             isComplete = true
         }
         guard !isComplete else { return finish(.refused(refusal.head, body: refusal.body)) }
@@ -114,11 +114,11 @@ extension WebSocketConnection {
         }
     }
 
-    /// Opens the connection that was asked for.
+    /// Opens the requested connection.
     ///
     /// - Parameters:
-    ///   - subprotocol: One of those offered, or nil.
-    ///   - headers: Further fields of the answer.
+    ///   - subprotocol: One of the offered subprotocols, or nil.
+    ///   - headers: Further fields of the response.
     package mutating func accept(subprotocol: String? = nil, headers: HTTPHeaders = [:]) {
         guard case .asked(let request) = state else { return }
         let (head, opening) = WebSocketServerHandshake.response(
@@ -133,7 +133,7 @@ extension WebSocketConnection {
         open(opening)
     }
 
-    /// Refuses the connection that was asked for, and closes the stream.
+    /// Refuses the requested connection, and closes the stream.
     package mutating func refuse(_ head: HTTPResponseHead, body: [UInt8]) {
         guard case .asked = state else { return }
         var head = head
@@ -159,10 +159,10 @@ extension WebSocketConnection {
         reader = WebSocketReader(
             role: role,
             maximumMessageSize: configuration.maximumMessageSize,
-            // A larger window than agreed understands everything that a smaller one does.
+            // A larger window than agreed can decode everything that a smaller one can.
             inflater: Inflater(windowBits: max(theirs.bits, 9), keepsContext: theirs.1)
         )
-        // zlib has no window of 8 bits for raw data; messages then leave as they are.
+        // zlib has no window of 8 bits for raw data; messages are then sent uncompressed.
         guard ours.bits > 8 else { return }
         writer.deflater = Deflater(windowBits: ours.bits, keepsContext: ours.1)
     }

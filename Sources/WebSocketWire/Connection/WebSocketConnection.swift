@@ -1,9 +1,9 @@
 import HTTPWire
 package import WireCore
 
-/// One end of a WebSocket connection (RFC 6455), from the opening handshake to the closing one.
+/// One side of a WebSocket connection (RFC 6455), from the opening handshake to the closing handshake.
 ///
-/// | state | what moves it on |
+/// | state | event → next state |
 /// | --- | --- |
 /// | connecting (client) | 101 → open; another status → refused; fault, time → finished |
 /// | refused (client) | the body's end, 64 KiB of it, time → finished |
@@ -11,10 +11,10 @@ package import WireCore
 /// | asked (server) | ``accept(_:subprotocol:headers:)`` → open; ``refuse(_:body:)`` → finished |
 /// | open | ``close(_:reason:at:)`` → closing; Close, violation → lingering; silence → finished |
 /// | closing | the peer's Close → lingering; time → finished |
-/// | lingering | end of stream, time → finished: it is the server that closes the stream (7.1.1) |
+/// | lingering | end of stream, time → finished: the server closes the stream (7.1.1) |
 ///
-/// A violation is answered with Close and its code; what follows is read and thrown away until the peer
-/// closes the stream, since closing at once could destroy the Close on its way.
+/// A violation is answered with a Close and its code. Further data is read and discarded until the peer closes the
+/// stream, because an immediate close could destroy the Close on its way.
 package struct WebSocketConnection: ProtocolCore {
     enum State: Sendable {
         case connecting(WebSocketClientHandshake, deadline: WireInstant)
@@ -27,7 +27,7 @@ package struct WebSocketConnection: ProtocolCore {
         case finished
     }
 
-    /// An answer other than 101, with the body that is still coming.
+    /// A response other than 101, with the body received so far.
     struct Refusal: Sendable {
         let head: HTTPResponseHead
         var decoder: HTTPBodyDecoder
@@ -42,9 +42,9 @@ package struct WebSocketConnection: ProtocolCore {
     var writer: WebSocketWriter
     var events: [WebSocketEvent] = []
     package internal(set) var hasMoreInput = false
-    /// The violation that follows messages which the driver has not handed out yet.
+    /// A violation after messages that the driver has not handed out yet.
     var pendingViolation: WebSocketViolation?
-    /// What a ping asked for while too much was waiting to leave.
+    /// The payload of a ping that could not be answered yet because too much data waits.
     var owedPong: ByteSlice?
 
     private var lastReceived: WireInstant
@@ -88,7 +88,7 @@ package struct WebSocketConnection: ProtocolCore {
         }
         _modify {
             yield &writer.outbound
-            // Whoever has taken bytes has made room for it.
+            // Taking bytes has made room for a pong.
             payOwedPong()
         }
     }
@@ -141,13 +141,12 @@ package struct WebSocketConnection: ProtocolCore {
         }
     }
 
-    /// Begins to send pings, where they were to wait for that; after silence, as the configuration says.
+    /// Allows pings, if the configuration makes them wait for this call.
     package mutating func startPings() {
         sendsPings = true
     }
 
-    /// Tells the core that its driver has stopped reading, or goes on: what is not read is no sign of
-    /// death.
+    /// Notes that the driver has stopped or resumed reading; unread data must not count as silence.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         isReadingHeld = isHeld
         pongDeadline = nil
@@ -164,7 +163,7 @@ package struct WebSocketConnection: ProtocolCore {
         switch state {
         case .open, .closing: receiveFrames(&buffer, at: now)
         case .lingering, .finished: buffer.removeAll()
-        // What a client sends before it is answered waits in the buffer.
+        // Data that a client sends before the response waits in the buffer.
         case .connecting, .refused, .waiting, .asked: break
         }
     }
@@ -188,7 +187,7 @@ package struct WebSocketConnection: ProtocolCore {
         state = .finished
     }
 
-    /// Emits the terminal event; the stream follows when the peer closes it, or after a time.
+    /// Emits the terminal event; the stream ends when the peer closes it, or after a timeout.
     mutating func linger(_ closure: WebSocketEnding, at now: WireInstant) {
         events.append(.closed(closure))
         state = .lingering(deadline: now.advanced(by: configuration.closeTimeout))

@@ -1,11 +1,11 @@
 package import HTTPWire
 package import WireCore
 
-/// A message, whole and inflated.
+/// A complete message, decompressed.
 package struct WebSocketMessage: Hashable, Sendable {
-    /// What its bytes are.
+    /// The kind of message.
     package enum Kind: Sendable {
-        /// UTF-8, and checked.
+        /// Valid UTF-8.
         case text
         case binary
     }
@@ -19,13 +19,13 @@ package struct WebSocketMessage: Hashable, Sendable {
     }
 }
 
-/// What was agreed on when a connection was opened.
+/// The result of opening a connection.
 package struct WebSocketOpening: Hashable, Sendable {
     /// The subprotocol that the server chose; nil for none.
     package var subprotocol: String?
-    /// How messages may be compressed; nil for not at all.
+    /// The agreed compression; nil for none.
     package var deflate: PermessageDeflate?
-    /// The fields of the server's answer.
+    /// The fields of the server's response.
     package var headers: HTTPHeaders
 
     package init(
@@ -39,43 +39,44 @@ package struct WebSocketOpening: Hashable, Sendable {
     }
 }
 
-/// What a connection tells its driver.
+/// An event for the driver.
 package enum WebSocketEvent: Hashable, Sendable {
-    /// A client asks to be connected; ``WebSocketConnection/accept(_:subprotocol:headers:)`` or
-    /// ``WebSocketConnection/refuse(_:body:)`` answers.
+    /// A client requests a connection.
+    ///
+    /// Answer with ``WebSocketConnection/accept(_:subprotocol:headers:)`` or ``WebSocketConnection/refuse(_:body:)``.
     case requested(HTTPRequestHead)
     /// The connection is open.
     case opened(WebSocketOpening)
     case message(WebSocketMessage)
-    /// The peer asks for a sign of life; it has been given.
+    /// The peer sent a ping; the pong is already written.
     case ping(ByteSlice)
-    /// The peer gives one.
+    /// The peer sent a pong.
     case pong(ByteSlice)
-    /// What follows the messages before breaks the protocol: the connection fails when the core goes on.
+    /// The data after the messages so far violates the protocol: the connection fails when the core continues.
     case violationAhead
-    /// The connection is over; nothing follows.
+    /// The connection ended; no event follows.
     case closed(WebSocketEnding)
 }
 
-/// Why a connection is over.
+/// The reason why a connection ended.
 package enum WebSocketEnding: Hashable, Sendable {
     /// Both sides have sent Close (RFC 6455, 7.1.4); the code and the reason are the peer's.
     case closed(WebSocketCloseCode, reason: String, isByPeer: Bool)
-    /// The server did not switch protocols: its answer, and up to 64 KiB of its body.
+    /// The server did not switch protocols: its response, and up to 64 KiB of its body.
     case refused(HTTPResponseHead, body: [UInt8])
-    /// The opening handshake broke the rules.
+    /// The opening handshake was invalid.
     case handshakeFailed(WebSocketHandshakeFault)
-    /// The peer broke the protocol and has been told.
+    /// The peer violated the protocol, and got a Close.
     case violation(WebSocketViolation)
-    /// The peer did not do this in time.
+    /// The peer was too late.
     case timedOut(Wait)
     /// The peer closed the stream without a Close (RFC 6455, 7.1.5: code 1006).
     case endOfStream
 
-    /// Whether it is only known that the stream has ended, not what has broken it.
+    /// Whether only the end of the stream is known, and not its cause.
     package var isLoss: Bool { self == .endOfStream || self == .handshakeFailed(.endOfStream) }
 
-    /// What was waited for.
+    /// The event that the connection waited for.
     package enum Wait: Sendable {
         case handshake
         case pong
@@ -83,32 +84,32 @@ package enum WebSocketEnding: Hashable, Sendable {
     }
 }
 
-/// What is wrong with an opening handshake (RFC 6455, 4.1 and 4.2).
+/// A fault in an opening handshake (RFC 6455, 4.1 and 4.2).
 package enum WebSocketHandshakeFault: Error, Hashable, Sendable {
     /// The head is not HTTP/1.1.
     case http(HTTPViolation)
-    /// The connection ended before the answer.
+    /// The connection ended before the response.
     case endOfStream
-    /// The answer does not say `Upgrade: websocket`.
+    /// The response has no `Upgrade: websocket`.
     case noUpgrade
-    /// The answer does not say `Connection: Upgrade`.
+    /// The response has no `Connection: Upgrade`.
     case noConnectionUpgrade
-    /// The accept key is absent or not the one that belongs to the key.
+    /// The accept key is missing or does not belong to the key.
     case wrongAcceptKey
     /// The server chose a subprotocol that was not offered, or several.
     case unexpectedSubprotocol
-    /// The server chose none of the subprotocols, and one is needed.
+    /// The server chose no subprotocol, and one is required.
     case missingSubprotocol
-    /// The server chose an extension that was not offered, or parameters that it must not choose.
+    /// The server chose an extension that was not offered, or parameters that are not allowed.
     case unexpectedExtension
 }
 
-/// What the sending side may not do.
+/// An invalid call of a sending method.
 package enum WebSocketSendError: Error, Hashable, Sendable {
     /// The connection is not open, or Close was sent.
     case notOpen
     /// The code must not be sent (RFC 6455, 7.4).
     case invalidCloseCode(UInt16)
-    /// A control frame holds 125 bytes at the most, two of which are a Close's code.
+    /// A control frame holds at most 125 bytes, two of which are a Close's code.
     case controlPayloadTooLong(Int)
 }

@@ -1,11 +1,11 @@
 package import WireCore
 
-/// Frames into messages: fragments joined, masks removed, data inflated, text checked as it comes.
+/// Turns frames into messages: joins fragments, removes masks, decompresses data, and checks text as it arrives.
 ///
-/// A message in one frame, neither masked nor compressed, leaves as a slice of the memory it was received
-/// in; everything else is gathered once.
+/// A message in one frame that is neither masked nor compressed is returned as a slice of the receive buffer. Any other
+/// message is gathered once.
 package struct WebSocketReader: Sendable {
-    /// What the peer sent.
+    /// A message or control frame of the peer.
     package enum Input: Hashable, Sendable {
         case message(WebSocketMessage)
         case ping(ByteSlice)
@@ -18,7 +18,7 @@ package struct WebSocketReader: Sendable {
         var isCompressed: Bool
     }
 
-    /// How much memory the announcement of a message is worth: 16 MiB.
+    /// The most memory that is reserved for an announced message: 16 MiB.
     private static let reservationLimit = 16 << 20
 
     private let role: WebSocketRole
@@ -26,32 +26,33 @@ package struct WebSocketReader: Sendable {
     private let inflater: Inflater?
     private var failure: WebSocketViolation?
 
-    /// The frame under way, and how much of its payload has been used.
+    /// The current frame, and the number of its payload bytes that were used.
     private var header: WebSocketFrameHeader?
     private var used = 0
-    /// The message under way and what has been gathered of it.
+    /// The current message and its gathered part.
     private var message: Message?
     private var gathered = ByteWriter(capacity: 0)
     private var text = UTF8StreamValidator()
 
     /// - Parameters:
-    ///   - role: Which end reads.
-    ///   - maximumMessageSize: The longest message to accept, in bytes, inflated.
-    ///   - inflater: What undoes compression; nil when none was agreed on.
+    ///   - role: The side that reads.
+    ///   - maximumMessageSize: The longest message to accept, in bytes after decompression.
+    ///   - inflater: The decompressor; nil without compression.
     init(role: WebSocketRole, maximumMessageSize: Int, inflater: Inflater?) {
         self.role = role
         self.maximumMessageSize = maximumMessageSize
         self.inflater = inflater
     }
 
-    /// A reader without compression.
+    /// Makes a reader without compression.
     package init(role: WebSocketRole, maximumMessageSize: Int) {
         self.init(role: role, maximumMessageSize: maximumMessageSize, inflater: nil)
     }
 
     /// Takes the next message or control frame.
-    /// - Returns: What came, or nil when more bytes are needed.
-    /// - Throws: `WebSocketViolation`, again at every call after the first.
+    ///
+    /// - Returns: The message or frame, or nil when more bytes are needed.
+    /// - Throws: `WebSocketViolation`, and again at every later call.
     package mutating func next(
         _ buffer: inout ReceiveBuffer
     ) throws(WebSocketViolation) -> Input? {
@@ -102,7 +103,7 @@ package struct WebSocketReader: Sendable {
 
     // MARK: Frames
 
-    /// Reads a header and checks that its frame may come here (RFC 6455, 5.4).
+    /// Reads a header and checks that its frame is allowed here (RFC 6455, 5.4).
     private mutating func beginFrame(
         _ buffer: inout ReceiveBuffer
     ) throws(WebSocketViolation) -> Bool {
@@ -122,7 +123,7 @@ package struct WebSocketReader: Sendable {
             text = UTF8StreamValidator()
         case .close, .ping, .pong: break
         }
-        // What is compressed is measured as it is inflated, and nothing of it is kept before.
+        // A compressed message is measured during decompression, and none of it is gathered before.
         if !header.opcode.isControl, message?.isCompressed == false {
             guard header.payloadByteCount <= maximumMessageSize - gathered.count else {
                 throw .messageTooBig(maximum: maximumMessageSize)
@@ -133,7 +134,7 @@ package struct WebSocketReader: Sendable {
         return true
     }
 
-    /// Takes a whole payload, without its mask.
+    /// Takes a whole payload and removes its mask.
     private func take(_ header: WebSocketFrameHeader, from buffer: inout ReceiveBuffer) -> ByteSlice
     {
         let slice = buffer.slice(at: 0, count: header.payloadByteCount)
@@ -171,7 +172,7 @@ package struct WebSocketReader: Sendable {
 
     // MARK: Messages
 
-    /// The payload of a message in one frame, once it is there; text is checked before.
+    /// Returns the payload of a message in one frame when it is complete; text is checked as it arrives.
     private mutating func wholePayload(
         _ header: WebSocketFrameHeader,
         _ message: Message,
@@ -186,7 +187,7 @@ package struct WebSocketReader: Sendable {
             used = available
         }
         guard available == header.payloadByteCount else {
-            // No more than that on the peer's word alone; beyond, the buffer doubles as bytes come.
+            // Reserves no more than the limit on the peer's announcement; above it, the buffer doubles as bytes arrive.
             buffer.reserve(total: min(header.payloadByteCount, Self.reservationLimit))
             return nil
         }
@@ -196,7 +197,8 @@ package struct WebSocketReader: Sendable {
         return payload
     }
 
-    /// Takes what is there of a frame that must be unmasked, inflated or joined with others.
+    /// Takes the available part of a frame that must be unmasked, decompressed or joined.
+    ///
     /// - Returns: Whether the frame is complete.
     private mutating func gather(
         _ header: WebSocketFrameHeader,
@@ -249,7 +251,7 @@ package struct WebSocketReader: Sendable {
         guard isValid else { throw .invalidText }
     }
 
-    /// Ends a message that was gathered.
+    /// Ends a gathered message.
     private mutating func complete(
         _ message: Message
     ) throws(WebSocketViolation) -> WebSocketMessage {

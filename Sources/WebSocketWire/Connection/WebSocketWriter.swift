@@ -1,16 +1,16 @@
 package import WireCore
 
-/// Messages into frames: masked by a client, compressed where that was agreed on.
+/// Turns messages into frames: masked by a client, and compressed if that was agreed.
 package struct WebSocketWriter: Sendable {
     private let role: WebSocketRole
     private let randomWords: @Sendable (Int) -> [UInt64]
-    /// Two keys in each.
+    /// Random words with two masking keys each.
     private var keys: ArraySlice<UInt64> = []
     private var spareKey: UInt32?
     var deflater: Deflater?
     private let compressionThreshold: Int
 
-    /// The frames that wait to leave.
+    /// The frames to send.
     package var outbound = ByteWriter()
 
     package init(
@@ -23,7 +23,9 @@ package struct WebSocketWriter: Sendable {
         self.randomWords = randomWords
     }
 
-    /// Keys are fetched 64 at a time: asking the system costs more than masking a small message.
+    /// Returns the next masking key.
+    ///
+    /// Keys are fetched 64 at a time, because a call to the system takes longer than masking a small message.
     private mutating func nextKey() -> UInt32? {
         guard role == .client else { return nil }
         if let key = spareKey {
@@ -69,7 +71,7 @@ package struct WebSocketWriter: Sendable {
         }
     }
 
-    /// Writes a Close; without a code when there was none (RFC 6455, 5.5.1).
+    /// Writes a Close; it has no code if none was given (RFC 6455, 5.5.1).
     mutating func writeClose(_ code: WebSocketCloseCode, reason: String) {
         guard code.isSendable else {
             return write(.close, UnsafeRawBufferPointer(start: nil, count: 0))

@@ -1,4 +1,4 @@
-/// Why a connection is closed (RFC 6455, 7.4).
+/// The number that says why a connection is closed (RFC 6455, 7.4).
 package struct WebSocketCloseCode: Hashable, Sendable, RawRepresentable {
     package let rawValue: UInt16
 
@@ -8,29 +8,31 @@ package struct WebSocketCloseCode: Hashable, Sendable, RawRepresentable {
 
     /// The purpose is fulfilled.
     package static let normalClosure = WebSocketCloseCode(rawValue: 1_000)
-    /// The endpoint goes away: a server down, a page left.
+    /// The endpoint goes away: a server shuts down, or a client leaves the page.
     package static let goingAway = WebSocketCloseCode(rawValue: 1_001)
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     package static let protocolError = WebSocketCloseCode(rawValue: 1_002)
-    /// The peer sent a kind of data that cannot be taken.
+    /// The peer sent a kind of data that is not accepted.
     package static let unsupportedData = WebSocketCloseCode(rawValue: 1_003)
-    /// No code was given; never sent.
+    /// The Close had no code; never sent.
     package static let noStatusReceived = WebSocketCloseCode(rawValue: 1_005)
     /// The connection ended without a Close; never sent.
     package static let abnormalClosure = WebSocketCloseCode(rawValue: 1_006)
-    /// The data does not fit its kind: text that is not UTF-8.
+    /// The data does not match its kind: text that is not UTF-8.
     package static let invalidFramePayloadData = WebSocketCloseCode(rawValue: 1_007)
-    /// The message breaks a rule of the peer's own.
+    /// The message violates the peer's policy.
     package static let policyViolation = WebSocketCloseCode(rawValue: 1_008)
     /// The message is too large.
     package static let messageTooBig = WebSocketCloseCode(rawValue: 1_009)
     /// The server did not agree to an extension that the client needs.
     package static let mandatoryExtension = WebSocketCloseCode(rawValue: 1_010)
-    /// The server met a condition that it did not expect.
+    /// The server met an unexpected condition.
     package static let internalError = WebSocketCloseCode(rawValue: 1_011)
 
-    /// Whether the code may stand in a Close: those defined for it (RFC 6455, 7.4.1, and IANA's registry up
-    /// to 1014), of libraries (3000 to 3999), and private ones (4000 to 4999).
+    /// Whether the code is allowed in a Close.
+    ///
+    /// Allowed are the codes defined for it (RFC 6455, 7.4.1, and IANA's registry up to 1014), those of libraries (3000
+    /// to 3999), and private ones (4000 to 4999).
     package var isSendable: Bool {
         switch rawValue {
         case 1_000...1_003, 1_007...1_014, 3_000...4_999: true

@@ -1,6 +1,6 @@
 package import WireCore
 
-/// What stands before the payload of a frame (RFC 6455, 5.2).
+/// The header of a frame, before its payload (RFC 6455, 5.2).
 ///
 /// ```
 ///  byte 0            byte 1          then
@@ -45,11 +45,11 @@ package struct WebSocketFrameHeader: Hashable, Sendable {
     /// The longest payload of a control frame (RFC 6455, 5.5).
     package static let maximumControlPayload = 125
 
-    /// Reads a header, refusing it as early as it shows a fault.
+    /// Reads a header, and refuses it as soon as a fault is visible.
     ///
     /// - Parameters:
-    ///   - bytes: What there is from the start of the frame.
-    ///   - role: Which end reads.
+    ///   - bytes: The available bytes from the start of the frame.
+    ///   - role: The side that reads.
     ///   - allowsCompression: Whether RSV1 has a meaning.
     /// - Returns: The header and its length in bytes; nil when more bytes are needed.
     /// - Throws: `WebSocketViolation`.

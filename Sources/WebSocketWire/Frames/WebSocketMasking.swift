@@ -1,22 +1,23 @@
 package import WireCore
 
-/// The exclusive or with a key that hides a client's bytes from intermediaries (RFC 6455, 5.3).
+/// The exclusive-or mask that hides a client's bytes from intermediaries (RFC 6455, 5.3).
 package enum WebSocketMasking {
-    /// The key as the bytes of the frame's header have it, first byte lowest, turned so that the byte that
-    /// belongs to an offset comes first.
+    /// Rotates a key so that the byte for a payload offset comes first.
+    ///
+    /// The first byte of the key in the frame's header is the lowest.
     static func turned(_ key: UInt32, toOffset offset: Int) -> UInt32 {
         let shift = UInt32(truncatingIfNeeded: offset & 3) * 8
         return shift == 0 ? key : key >> shift | key << (32 - shift)
     }
 
-    /// Copies bytes and masks, or unmasks, them on the way.
+    /// Copies bytes and masks or unmasks them on the way.
     ///
     /// - Parameters:
     ///   - source: The bytes.
-    ///   - target: Where they go: as many, and not overlapping.
+    ///   - target: The destination: as many bytes, not overlapping.
     ///   - key: The key, its first byte lowest.
-    ///   - offset: How many bytes of the payload came before these.
-    /// - Complexity: O(n), in words that the compiler gathers into vectors.
+    ///   - offset: The number of payload bytes before these.
+    /// - Complexity: O(n), in words that the compiler vectorises.
     package static func apply(
         _ source: UnsafeRawBufferPointer,
         to target: UnsafeMutableRawPointer,
@@ -27,7 +28,7 @@ package enum WebSocketMasking {
         let turned = turned(key, toOffset: offset)
         let wide = UInt64(turned) | UInt64(turned) << 32
         let words = source.count / 8
-        // In bounds on both sides: eight bytes at each of `words` places, and both hold `source.count`.
+        // In bounds on both sides: eight bytes at each of `words` places, and both buffers hold `source.count` bytes.
         for index in 0..<words {
             let word = base.loadUnaligned(fromByteOffset: index &* 8, as: UInt64.self)
             target.storeBytes(
@@ -45,7 +46,7 @@ package enum WebSocketMasking {
 }
 
 extension ByteWriter {
-    /// Appends bytes, masked.
+    /// Appends masked bytes.
     package mutating func append(
         _ bytes: UnsafeRawBufferPointer,
         maskedBy key: UInt32,

@@ -1,7 +1,7 @@
 import HTTPWire
 
 extension WebSocketViolation: CustomStringConvertible {
-    /// What the peer did, in words; nothing that it sent is repeated.
+    /// The violation in words; data of the peer is not repeated.
     package var description: String {
         switch self {
         case .reservedBits: "a frame with a reserved bit"
@@ -24,7 +24,7 @@ extension WebSocketViolation: CustomStringConvertible {
 }
 
 extension WebSocketHandshakeFault: CustomStringConvertible {
-    /// What is wrong with the answer, in words.
+    /// The fault in words.
     package var description: String {
         switch self {
         case .http(let violation): violation.description
@@ -40,7 +40,7 @@ extension WebSocketHandshakeFault: CustomStringConvertible {
 }
 
 extension WebSocketClientHandshake.RequestError: CustomStringConvertible {
-    /// Why the request cannot be sent, in words; the value of a field is not repeated.
+    /// The reason in words; the value of a field is not repeated.
     package var description: String {
         switch self {
         case .http(let fault): fault.description

@@ -1,4 +1,4 @@
-/// SHA-1 (FIPS 180-4, 6.1), for the accept key alone: it proves nothing about security (RFC 6455, 10.8).
+/// SHA-1 (FIPS 180-4, 6.1), only for the accept key: it gives no security (RFC 6455, 10.8).
 enum SHA1 {
     /// The digest of the bytes, 20 bytes long.
     static func digest(_ message: [UInt8]) -> [UInt8] {

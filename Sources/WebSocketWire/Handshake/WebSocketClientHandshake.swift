@@ -1,17 +1,17 @@
 package import HTTPWire
 import WireCore
 
-/// The client's half of the opening handshake (RFC 6455, 4.1).
+/// The client side of the opening handshake (RFC 6455, 4.1).
 package struct WebSocketClientHandshake: Sendable {
-    /// What is asked for.
+    /// The request for a WebSocket.
     package struct Request: Hashable, Sendable {
         /// The value of `Host`.
         package var host: String
         /// Path and query, percent-encoded.
         package var target: String
-        /// What is offered, best first.
+        /// The offered subprotocols, the preferred one first.
         package var subprotocols: [String]
-        /// Whether the server must choose one of them.
+        /// Whether the server must choose one of the subprotocols.
         package var requiresSubprotocol: Bool
         /// Further fields: tokens, cookies, an origin.
         package var headers: HTTPHeaders
@@ -30,17 +30,18 @@ package struct WebSocketClientHandshake: Sendable {
             self.headers = headers
         }
 
-        /// Checks that it can be sent.
+        /// Checks that the request can be sent.
+        ///
         /// - Throws: `RequestError`.
         package func check() throws(RequestError) {
             _ = try WebSocketClientHandshake(self, deflate: nil, nonce: []).head()
         }
     }
 
-    /// Why a request cannot be sent.
+    /// The reason why a request cannot be sent.
     package enum RequestError: Error, Hashable, Sendable {
         case http(HTTPEncodingError)
-        /// A subprotocol that is not a token, or is named twice (RFC 6455, 4.1, item 10).
+        /// A subprotocol that is not a token, or that is listed twice (RFC 6455, 4.1, item 10).
         case invalidSubprotocol(String)
         /// A field that the handshake itself sets.
         case reservedField(String)
@@ -51,7 +52,7 @@ package struct WebSocketClientHandshake: Sendable {
     private let key: String
 
     /// - Parameters:
-    ///   - request: What is asked for.
+    ///   - request: The request.
     ///   - deflate: The compression to offer; nil for none.
     ///   - nonce: 16 random bytes, as two words.
     package init(_ request: Request, deflate: PermessageDeflate?, nonce: [UInt64]) {
@@ -63,14 +64,14 @@ package struct WebSocketClientHandshake: Sendable {
         key = Base64.encode(bytes)
     }
 
-    /// What clients may not set by themselves.
+    /// The fields that the handshake itself sets.
     private static let reserved = [
         "host", "upgrade", "connection", "content-length", "transfer-encoding",
         "sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol",
         "sec-websocket-extensions", "sec-websocket-accept",
     ]
 
-    /// The request's head.
+    /// The head of the request.
     package func head() throws(RequestError) -> HTTPRequestHead {
         var headers: HTTPHeaders = [
             "Host": request.host,
@@ -101,7 +102,7 @@ package struct WebSocketClientHandshake: Sendable {
         return head
     }
 
-    /// Checks an answer with the status 101.
+    /// Checks a response with the status 101.
     package func opening(
         from response: HTTPResponseHead
     ) throws(WebSocketHandshakeFault) -> WebSocketOpening {

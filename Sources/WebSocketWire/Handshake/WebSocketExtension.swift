@@ -7,7 +7,8 @@ package struct WebSocketExtension: Sendable {
     package var parameters: [(name: String, value: String?)]
 
     /// Reads the values of all fields of that name.
-    /// - Returns: The extensions in order; nil when one is malformed.
+    ///
+    /// - Returns: The extensions in order; nil if one is malformed.
     package static func parse(_ values: [String]) -> [WebSocketExtension]? {
         var extensions: [WebSocketExtension] = []
         for value in values {
@@ -38,11 +39,11 @@ package struct WebSocketExtension: Sendable {
         return parsed
     }
 
-    /// What stands between separators that are not within quotes.
+    /// Splits a text at separators outside of quotes.
     private static func split(_ text: String, at separator: Unicode.Scalar) -> [String] {
         var parts = [String.UnicodeScalarView()]
         var isQuoted = false
-        // By scalars: a mark behind a separator would make another character of it.
+        // By scalars: a combining mark after a separator would form another character with it.
         for scalar in text.unicodeScalars {
             if scalar == "\"" { isQuoted.toggle() }
             if scalar == separator, !isQuoted {
@@ -54,7 +55,7 @@ package struct WebSocketExtension: Sendable {
         return parts.map { String($0) }
     }
 
-    /// A value without its quotes; what is quoted must be a token all the same (RFC 6455, 9.1).
+    /// A value without its quotes; a quoted value must be a token, too (RFC 6455, 9.1).
     private static func unquoted(_ value: String) -> String? {
         guard value.hasBytePrefix("\"") else { return value }
         guard value.utf8.count >= 2, value.hasByteSuffix("\"") else { return nil }

@@ -1,8 +1,8 @@
 package import HTTPWire
 
-/// The server's half of the opening handshake (RFC 6455, 4.2).
+/// The server side of the opening handshake (RFC 6455, 4.2).
 package enum WebSocketServerHandshake {
-    /// Why a request is no opening handshake, with the answer to it.
+    /// The response to a request that is no valid opening handshake; nil if it is valid.
     package static func refusal(of request: HTTPRequestHead) -> HTTPResponseHead? {
         let headers = request.headers
         guard request.method == "GET", !request.isVersion1_0, headers.all("host").count == 1,
@@ -22,14 +22,14 @@ package enum WebSocketServerHandshake {
         return nil
     }
 
-    /// The answer that opens the connection.
+    /// The response that opens the connection.
     ///
     /// - Parameters:
     ///   - request: The client's request, which has passed ``refusal(of:)``.
-    ///   - subprotocol: One of those offered, or nil.
-    ///   - deflate: The compression that may be agreed to; nil for none.
+    ///   - subprotocol: One of the offered subprotocols, or nil.
+    ///   - deflate: The compression to agree to at most; nil for none.
     ///   - headers: Further fields.
-    /// - Returns: The answer, and what it agrees to.
+    /// - Returns: The response, and the agreed parameters.
     package static func response(
         to request: HTTPRequestHead,
         subprotocol: String?,
