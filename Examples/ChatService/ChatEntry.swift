@@ -1,13 +1,13 @@
 public import Waybill
 
-/// What is said in a room.
+/// A message in a room.
 public struct ChatMessage: Codable, Equatable, Sendable {
-    /// Who says it.
+    /// The sender's name.
     public var sender: String
-    /// What is said.
+    /// The text of the message.
     public var text: String
 
-    /// A sender's words.
+    /// Makes a message.
     public init(sender: String, text: String) {
         self.sender = sender
         self.text = text
@@ -16,9 +16,9 @@ public struct ChatMessage: Codable, Equatable, Sendable {
 
 /// The endpoints of a chat service, one case each.
 public enum ChatEntry: EntryType {
-    /// Hear what is said in a room.
+    /// Receives the messages of a room.
     case join(room: String)
-    /// Say something in a room.
+    /// Sends a message to a room.
     case say(ChatMessage, room: String)
 
     /// One topic for each room.
@@ -28,7 +28,7 @@ public enum ChatEntry: EntryType {
         }
     }
 
-    /// What each case does.
+    /// The command of each case.
     public var command: EntryCommand {
         switch self {
         case .join: .subscribe(qos: .atLeastOnce)
@@ -36,7 +36,7 @@ public enum ChatEntry: EntryType {
         }
     }
 
-    /// Words travel as JSON.
+    /// A message is encoded as JSON.
     public var body: EntryBody {
         switch self {
         case .join: .none

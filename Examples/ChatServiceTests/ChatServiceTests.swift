@@ -2,7 +2,7 @@ import ChatService
 import Testing
 import WaybillTesting
 
-/// A service layer under unit test, as an app would write it: no server, no network, no waiting.
+/// Unit tests of a service layer, as an app would write them: without a server, a network or a wait.
 @Suite("Chat service") struct ChatServiceTests {
     let mock = MockTransport()
 

@@ -2,7 +2,7 @@ import ChatService
 import Testing
 import WaybillTesting
 
-/// What a service layer survives, shown without a server: the clock is moved by hand, so that half a minute of
+/// Failures that a service layer survives, shown without a server. The test moves the clock, so half a minute of
 /// waiting takes milliseconds.
 @Suite("Chat service: tokens that expire, servers that fail", .timeLimit(.minutes(5)))
 struct ExpiredTokenTests {
@@ -15,7 +15,7 @@ struct ExpiredTokenTests {
         mock = MockTransport(clock: clock)
     }
 
-    /// The service as the app puts it together, with a clock of ours.
+    /// The service as the app builds it, with the test's clock.
     private func service(_ placement: TokenPlacement, limit: Duration? = nil) -> ChatService {
         let provider = Provider<ChatEntry>(
             transport: mock,
@@ -94,7 +94,7 @@ struct ExpiredTokenTests {
     }
 }
 
-/// The user's account at an identity provider, as a test wants it to be.
+/// The user's account at an identity provider, which behaves as the test says.
 actor Account: TokenSource {
     struct Locked: Error {}
 

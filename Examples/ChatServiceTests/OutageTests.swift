@@ -2,11 +2,11 @@ import ChatService
 import Testing
 import WaybillTesting
 
-/// How a service layer behaves when the connection comes and goes, shown without a server and without waiting: the mock
-/// plays the transport that connects again, and the clock is moved by hand.
+/// A service layer across lost connections, shown without a server and without waiting. The mock acts as a transport
+/// that reconnects, and the test moves the clock.
 ///
-/// What a test of yours can rely on is what the real transports do: streams live on, sends wait in the order of the
-/// calls, and each call ends once.
+/// The mock follows the real transports in three rules that a test can rely on: streams continue, sends wait in the
+/// order of the calls, and each call ends once.
 @Suite("Chat service: connections that come and go", .timeLimit(.minutes(5)))
 struct OutageTests {
     let clock = ManualClock()
@@ -38,7 +38,7 @@ struct OutageTests {
 
         mock.push(#"{"sender":"bob","text":"after"}"#, to: "chat/lobby")
         #expect(try await iterator.next()?.text == "after")
-        // Nobody subscribed again: that is the transport's business.
+        // The transport itself restores the subscription, without a further request.
         #expect(mock.requests.count == 1)
     }
 
@@ -68,7 +68,7 @@ struct OutageTests {
         var sends: [Task<Void, any Error>] = []
         for text in ["one", "two", "three"] {
             sends.append(Task { try await service.say(text, as: "ada", in: "lobby") })
-            // Each has its place before the next one is said.
+            // Each send takes its place in the queue before the next one starts.
             await clock.waitForSleepers(sends.count)
         }
         #expect(mock.requests.isEmpty)
@@ -105,7 +105,7 @@ struct OutageTests {
         let sending = Task { try await service.say("hello?", as: "ada", in: "lobby") }
         await clock.waitForSleepers()
         clock.advance(by: .seconds(10))
-        // The first attempt has failed; the second one comes after five seconds.
+        // The first attempt has failed. The second one comes after five seconds.
         await clock.waitForSleepers()
         clock.advance(by: .seconds(5))
         await clock.waitForSleepers()

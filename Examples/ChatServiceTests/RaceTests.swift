@@ -3,11 +3,11 @@ import Testing
 import WaybillMQTT
 import WaybillTesting
 
-/// A race in an app's own code, found by running the app in simulated worlds: each seed has another network, which loses
-/// connections and delays messages, and another order of tasks.
+/// A race in an app's own code, found by running the app in simulated worlds. Each seed has another network, which
+/// loses connections and delays messages, and another order of tasks.
 @Suite("Chat service: races", .enabled(if: Simulation.isAvailable), .timeLimit(.minutes(5)))
 struct RaceTests {
-    /// Ada's app counts what is said in two rooms, while Bob speaks in both.
+    /// Ada's app counts the messages of two rooms, while Bob sends to both.
     private static func chat<Badge: UnreadBadge>(
         _ world: SimulatedWorld,
         counting badge: Badge.Type
@@ -39,21 +39,21 @@ struct RaceTests {
             try await Task.sleep(for: world.random(.zero ... .seconds(3)))
         }
         try await world.settle(within: .seconds(600))
-        // A bad network may have kept Ada out of a room until now.
+        // On a bad network Ada may not have entered both rooms yet.
         try await world.wait(for: "Ada is in both rooms", within: .seconds(600)) {
             entered.count == 2
         }
         await ada.shutdown()
         await bob.shutdown()
 
-        // QoS 1 may repeat a message; each one that a loop got must have been counted.
+        // QoS 1 may repeat a message. Each message that a loop got must have been counted.
         var count = 0
         for reader in readers { count += try await reader.value }
         let unread = await store.unread
         world.expect(unread == count, "\(unread) unread messages instead of \(count)")
     }
 
-    /// The service as the app puts it together.
+    /// The service as the app builds it.
     private static func service(_ transport: MQTTTransport) -> ChatService {
         let retries = RetryPolicy(maximumAttempts: 20)
         return ChatService(provider: Provider(transport: transport).intercepted(retries))
@@ -91,8 +91,8 @@ struct RaceTests {
             }
         }
         let failure = try #require(failures.first)
-        // In a test of yours the failure is what you read: its seed, what did not hold, the smallest run, its trace, and
-        // the command that runs the seed again.
+        // In an app's test this is the text to read: the seed, the failed check, the smallest run, its trace, and the
+        // command that runs the seed again.
         #expect(failure.description.contains("unread messages instead of"))
         #expect(failure.description.contains("WAYBILL_SEED=\(failure.seed) swift test"))
     }
@@ -105,7 +105,7 @@ struct RaceTests {
     }
 }
 
-/// How many rooms Ada has entered.
+/// The number of rooms that Ada has entered.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 private final class Entered: @unchecked Sendable {
@@ -116,11 +116,10 @@ private final class Entered: @unchecked Sendable {
 private protocol UnreadBadge: Actor {
     init(store: UnreadStore)
 
-    /// Counts a message.
     func add() async
 }
 
-/// As people write it: an actor, so what could go wrong?
+/// The obvious form: an actor that loads, adds and saves.
 private actor HastyBadge: UnreadBadge {
     private let store: UnreadStore
 
@@ -128,12 +127,12 @@ private actor HastyBadge: UnreadBadge {
 
     func add() async {
         let unread = await store.load()
-        // The actor was free meanwhile. If another message came in, both have loaded the same number.
+        // The actor was free during the load. Another call may have loaded the same number.
         await store.save(unread + 1)
     }
 }
 
-/// The same without the race: each update waits for the one before.
+/// The same without the race: each update waits for the one before it.
 private actor CarefulBadge: UnreadBadge {
     private let store: UnreadStore
     private var lastUpdate: Task<Void, Never>?
@@ -151,7 +150,7 @@ private actor CarefulBadge: UnreadBadge {
     }
 }
 
-/// Stands for a database, which takes its time.
+/// Stands for a database, which takes some time.
 private actor UnreadStore {
     private(set) var unread = 0
 

@@ -42,7 +42,7 @@ private enum ChatEntry: EntryType {
 
     private let account = Account()
 
-    /// What the README shows, over a transport that a test can take.
+    /// The README's calls, with a transport that the test chooses.
     private func use(_ transport: some Transport, heard: (ChatMessage) -> Void) async throws {
         let account = account
         let tokens = TokenInterceptor(.password(userName: "ada")) { _ in try await account.token() }
@@ -101,7 +101,7 @@ private enum ChatEntry: EntryType {
         let lines = blocks.flatMap { $0.split(separator: "\n") }
             .map { $0.trimmingCharacters(in: .whitespaces) }
             .filter { !$0.hasPrefix("//") }
-        // Not in a test: a broker somewhere, and a loop without end.
+        // These lines need a broker, or a loop without an end.
         let others = [
             #"let transport = try MQTTTransport(url: "mqtts://broker.example") { $0.clientIdentifier = "ada" }"#,
             "for try await message in messages.skippingFailures { print(message.text) }",

@@ -1,16 +1,16 @@
 public import WaybillSSE
 
-/// News as an app with handlers hears them.
+/// A news feed for an app with handlers.
 public final class NewsFeed: Sendable {
     private let source: EventSource
 
     /// Makes the feed.
     ///
     /// - Parameters:
-    ///   - url: Where the stream is.
-    ///   - token: Who asks for it.
-    ///   - report: Told, in order, what happens.
-    /// - Throws: `WaybillError` for what is no such URL.
+    ///   - url: The URL of the stream.
+    ///   - token: The token for the Authorization header.
+    ///   - report: Called with a line for each event, in order.
+    /// - Throws: `WaybillError` for an invalid URL.
     public init(
         url: String,
         token: String,
@@ -34,7 +34,7 @@ public final class NewsFeed: Sendable {
         }
     }
 
-    /// Hears a kind of event until what is returned is given to ``ignore(_:)``.
+    /// Calls a handler for each event of a type, until ``ignore(_:)`` gets the returned token.
     public func hear(
         _ type: String,
         _ handler: @escaping @Sendable (EventSource.Event) -> Void
@@ -42,19 +42,19 @@ public final class NewsFeed: Sendable {
         source.addEventListener(type, handler: handler)
     }
 
-    /// Hears it no longer.
+    /// Removes a handler.
     public func ignore(_ token: EventSource.ListenerToken) {
         source.removeEventListener(token)
     }
 
-    /// Begins, perhaps where an earlier run of the app stopped.
-    /// - Parameter lastEventID: What ``stop()`` returned then.
+    /// Starts the feed, after the last event of an earlier run if there was one.
+    /// - Parameter lastEventID: The result of ``stop()`` in that run.
     public func start(after lastEventID: String? = nil) {
         source.connect(lastEventID: lastEventID)
     }
 
-    /// Ends it.
-    /// - Returns: What to store, to go on from there.
+    /// Stops the feed.
+    /// - Returns: The id of the last event, for the next start.
     public func stop() -> String {
         source.disconnect()
         return source.lastEventID

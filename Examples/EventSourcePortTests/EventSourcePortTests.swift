@@ -3,7 +3,7 @@ import Testing
 import WaybillSSE
 import WaybillTesting
 
-/// What is in the news, each kind with a type of its own.
+/// An event of the feed, with a type for each kind.
 enum News: Equatable, Sendable {
     case headline(String)
     case prices([String: Int])

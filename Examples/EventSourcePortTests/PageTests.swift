@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The page for those who come from EventSource shows code that is compiled and run.
+/// The migration page for EventSource shows code that is compiled and run.
 @Suite("The page for EventSource users") struct PageTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

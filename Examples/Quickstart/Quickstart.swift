@@ -12,8 +12,8 @@ import WaybillTesting
     import Darwin
 #endif
 
-/// One enum, three protocols: a chat over real MQTT frames, over real STOMP frames through a WebSocket, and
-/// over server-sent events with POST, against a broker inside this process; or against a real one with `--url`.
+/// One enum over three protocols: real MQTT frames, real STOMP frames through a WebSocket, and server-sent events
+/// with POST. The broker runs inside this process, or elsewhere with `--url`.
 @main
 struct Quickstart {
     static func main() async {
@@ -51,7 +51,7 @@ struct Quickstart {
         print("The same enum runs in unit tests over a mock: Examples/ChatServiceTests.")
     }
 
-    /// Two people in one room.
+    /// Two users in one room.
     private static func chat(over url: String, _ options: Options) async throws {
         let (ada, adaTransport) = try service("ada", url, options)
         let (bob, bobTransport) = try service("bob", url, options)
@@ -74,7 +74,7 @@ struct Quickstart {
         await bobTransport.shutdown()
     }
 
-    /// One person's service: the enum, interceptors, and a transport underneath.
+    /// The service of one user: the enum, the interceptors, and a transport below them.
     private static func service(
         _ name: String,
         _ url: String,
@@ -102,7 +102,7 @@ struct Quickstart {
                 $0.login = options.login
                 $0.passcode = options.passcode
             }
-            // The same topics as STOMP brokers know them: `chat/lobby` becomes `/topic/chat.lobby`.
+            // STOMP brokers have other topic names: `chat/lobby` becomes `/topic/chat.lobby`.
             provider = Provider(transport: stomp).topicStyle(.rabbitMQ)
             transport = stomp
         case .eventStream:
@@ -120,7 +120,7 @@ struct Quickstart {
     }
 }
 
-/// What the command line says.
+/// The options of the command line.
 private struct Options {
     static let usage = """
         usage: Quickstart [--token TOKEN]
@@ -130,10 +130,10 @@ private struct Options {
                           [--host VIRTUAL-HOST] [--login LOGIN --passcode PASSCODE]
                Quickstart --url http://HOST:PORT/PATH [--token TOKEN | --login LOGIN --passcode PASSCODE]
 
-        mqtts, wss, stomps and https go over TLS; --ca FILE names who has signed the server's certificate.
+        mqtts, wss, stomps and https go over TLS; --ca FILE names the authority of the server's certificate.
         """
 
-    /// What is spoken.
+    /// The protocols of the demonstration.
     enum Wire: String {
         case mqtt = "MQTT"
         case stomp = "STOMP"
@@ -143,13 +143,13 @@ private struct Options {
     var url: String?
     var wire = Wire.mqtt
     var version = MQTTConfiguration.Version.v5
-    /// What the token interceptor adds; nil goes without. A server of yours may check it; the one in this process takes
-    /// any.
+    /// The token that the interceptor adds; nil for none. A real server may check it. The broker in this process
+    /// accepts every token.
     var token: String?
     var host: String?
     var login: String?
     var passcode: String?
-    /// Who may sign the server's certificate; none for those that the system trusts.
+    /// The authorities that may sign the server's certificate; empty for the system's authorities.
     var authorities: [TLSOptions.Material] = []
 
     init?(_ arguments: ArraySlice<String>) {
@@ -177,7 +177,8 @@ private struct Options {
         wire = url.hasPrefix("http") ? .eventStream : .stomp
     }
 
-    /// What adds the token, if there is one: to each connection, or to each request of event streams.
+    /// The interceptor that adds the token to each connection, or to each request of event streams; nil without a
+    /// token.
     func tokens(of name: String) -> TokenInterceptor? {
         guard let token, login == nil else { return nil }
         return TokenInterceptor(wire == .eventStream ? .bearer : .password(userName: name)) { _ in

@@ -1,6 +1,6 @@
 public import Waybill
 
-/// The chat as an app with completion handlers sees it.
+/// The chat for an app with completion handlers.
 public struct ChatClient: Sendable {
     private let provider: Provider<ChatEntry>
 
@@ -8,24 +8,24 @@ public struct ChatClient: Sendable {
     ///
     /// - Parameters:
     ///   - transport: STOMP in the app, a mock in its tests.
-    ///   - interceptor: What adds the token.
+    ///   - interceptor: Adds the token.
     public init(transport: any Transport, interceptor: any Interceptor) {
         provider = Provider(transport: transport).intercepted(interceptor)
     }
 
-    /// Opens the connection. The server's answer has no body, and the text is empty.
+    /// Opens the connection. The server's answer has no body, so the text is empty.
     public func connect(_ completion: @escaping @Sendable (Result<String, any Error>) -> Void) {
         provider.request(of: String.self, entry: .connect, completion)
     }
 
-    /// Hears what is said, until what is returned is cancelled.
+    /// Receives messages until the returned handle is cancelled.
     public func subscribe(
         _ onMessage: @escaping @Sendable (Result<ChatMessage, any Error>) -> Void
     ) -> any CancelHandle {
         provider.request(of: ChatMessage.self, entry: .subscribe, onMessage)
     }
 
-    /// Says something; done when the server's receipt has come.
+    /// Sends a message. Calls the handler when the server's receipt has arrived.
     public func send(
         _ message: ChatMessage,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void

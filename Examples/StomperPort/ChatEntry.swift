@@ -1,13 +1,13 @@
 public import Waybill
 
-/// What is said.
+/// A chat message.
 public struct ChatMessage: Codable, Equatable, Sendable {
-    /// Who says it.
+    /// The sender's name.
     public var sender: String
-    /// What is said.
+    /// The text of the message.
     public var content: String
 
-    /// A sender's words.
+    /// Makes a message.
     public init(sender: String, content: String) {
         self.sender = sender
         self.content = content
@@ -16,13 +16,13 @@ public struct ChatMessage: Codable, Equatable, Sendable {
 
 /// The endpoints of a chat server that speaks STOMP, one case each.
 public enum ChatEntry: EntryType {
-    /// Open the connection.
+    /// Opens the connection.
     case connect
-    /// Hear what is said.
+    /// Receives the messages.
     case subscribe
-    /// Say something.
+    /// Sends a message.
     case send(ChatMessage)
-    /// Close the connection.
+    /// Closes the connection.
     case disconnect
 
     /// Clients publish to one destination, and the server publishes to another.
@@ -34,7 +34,7 @@ public enum ChatEntry: EntryType {
         }
     }
 
-    /// What each case does, with options of its own.
+    /// The command of each case, with its options.
     public var command: EntryCommand {
         switch self {
         case .connect: .connect
@@ -44,7 +44,7 @@ public enum ChatEntry: EntryType {
         }
     }
 
-    /// Words travel as JSON.
+    /// A message is encoded as JSON.
     public var body: EntryBody {
         switch self {
         case .send(let message): .json(message)

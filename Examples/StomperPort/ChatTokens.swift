@@ -1,14 +1,14 @@
 public import Waybill
 
-/// Where the app keeps its token.
+/// The app's store for its token.
 public protocol ChatTokens: Sendable {
-    /// The token of this moment.
+    /// The current token.
     func current() async -> String
-    /// Gets another token from the sign-in service, and keeps it.
+    /// Gets a new token from the sign-in service and stores it.
     func renew() async throws
 }
 
-/// Puts the token into each CONNECT, and decides what happens when the server refuses it: written by hand.
+/// An interceptor written by hand: adds the token to each CONNECT, and renews it when the server refuses it.
 public struct ChatTokenInterceptor: Interceptor {
     private let tokens: any ChatTokens
     private let delay: Duration
@@ -16,20 +16,20 @@ public struct ChatTokenInterceptor: Interceptor {
     /// Makes the interceptor.
     ///
     /// - Parameters:
-    ///   - tokens: Where the token is kept.
-    ///   - delay: How long to wait before the next attempt.
+    ///   - tokens: The store of the token.
+    ///   - delay: The wait before the next attempt.
     public init(tokens: any ChatTokens, delay: Duration = .seconds(2)) {
         self.tokens = tokens
         self.delay = delay
     }
 
-    /// Adds the token; sees each CONNECT, also after a lost connection.
+    /// Adds the token to each CONNECT, also after a lost connection.
     public func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         guard case .connect = request.command else { return }
         request.headers["Authorization"] = "Bearer \(await tokens.current())"
     }
 
-    /// Gets another token when the server has refused one.
+    /// Gets a new token when the server has refused one.
     public func retry(
         _ request: Request,
         after error: WaybillError,
@@ -46,9 +46,9 @@ public struct ChatTokenInterceptor: Interceptor {
 }
 
 extension TokenInterceptor {
-    /// Does the same as `ChatTokenInterceptor`, and renews the token once however many requests wait for it.
+    /// Does the same as `ChatTokenInterceptor`, and renews the token once for all requests that wait for it.
     ///
-    /// - Parameter fetch: Gets a token: the first one, or another in the place of one that was refused.
+    /// - Parameter fetch: Gets the first token, or a new one in place of a refused one.
     public static func chat(
         fetch: @escaping @Sendable (_ refused: String?) async throws -> String
     ) -> TokenInterceptor {

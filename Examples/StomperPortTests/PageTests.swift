@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The page for those who come from Stomper shows code that is compiled and run.
+/// The migration page for Stomper shows code that is compiled and run.
 @Suite("The page for Stomper users") struct PageTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

@@ -3,8 +3,8 @@ import Testing
 import WaybillSTOMP
 import WaybillTesting
 
-/// The client against a broker inside the process that, as the chat's server would, publishes to `/sub/chat`
-/// what clients send to `/pub/chat`.
+/// The client against a broker in this process. Like the chat's server, it publishes to `/sub/chat` what clients send
+/// to `/pub/chat`.
 @Suite("Coming from Stomper", .timeLimit(.minutes(5))) struct StomperPortTests {
     private let hello = ChatMessage(sender: "ada", content: "hello")
 
@@ -104,7 +104,7 @@ import WaybillTesting
         let subscription = client.subscribe { ear.yield($0) }
         for await line in lines where line.contains("→ RECEIPT") { break }
 
-        // The token expires, and the connection breaks.
+        // The token expires and the connection breaks.
         broker.faults.refusesConnections = .badUserNameOrPassword
         broker.restart(keepingState: true)
         for await line in lines where line.contains("→ RECEIPT") { break }
@@ -139,7 +139,7 @@ import WaybillTesting
     }
 }
 
-/// The app's token, which the server takes again once it is renewed.
+/// The app's token. Once it is renewed, the broker accepts connections again.
 private actor Session: ChatTokens {
     private let broker: LoopbackBroker
     private(set) var renewals = 0
@@ -154,7 +154,7 @@ private actor Session: ChatTokens {
     }
 }
 
-/// Remembers what another interceptor has put into each CONNECT.
+/// Records the token that another interceptor has added to each CONNECT.
 private struct Recorder: Interceptor {
     let base: any Interceptor
     let seen = Seen()

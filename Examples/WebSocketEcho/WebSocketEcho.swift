@@ -8,12 +8,12 @@ import WaybillWebSocket
     import Darwin
 #endif
 
-/// Connects to each URL in turn and sends back what it receives, until the server closes.
+/// Connects to each URL in turn and sends back every message, until the server closes.
 ///
 ///     WebSocketEcho [--max BYTES] [--no-compression] URL ...
 ///
-/// Exits with 0 when every URL could be connected to, however the connections ended; with 1 when one could
-/// not, with 2 for arguments that it does not understand.
+/// The exit code is 0 when every connection could be opened, however it ended. It is 1 when one could not be opened,
+/// and 2 for invalid arguments.
 @main
 struct WebSocketEcho {
     static func main() async {
@@ -51,7 +51,7 @@ struct WebSocketEcho {
         if hasFailed { exit(1) }
     }
 
-    /// Echoes over one connection until it ends, in whatever way.
+    /// Echoes over one connection until it ends.
     private static func echo(_ url: String, _ configuration: WebSocketClient.Configuration)
         async throws
     {
@@ -61,7 +61,7 @@ struct WebSocketEcho {
                 try await socket.send(message)
             }
         } catch {
-            // How the peer ends is its own affair; what it did wrong has been answered.
+            // The end of a connection is the peer's decision. The client has already answered protocol violations.
             report("\(url): \(error)")
         }
         try await socket.close()

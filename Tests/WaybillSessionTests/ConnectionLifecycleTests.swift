@@ -21,7 +21,7 @@ import WireTestSupport
         }
     }
 
-    /// A session that begins and is not accepted, with a promise that it has begun.
+    /// A connection that has begun and is not accepted, and a promise for its begin.
     private func silent() -> (FakeConnection, Promise<Void>) {
         let begun = Promise<Void>()
         return (FakeConnection { _ in begun.resolve(.success(())) }, begun)

@@ -3,7 +3,7 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// What became of messages, up to the word to the peer.
+/// The fate of messages, up to their acknowledgement to the peer.
 @Suite("Deliveries", .timeLimit(.minutes(5))) struct DeliveryTests {
     private final class Settler: DeliverySettler {
         private let lines = Locked([String]())

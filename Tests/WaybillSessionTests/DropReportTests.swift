@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillSession
 
-/// A subscription whose policy drops messages, as every transport has it.
+/// A subscription whose policy drops messages, as it is in every transport.
 @Suite("Drops of a subscription", .timeLimit(.minutes(5))) struct DropReportTests {
     @Test("Each drop is told with count, size, topic and reason")
     func drops() async {

@@ -10,7 +10,7 @@ import WireCore
         WaybillError(code, "not today", peerReason: code.name)
     }
 
-    /// Fails as listed, host by host, and says which hosts were tried.
+    /// Fails with these codes, host by host, and returns the hosts that were tried.
     private func run(
         _ codes: [WaybillError.Code?],
         hosts: [String] = ["b", "c:1"]
@@ -103,7 +103,7 @@ import WireCore
         let error = await run([.connectionRefused], hosts: []).error
         #expect(error?.message == "not today")
         #expect(error?.underlying == nil)
-        // The same again is no other host.
+        // The same host and port again is not another host.
         #expect(await run([.connectionRefused], hosts: ["a", "a:1883"]).tried == ["a:1883"])
     }
 
@@ -194,7 +194,7 @@ import WireCore
         #expect(receipt.reason == "welcome")
         #expect(tried.withLock { $0 } == ["a:1883", "b:1883", "c:1883"])
         #expect(fixture.lifecycle.connected === open)
-        // The one that was left is closed, and its end is not taken for that of its successor.
+        // The connection to the first host is closed. Its end is not taken for the end of the second connection.
         #expect(busy.log == ["begin hello", "disconnect"])
         #expect(open.log == ["begin hello"])
         open.end(Self.failure(.connectionLost))

@@ -4,7 +4,7 @@ import WaybillSession
 import WaybillTesting
 import WireCore
 
-/// A session without a connection, which does what a test says.
+/// A connection without a network, which does what a test says.
 final class FakeConnection: TransportConnection {
     private struct State: Sendable {
         var onEnd: (@Sendable (WaybillError?) -> Void)?
@@ -12,16 +12,16 @@ final class FakeConnection: TransportConnection {
     }
 
     private let state = Locked(State())
-    /// Resolves with what the peer says.
+    /// Resolves with the peer's answer.
     let acceptance = Promise<Receipt>()
-    /// Called when the session has begun.
+    /// Called when the connection has begun.
     private let didBegin: @Sendable (FakeConnection) -> Void
 
-    /// Whether resuming is logged.
+    /// True when resuming is logged.
     private let resumesAloud: Bool
-    /// What an orderly end waits for; nil for nothing.
+    /// Resolves when an orderly end is over; nil for at once.
     private let closing: Promise<Void>?
-    /// Why what was under way cannot go on.
+    /// The error of `resume`; nil when it succeeds.
     private let refusesToResume: WaybillError?
 
     init(
@@ -36,7 +36,7 @@ final class FakeConnection: TransportConnection {
         self.didBegin = didBegin
     }
 
-    /// What was called, in order.
+    /// The calls in order.
     var log: [String] { state.withLock { $0.log } }
 
     func begin(
@@ -77,7 +77,7 @@ final class FakeConnection: TransportConnection {
         acceptance.resolve(.success(Receipt(reason: "welcome")))
     }
 
-    /// The connection is over; once.
+    /// Ends the connection; further calls do nothing.
     func end(_ cause: WaybillError?) {
         let failure = cause ?? WaybillError(.notConnected, "ended")
         acceptance.resolve(.failure(failure))
@@ -89,22 +89,22 @@ final class FakeConnection: TransportConnection {
     }
 }
 
-/// A life cycle over sessions that are made beforehand, and everything that it reports.
+/// A life cycle over prepared connections, and the states that it reports.
 struct LifecycleFixture {
     let lifecycle: ConnectionLifecycle<FakeConnection>
     private var observer: ConnectionStates.AsyncIterator
 
     /// - Parameters:
-    ///   - sessions: One for each try.
+    ///   - sessions: One connection for each attempt.
     ///   - hosts: The other hosts.
-    ///   - connectsOnDemand: Whether a request connects.
-    ///   - reconnection: Whether and when to connect again.
-    ///   - clock: What waits are measured by.
-    ///   - random: What the dice show.
+    ///   - connectsOnDemand: True when a request connects.
+    ///   - reconnection: The policy for reconnections.
+    ///   - clock: The clock of all waits.
+    ///   - random: The random number of every draw.
     ///   - prepare: Prepares greetings.
-    ///   - canReplaceCredentials: Whether that may mend a refusal.
-    ///   - conclude: Hears of the end.
-    ///   - onOpen: Is told the host and the time for it before each try.
+    ///   - canReplaceCredentials: True when new credentials may end a refusal.
+    ///   - conclude: Called at the end.
+    ///   - onOpen: Called before each attempt with the host and its time.
     init(
         _ sessions: FakeConnection...,
         hosts: [String] = [],
@@ -151,7 +151,7 @@ struct LifecycleFixture {
         observer = lifecycle.states.states.makeAsyncIterator()
     }
 
-    /// All states up to the present one; a last change of a known kind tells where that is.
+    /// All states so far. A state of a known kind is reported last, to mark the end.
     mutating func reported() async -> [String] {
         lifecycle.states.report(.idle)
         var found: [String] = []
@@ -165,7 +165,7 @@ struct LifecycleFixture {
 }
 
 extension Failover {
-    /// Hosts that cannot be connected to, the first being `a`.
+    /// Hosts that cannot be reached. The first one is `a`.
     static func fixture(
         _ options: FailoverOptions,
         random: @escaping @Sendable () -> UInt64 = { 0 }

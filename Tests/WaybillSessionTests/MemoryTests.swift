@@ -3,14 +3,14 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// What waits in all subscriptions of a connection, against its account.
+/// The waiting messages of all subscriptions of a connection, against its memory account.
 @Suite("Memory of a connection") struct MemoryTests {
     private final class Acknowledged: MessageDelivery {
         func messageWasTaken() -> MessageValidity { .valid }
         func messageWasDropped() {}
     }
 
-    /// One account, and how often it was full.
+    /// An account, and the record of its changes between full and not full.
     private final class Connection: Sendable {
         let pressure: ReadingPressure
         private let changes = Locked([Bool]())
@@ -24,7 +24,7 @@ import WireCore
         }
 
         var account: MemoryAccount { pressure.account }
-        /// Each change: whether the account was full after it.
+        /// For each change, true when the account was full after it.
         var all: [Bool] { changes.withLock { $0 } }
 
         func source(_ overflow: BufferPolicy.Overflow) -> MessageSource {
@@ -36,7 +36,7 @@ import WireCore
         }
     }
 
-    /// A message that takes a little more than 1,000 bytes.
+    /// A message that takes slightly more than 1,000 bytes.
     private func message(isAcknowledged: Bool = false, topic: String = "t") -> Message {
         var message = Message(topic: topic, body: Payload([UInt8](repeating: 0, count: 620)))
         if isAcknowledged { message.delivery = Acknowledged() }
@@ -53,7 +53,7 @@ import WireCore
         #expect(connection.all == [true])
         var iterator = source.messages.makeAsyncIterator()
         for _ in 0..<7 { #expect(try await iterator.next() != nil) }
-        // The consumer may still work on the last one that it has taken.
+        // The consumer may still be working on the last message that it has taken.
         #expect(connection.all == [true])
         source.deliver([message(isAcknowledged: true)])
         _ = try await iterator.next()
@@ -109,7 +109,7 @@ import WireCore
             _ = try await iterator.next()
             #expect(connection.account.byteCount == all)
         }
-        // One of ten is gone, the others wait again.
+        // The consumer has kept one of ten. The others wait again.
         #expect(connection.account.byteCount == all / 10 * 9)
         messages.cancel()
         #expect(connection.account.byteCount == 0)
@@ -125,7 +125,7 @@ import WireCore
         #expect(connection.all == [true])
         var iterator = source.messages.makeAsyncIterator()
         for _ in 0..<31 { #expect(try await iterator.next() != nil) }
-        // Less than half has been taken, and so much is free that the peer may go on.
+        // The consumer has taken less than half. So much is free that the peer may send again.
         #expect(connection.all == [true, false])
         for _ in 31..<70 { #expect(try await iterator.next() != nil) }
         source.finish()
@@ -133,7 +133,7 @@ import WireCore
         #expect(connection.account.byteCount == 0)
     }
 
-    /// A message of some 115,000 bytes.
+    /// A message of about 115,000 bytes.
     private func large() -> Message {
         Message(topic: "t", body: Payload([UInt8](repeating: 0, count: 115_000)))
     }

@@ -5,11 +5,11 @@ import WaybillSession
 import WaybillTesting
 import WireCore
 
-/// What the offline queue drops, and whom it tells.
+/// The entries that the offline queue drops, and the reports of them.
 @Suite("Drops of the offline queue", .timeLimit(.minutes(5))) struct OfflineQueueReportTests {
     private let clock = ManualClock()
     private let source = TransportEventSource()
-    /// The lengths of the sends whose callers were told.
+    /// The lengths of the sends whose calls failed.
     private let failed = Told()
 
     private final class Told: Sendable {
@@ -36,7 +36,7 @@ import WireCore
         )
     }
 
-    /// Puts a send at the end; false when there is no room.
+    /// Appends a send; false when there is no room.
     private func append(_ byteCount: Int, to queue: OfflineQueue<Int>) -> Bool {
         do throws(WaybillError) {
             queue.fail(dropped: try queue.append(item(byteCount)).dropped)
@@ -66,7 +66,7 @@ import WireCore
         let queue = queue(overflow)
         var iterator = source.events.makeAsyncIterator()
         #expect([1, 2, 3, 11].map { append($0, to: queue) } == accepted)
-        // What is too long for the whole queue drives out nobody.
+        // An entry that exceeds the whole queue drops no other.
         #expect(queue.count == 2)
         #expect(failed.lengths.withLock { $0 } == (overflow == .dropOldest ? [1] : []))
         clock.advance(by: .seconds(5))

@@ -5,7 +5,7 @@ import WaybillSession
 import WaybillTesting
 
 @Suite("Opening links", .timeLimit(.minutes(5))) struct OpenedLinkTests {
-    /// Takes three seconds, or fails.
+    /// A dialer that takes three seconds, or fails.
     private struct SlowDialer: Dialer {
         let clock: ManualClock
         var error: LinkError?

@@ -8,7 +8,7 @@ import WireCore
 @Suite("Requests that wait for answers", .timeLimit(.minutes(5))) struct PendingRepliesTests {
     private let clock = ManualClock()
     private let desk: PendingReplies
-    /// What is connected.
+    /// The connection of a request.
     private final class Connection: Sendable {}
     private let request = Request(topic: "t", command: .send)
 
@@ -41,7 +41,7 @@ import WireCore
         return message
     }
 
-    /// Asks, and tells what the answer has to carry.
+    /// Makes a request, and returns the correlation that its reply must carry.
     private func ask(
         over connection: Connection? = nil
     ) async -> (String, Task<Receipt, any Error>) {
@@ -131,7 +131,7 @@ import WireCore
         #expect(desk.strayCount == 6 && desk.count == 1)
         desk.take(answer("right", to: correlation))
         #expect(try await task.value.reply?.text == "right")
-        // A second copy of it.
+        // A second copy of the reply.
         desk.take(answer("right", to: correlation))
         #expect(desk.strayCount == 7)
     }

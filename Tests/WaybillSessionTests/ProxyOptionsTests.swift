@@ -31,12 +31,12 @@ import WaybillSession
             rich.headers.first("proxy-authorization") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
         )
         #expect(rich.exemptHosts == [".example.com", "::1"])
-        // UTF-8, as RFC 7617, 2.1 has it.
+        // Encoded in UTF-8 (RFC 7617, 2.1).
         let test = try ProxySettings(
             ProxyOptions(host: "p", port: 1, userName: "test", password: "123£")
         )
         #expect(test.headers.first("proxy-authorization") == "Basic dGVzdDoxMjPCow==")
-        // A field of one's own wins.
+        // A header field in the options takes precedence.
         var own = options
         own.headers = ["Proxy-Authorization": "Bearer t"]
         #expect(try ProxySettings(own).headers.all("proxy-authorization") == ["Bearer t"])
@@ -133,7 +133,7 @@ import WaybillSession
         let error = WaybillError(fault)
         #expect(error.code == code)
         #expect(error.message == fault.description)
-        // The socket's own failure is public, also where it is that to a proxy.
+        // The socket's failure is public, also on the way to a proxy.
         #expect((error.socketFailure?.name == "ECONNREFUSED") == (fault == .proxy(.refused)))
     }
 }

@@ -3,9 +3,9 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// Several subscriptions on one connection, each of which may hold the peer back.
+/// Several subscriptions on one connection. Each of them may hold the peer back.
 @Suite("Holding the peer back") struct ReadingPressureTests {
-    /// What the link was told, in order.
+    /// The calls to the link, in order.
     private final class Told: Sendable {
         private let list = Locked<[Bool]>([])
 
@@ -70,7 +70,7 @@ import WireCore
         var iterator = source.messages.makeAsyncIterator()
         source.deliver(batch)
         _ = try await iterator.next()
-        // As a thread would that was overtaken between filling the buffer and saying so.
+        // A thread calls this late if another one runs between its filling of the buffer and its call.
         pressure.update(source)
         #expect(told.all == [false, true])
     }

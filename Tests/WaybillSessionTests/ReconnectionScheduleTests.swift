@@ -7,7 +7,7 @@ import WireCore
 @Suite("When to connect again (design 5.2)") struct ReconnectionScheduleTests {
     private static let lost = WaybillError(.connectionLost, "lost")
 
-    /// The waits after failures one second apart, in milliseconds; nil for the end.
+    /// The waits in milliseconds after failures that are one second apart; nil when there are no more attempts.
     private func waits(
         _ count: Int,
         random: UInt64 = .max,
@@ -25,7 +25,7 @@ import WireCore
         }
     }
 
-    /// The dice that give the whole of a ceiling of so many seconds.
+    /// The random number that gives the whole ceiling.
     private func whole(_ seconds: UInt64) -> UInt64 { seconds * 1_000_000_000 }
 
     @Test("The ceiling is 1 s, doubles with each failure in a row, and ends at 60 s")
@@ -33,7 +33,7 @@ import WireCore
         for (failure, seconds) in [1, 2, 4, 8, 16, 32, 60, 60, 60].enumerated() {
             let most = waits(failure + 1, random: whole(UInt64(seconds))).last ?? nil
             #expect(most == seconds * 1_000)
-            // One nanosecond above the ceiling begins again at nothing, which the pause makes 10 ms.
+            // One nanosecond above the ceiling gives a remainder of zero, which the minimum pause makes 10 ms.
             let over = waits(failure + 1, random: whole(UInt64(seconds)) + 1).last ?? nil
             #expect(over == (failure == 0 ? 0 : 10))
         }
@@ -61,7 +61,7 @@ import WireCore
         #expect(waits(3, random: 250_000_000, error: busy) == [5_250, 5_250, 5_250])
         #expect(waits(1, random: 0, error: busy) { $0.busyDelay = .seconds(60) } == [60_000])
         #expect(waits(1, random: 0, error: busy) { $0.busyDelay = .seconds(-1) } == [0])
-        // One that says for how long knows best.
+        // A server that names a time replaces the default.
         let refusal = HTTPRefusal(
             status: 429,
             reason: "",
@@ -85,7 +85,7 @@ import WireCore
         #expect(
             waits(1, random: 0, error: told) { $0.maximumServerDelay = .seconds(30) } == [30_000]
         )
-        // What the policy itself has in mind is no affair of the server's.
+        // The server's limit does not apply to the policy's own delays.
         #expect(
             waits(1, random: whole(900), error: told) {
                 $0.initialDelay = .seconds(900)

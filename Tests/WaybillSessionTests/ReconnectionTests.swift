@@ -5,7 +5,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// What follows when a connection is lost, by a clock that stands still.
+/// The reactions to a lost connection, on a clock that stands still.
 @Suite("Reconnection (design 5.2)", .timeLimit(.minutes(5))) struct ReconnectionTests {
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")
@@ -14,7 +14,7 @@ import WireTestSupport
         FakeConnection(resumesAloud: true) { $0.accept() }
     }
 
-    /// Waits until the life cycle is in a state.
+    /// Waits until the life cycle is in this state.
     private func wait(
         _ lifecycle: ConnectionLifecycle<FakeConnection>,
         for word: String
@@ -146,7 +146,7 @@ import WireTestSupport
         try await waitUntil(moving: { clock.advance(by: .milliseconds(10)) }) {
             "\(lifecycle.states.states.current)".hasPrefix("disconnected")
         }
-        // No further attempt follows, however long it takes.
+        // No further attempt follows at any time.
         clock.advance(by: .seconds(86_400))
         await letOthersRun()
         #expect(tries.withLock { $0 } == limit + 1)

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// Entries without a type of their own, and what an entry says about its own retries and its own time.
+/// Entries without a type of their own, and the retries and the timeout of a single entry.
 @Suite("Entries without a type, retries and timeouts of an entry", .timeLimit(.minutes(5)))
 struct AnyEntryTests {
     @Test("An entry without a type says all that an entry can say")
@@ -82,7 +82,7 @@ struct AnyEntryTests {
         #expect(mock.requests.count == 2)
         _ = await expectError(.connectionLost) { try await provider.request(Self.entry(nil)) }
         #expect(mock.requests.count == 2 + 5)
-        // An error that the entry's policy is not meant for is the interceptors'.
+        // An error outside the entry's policy is left to the interceptors.
         let narrow = RetryPolicy(maximumAttempts: 1, delay: .none, codes: [.timedOut])
         _ = await expectError(.connectionLost) { try await provider.request(Self.entry(narrow)) }
         #expect(mock.requests.count == 2 + 5 + 5)

@@ -43,14 +43,14 @@ private struct MainActorWitness: Interceptor {
                 if count == 1_000 { break }
             }
         }
-        // Twice each: whoever gives way, and what resumes it.
+        // Every yield counts twice: once for the task that yields, and once for its resumption.
         #expect(hops == 6)
         let waiting = try await CountingActor().hops { _ in
             var iterator = messages.makeAsyncIterator()
             Task { @concurrent in feed.deliver([Message(topic: "late")]) }
             _ = try await iterator.next()
         }
-        // None at all should the message have been there before the wait.
+        // It is none if the message arrives before the wait.
         #expect(waiting <= 1)
     }
 
@@ -68,7 +68,7 @@ private struct MainActorWitness: Interceptor {
             let message = try await iterator.next()
             #expect(message?.topic == "\(number)")
         }
-        // The turn ends before the next one is taken.
+        // After 256 messages the actor's other task runs, before the next message is taken.
         #expect(count == 257)
     }
 

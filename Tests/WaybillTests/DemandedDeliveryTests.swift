@@ -1,17 +1,17 @@
 import Testing
 import Waybill
 
-/// What the bridge to Combine is made of, without Combine.
+/// The parts of the bridge to Combine, without Combine.
 @Suite("Delivery on demand", .timeLimit(.minutes(5))) struct DemandedDeliveryTests {
     private struct Failure: Error {}
 
-    /// What somebody who demands elements has heard.
+    /// An event of a subscriber that demands elements.
     private enum Event: Equatable, Sendable {
         case element(Int)
         case end(failed: Bool)
     }
 
-    /// A delivery of the numbers from 1 on, and what came of it.
+    /// A delivery of the numbers from 1 on, and a record of its events.
     private final class Numbers: Sendable {
         let taken = LockedBox(0)
         private let heard: AsyncStream<Event>
@@ -19,8 +19,8 @@ import Waybill
         let delivery: DemandedDelivery<Int>
 
         /// - Parameters:
-        ///   - last: The last number; the end follows, or the failure.
-        ///   - further: What is demanded with each.
+        ///   - last: The last number. The end or the failure follows it.
+        ///   - further: The demand that each element adds.
         init(
             last: Int,
             fails: Bool = false,
@@ -44,7 +44,7 @@ import Waybill
             }
         }
 
-        /// The next so many events.
+        /// The next `count` events.
         func next(_ count: Int) async -> [Event] {
             var events: [Event] = []
             for await event in heard {
@@ -95,7 +95,7 @@ import Waybill
         numbers.delivery.demand(demand)
         numbers.delivery.run()
         #expect(await numbers.next(3) == [.element(1), .element(2), .end(failed: false)])
-        // Over: nothing more is taken, and no end told twice.
+        // After the end nothing more is taken, and the end is not reported again.
         numbers.delivery.demand(5)
         numbers.delivery.cancel()
         #expect(numbers.taken.value == 3)
@@ -137,7 +137,7 @@ import Waybill
         let delivery = DemandedDelivery<Int> {
             tell.finish()
             let gate = AsyncStream<Void> { _ in }
-            // Goes on when the task is cancelled.
+            // The loop ends when the task is cancelled.
             for await _ in gate {}
             tellEnd.yield(Task.isCancelled)
             tellEnd.finish()

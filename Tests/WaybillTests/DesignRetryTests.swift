@@ -4,7 +4,7 @@ import WaybillTesting
 
 /// Design 5.4, sentence by sentence, over whole providers.
 @Suite("Interceptors and retries (design 5.4)") struct DesignRetryTests {
-    /// Notes its turns, and marks requests and messages.
+    /// Records its turns, and marks requests and messages.
     private struct Marking: Interceptor {
         let name: String
         let log: Log
@@ -143,7 +143,7 @@ import WaybillTesting
             _ = await expectError(code) {
                 try await provider.request(PlainEntry(command: .send(options)))
             }
-            // What was refused has not been done.
+            // The server has not carried out a refused request, so repeating it is harmless.
             #expect(mock.requests.count == (isHarmless || code == .rejected ? 2 : 1))
         }
     }

@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-/// Whoever disconnects does not want a call that began before to bring the connection back.
+/// After a disconnect, a call that began earlier must not bring the connection back.
 @Suite("Disconnecting while requests wait", .timeLimit(.minutes(5))) struct DisconnectTests {
     private static let disconnect = PlainEntry(command: .disconnect, topic: nil)
 
@@ -23,7 +23,7 @@ import WireTestSupport
         let connecting = Task { try await provider.request(.connect) }
         try await waitUntil { !source.calls.isEmpty }
         try await provider.request(Self.disconnect)
-        // The gate stays shut.
+        // The gate is still closed.
         let error = await expectError(.notConnected) { try await connecting.value }
         #expect(error?.command == "connect" && error?.attempt == 1)
         for await _ in ends {}
@@ -49,7 +49,7 @@ import WireTestSupport
             let result = await task.result
             #expect(throws: WaybillError.self) { try result.get() }
         }
-        // Each of them once at the most.
+        // Each request was sent at most once.
         #expect(mock.requests.count <= 101)
         #expect(source.calls == ["token", "refresh token 1"])
     }
@@ -66,7 +66,7 @@ import WireTestSupport
         let provider = plain.intercepted(RetryPolicy(delay: .constant(.seconds(60))))
         let connecting = Task { try await provider.request(.connect) }
         await clock.waitForSleepers()
-        // Copies of a provider are one, whatever interceptors they have.
+        // Copies of a provider count as one provider, whatever interceptors they have.
         try await plain.request(Self.disconnect)
         _ = await expectError(.connectionRefused) { try await connecting.value }
         #expect(mock.requests.count == 2 && clock.sleeperCount == 0)

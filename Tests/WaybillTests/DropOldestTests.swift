@@ -12,7 +12,7 @@ import Waybill
         return texts
     }
 
-    /// Moving all that wait for each drop would take far longer than the time limit.
+    /// If each drop moved all waiting messages, the test would exceed its time limit.
     @Test("A drop from a million waiting messages moves none of them")
     func constantTime() async throws {
         let limit = 1_000_000
@@ -72,7 +72,7 @@ import Waybill
             policy: BufferPolicy(.dropOldest, messageLimit: limit)
         )
         for number in 1...150 { feed.deliver([text(number)]) }
-        // The iteration takes all that wait and returns one of them.
+        // The iteration takes all waiting messages and returns one of them.
         for try await message in messages {
             #expect(message.text == "51")
             break

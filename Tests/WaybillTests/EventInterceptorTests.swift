@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// Notes what it observes, under a name.
+/// Records the events that it observes, under a name.
 private struct Observing: EventInterceptor {
     let name: String
     let lines: AsyncStream<String>.Continuation
@@ -30,7 +30,7 @@ private struct Observing: EventInterceptor {
         let provider = Provider<TestEntry>(transport: mock)
             .intercepted(observing("a"), RetryPolicy(maximumAttempts: 1), observing("b"))
             .intercepted(observing("c"))
-        // Copies share; another provider of the transport is seen as well.
+        // Copies share their interceptors. The events of another provider of the transport are observed, too.
         let copy = provider
         try await copy.request(.connect)
         try await Provider<TestEntry>(transport: mock).request(.send(.none))
@@ -151,7 +151,7 @@ private struct Observing: EventInterceptor {
                 .acknowledged, .sent, .sendFailed, .tokenRefreshing, .tokenFailed,
             ]
         )
-        // The token is that of both, and so are its events, from when the second one has used it.
+        // Both providers share the token. Once the second one has used it, its events go to both.
         #expect(
             there == [
                 .sent, .acknowledged, .tokenRefreshing, .tokenReceived, .tokenRefreshing,

@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 
 @Suite("Events", .timeLimit(.minutes(5))) struct EventTests {
-    /// A transport with the least that one has.
+    /// A transport with only the required members.
     private struct Plain: Transport {
         var states: ConnectionStates { ConnectionStateSource().states }
         func perform(_ request: Request) async throws -> Receipt { Receipt() }
@@ -100,7 +100,7 @@ import WaybillTesting
         #expect(event?.kind == .retrying && event?.attempt == 2)
     }
 
-    /// Fails once, and has that tried again.
+    /// Fails once and asks for a retry.
     private struct FailingOnce: Interceptor {
         func adapt(_ request: inout Request, context: InterceptorContext) async throws {
             guard context.attempt > 1 else { throw WaybillError(.rejected, "once") }

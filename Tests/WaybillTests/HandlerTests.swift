@@ -4,7 +4,7 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-/// Handlers: where they are called, in which order, and what they are told.
+/// Handlers: the queue on which they run, their order, and their arguments.
 @Suite("Completion handlers", .timeLimit(.minutes(5))) struct HandlerTests {
     private static let key = DispatchSpecificKey<String>()
 
@@ -100,7 +100,7 @@ import WireTestSupport
         try await waitUntil { calls.value == 1 }
         queue.suspend()
         mock.push("x", to: "t")
-        // The call waits on the queue, behind the cancellation.
+        // The handler's call waits on the queue, behind the cancellation.
         queue.async { handle.cancel() }
         mock.push("y", to: "t")
         queue.resume()

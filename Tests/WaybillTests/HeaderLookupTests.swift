@@ -1,7 +1,7 @@
 import Testing
 import Waybill
 
-/// Names of headers are found as their protocol says.
+/// Header names are compared by the rules of the protocol.
 @Suite("Lookup of headers") struct HeaderLookupTests {
     @Test("By bytes unless told otherwise; the first value counts")
     func exact() {
@@ -20,7 +20,7 @@ import Waybill
         #expect(headers.map(\.value) == ["a", "3"])
         headers.removeAll(named: "CONTENT-type")
         #expect(headers.count == 1)
-        // Letters of other alphabets have no case in HTTP.
+        // HTTP ignores case only for ASCII letters.
         var foreign: Headers = ["Ä": "1"]
         foreign.lookup = .ignoringCase
         #expect(foreign["ä"] == nil)

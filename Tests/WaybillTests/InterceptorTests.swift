@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// Adds a header after a pause, so that order is no luck.
+/// Adds a header after a pause, so that the order of headers is not due to timing.
 private struct Adding: Interceptor {
     let name: String
     let log: Log
@@ -88,7 +88,7 @@ final class Log: Sendable {
         _ = await expectError(.unauthorized) {
             try await provider.intercepted(Failing(error: own)).request(.send(.none))
         }
-        // The cancellation of another task, for which the interceptor has waited, is not this call's.
+        // The interceptor has waited for another task. That task's cancellation does not cancel this call.
         let cancelled = await expectError(.interceptorFailed) {
             try await provider.intercepted(Failing(error: CancellationError()))
                 .request(.send(.none))

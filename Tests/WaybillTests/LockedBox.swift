@@ -1,6 +1,5 @@
 import WireCore
 
-/// A value that tests share between tasks.
 final class LockedBox<Value: Sendable>: Sendable {
     private let mutex: Locked<Value>
 

@@ -41,7 +41,7 @@ import WireTestSupport
         #expect(mock.subscriptionCount == 1)
     }
 
-    /// Counts what becomes of messages.
+    /// Counts the outcomes of messages.
     private final class Fate: MessageDelivery {
         let taken = LockedBox(0)
         let dropped = LockedBox(0)
@@ -147,7 +147,7 @@ import WireTestSupport
         mock.dropConnection()
         var seen: [String] = []
         await #expect(throws: WaybillError.self) {
-            // The first loop's iterator lives, so this one has a place of its own, behind all that came before it.
+            // The first loop's iterator still exists, so this one has its own place after all earlier messages.
             for try await result in points.results { seen.append("\(result.map(\.x))") }
         }
         #expect(seen.isEmpty)

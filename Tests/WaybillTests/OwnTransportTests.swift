@@ -3,9 +3,9 @@ import Waybill
 import WireCore
 import WireTestSupport
 
-/// What a transport outside the package can do with public API alone.
+/// A transport outside the package needs only the public API.
 @Suite("A transport of one's own", .timeLimit(.minutes(5))) struct OwnTransportTests {
-    /// Acknowledges messages when they are taken, or when the app says so.
+    /// Acknowledges messages when they are taken, or when the app asks for it.
     private final class OwnTransport: Transport {
         private let source = ConnectionStateSource()
         private struct State: Sendable {

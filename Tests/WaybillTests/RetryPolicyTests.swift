@@ -169,7 +169,7 @@ import WaybillTesting
         quota.isServerBusy = true
         #expect(await decision(policy, quota) == "2 after 6000.0 ms" && quota.isRetryable)
         #expect(await decision(policy, refusal(429)) == "2 after 6000.0 ms")
-        // Unless it says for how long.
+        // A server that names a time replaces the default.
         #expect(await decision(policy, refusal(429, ["Retry-After": "3"])) == "2 after 3000.0 ms")
         policy.busyDelay = .zero
         #expect(await decision(policy, quota) == "2 after 1000.0 ms")
@@ -183,10 +183,10 @@ import WaybillTesting
         let providers = (0..<2).map { _ in
             Provider<PlainEntry>(transport: mock).intercepted(policy)
         }
-        // Five failures take it to five of ten, which is no longer more than half.
+        // Five failures leave five of ten, which is not more than half.
         _ = await expectError(.connectionRefused) { try await providers[0].request(.send) }
         #expect(mock.requests.count == 5 && !budget.allowsRetries)
-        // It is shared: no retry for the other provider's request either.
+        // The providers share the budget, so the other one's request is not repeated either.
         _ = await expectError(.connectionRefused) { try await providers[1].request(.send) }
         #expect(mock.requests.count == 6)
         mock.expect(.send)
@@ -196,7 +196,7 @@ import WaybillTesting
         #expect(budget.allowsRetries)
         mock.expect(.send, .failure(lost))
         _ = await expectError(.connectionRefused) { try await providers[1].request(.send) }
-        // Five and a half: one failure takes it to four and a half.
+        // The budget is at 5.5. One failure reduces it to 4.5.
         #expect(mock.requests.count == 10)
     }
 

@@ -5,7 +5,7 @@ import WaybillTesting
 @Suite("Streams that skip what fails", .timeLimit(.minutes(5))) struct SkippingTests {
     private struct Refused: Error {}
 
-    /// Refuses messages that say so.
+    /// Refuses messages whose text asks for it.
     private struct Guard: Interceptor {
         func receive(_ message: Message, context: InterceptorContext) async throws -> Message {
             if message.text == "refuse" { throw Refused() }

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// An enum with every command.
+/// An entry with a case for every command.
 enum TestEntry: EntryType {
     case connect
     case send(EntryBody, headers: Headers = [:], options: SendOptions = SendOptions())

@@ -3,12 +3,12 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-/// Takes one token, which changes, and lets requests wait for a while before it looks at theirs.
+/// A server with one valid token, which changes. It checks a request's token after a short wait.
 private final class TokenServer: Transport {
     private let valid = LockedBox(0)
     private let source = ConnectionStateSource()
 
-    /// The number of the token that is valid.
+    /// The number of the valid token.
     var number: Int { valid.value }
 
     var states: ConnectionStates { source.states }
@@ -29,7 +29,7 @@ private final class TokenServer: Transport {
     func shutdown() async {}
 }
 
-/// Gives the valid token, and fails at times.
+/// A source that returns the valid token, and fails at times.
 private final class TokenOffice: TokenSource {
     struct Closed: Error {}
 
@@ -91,7 +91,7 @@ private final class TokenOffice: TokenSource {
         }
         #expect(counts.values.reduce(0, +) == 2_000)
         #expect(counts["done", default: 0] > 0, "\(counts)")
-        // Still in order: nobody waits for what does not come any more.
+        // The interceptor still works: a new request does not wait for a refresh that has failed.
         while (try? await provider.request(.send(.none))) == nil, !Task.isCancelled {}
         #expect(office.calls.value > 0)
     }

@@ -16,7 +16,7 @@ import WireTestSupport
             .intercepted(TokenInterceptor(placement, source: source, configuration: untimed(clock)))
     }
 
-    /// Lets so many requests be refused at the same moment, and gives their outcomes.
+    /// Has a number of requests refused at the same moment, and returns their outcomes.
     private func refuseAtOnce(
         _ count: Int,
         _ source: NumberedTokens,
@@ -26,7 +26,7 @@ import WireTestSupport
         let provider = provider(mock, source)
         let tasks = (0..<count).map { _ in Task { try await provider.request(.send) } }
         await clock.waitForSleepers(count)
-        // From now on the server has nothing against anybody.
+        // From now on the server accepts every request.
         mock.expect(.send)
         clock.advance(by: .seconds(1))
         var results: [Result<Receipt, any Error>] = []

@@ -70,7 +70,7 @@ struct TokenLifeTests {
         try await waitUntil { count.value >= 100 && !source.calls.isEmpty }
         for task in tasks { task.cancel() }
         for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
-        // The gate stays shut: only being cancelled ends the source's call.
+        // The gate is still closed, so only cancellation ends the source's call.
         for await _ in ends {}
         try await provider.request(.send)
         #expect(source.calls == ["token", "token"])

@@ -26,7 +26,7 @@ import WaybillTesting
         #expect(source.calls == ["token", "token", "refresh token 2"])
     }
 
-    /// Replaces the token behind the back of a request that carries it.
+    /// Replaces the token while a request carries the old one.
     private struct Overtaking: Interceptor {
         let tokens: TokenInterceptor
 

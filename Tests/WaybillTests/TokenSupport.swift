@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-/// An entry of any kind, in a few words.
+/// An entry with any command.
 struct PlainEntry: EntryType {
     var command: EntryCommand
     var topic: String? = "t"
@@ -14,19 +14,19 @@ struct PlainEntry: EntryType {
     static let subscribe = PlainEntry(command: .subscribe)
 }
 
-/// Hands out `token 1`, `token 2` and so on, and remembers who asked.
+/// A source of `token 1`, `token 2` and so on, which records its calls.
 final class NumberedTokens: TokenSource {
     struct Failure: Error {}
 
     private let body: @Sendable (Int) async throws -> Void
     private let log = LockedBox<[String]>([])
 
-    /// - Parameter body: Called with the number of each call before the token is given; may wait or throw.
+    /// - Parameter body: Called with the number of each call before the token is returned. It may wait or throw.
     init(_ body: @escaping @Sendable (Int) async throws -> Void = { _ in }) {
         self.body = body
     }
 
-    /// `token`, or `refresh` and what was refused, for each call.
+    /// For each call, `token`, or `refresh` with the refused token.
     var calls: [String] { log.value }
 
     func token() async throws -> String { try await next("token") }
@@ -41,7 +41,7 @@ final class NumberedTokens: TokenSource {
     }
 }
 
-/// Holds tasks up until it is opened.
+/// Holds tasks until it is opened.
 final class Gate: Sendable {
     private let stream: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
@@ -59,10 +59,10 @@ final class Gate: Sendable {
     }
 }
 
-/// Counts who comes by, on the way out and after a failure.
+/// Counts the requests on their way out, and the errors on their way back.
 ///
-/// On the main actor, where nothing runs in between: whoever was counted and stands before the token's
-/// interceptor waits there by the time that another task can look.
+/// It runs on the main actor without suspending. When another task can read the count, each counted request already
+/// waits in the token's interceptor.
 struct Counting: Interceptor {
     let count: LockedBox<Int>
 
@@ -80,7 +80,7 @@ struct Counting: Interceptor {
     }
 }
 
-/// Lets nobody go on before so many are there: nobody's token is refused before all have theirs.
+/// Holds requests until a number of them have arrived. No token is refused before all requests have one.
 struct Meeting: Interceptor {
     let size: Int
     private let count = LockedBox(0)
@@ -94,7 +94,7 @@ struct Meeting: Interceptor {
 }
 
 extension MockTransport {
-    /// The tokens that requests have carried, in order; a dash for none.
+    /// The tokens of the requests, in order; a dash for none.
     var tokens: [String] {
         requests.map { request in
             if case .connect(let options) = request.command, let password = options.password {
@@ -105,10 +105,10 @@ extension MockTransport {
     }
 }
 
-/// What a server says about an expired token.
+/// The error for an expired token.
 let expired = WaybillError(.unauthorized, "no", peerReason: "expired")
 
-/// The configuration of most tests: no time limit, whose timer would sleep by the clock, too.
+/// The configuration of most tests. It has no time limit, since the timer of one would also sleep by the clock.
 func untimed(_ clock: any Clock<Duration> = ContinuousClock()) -> TokenInterceptor.Configuration {
     TokenInterceptor.Configuration(timeout: nil, clock: clock)
 }

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// Topics in the style of brokers that put dots between levels.
+/// Topics of brokers that separate levels with dots.
 @Suite("Topic styles", .timeLimit(.minutes(5))) struct TopicStyleTests {
     @Test(
         "Topics and filters become the broker's names",

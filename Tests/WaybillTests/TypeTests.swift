@@ -9,7 +9,7 @@ import WireTestSupport
     import Foundation
 #endif
 
-/// A message as a generator makes it: not `Codable`.
+/// A message as a generator writes it: not `Codable`.
 private struct FareProto: SerializedMessage, Equatable {
     struct Malformed: Error {}
     var cents: UInt8
@@ -24,7 +24,7 @@ private struct FareProto: SerializedMessage, Equatable {
     func serializedBytes() -> [UInt8] { [8, cents] }
 }
 
-/// Another one of the same family.
+/// Another type of the same family.
 private struct NameProto: SerializedMessage, Equatable {
     var name: String
 
@@ -35,7 +35,7 @@ private struct NameProto: SerializedMessage, Equatable {
     func serializedBytes() -> [UInt8] { Array(name.utf8) }
 }
 
-/// Of no family at all.
+/// A type of no family.
 private struct Stranger: Sendable {}
 
 @Suite("Types of replies and bodies") struct TypeTests {
@@ -51,7 +51,7 @@ private struct Stranger: Sendable {}
         let receipt: Receipt = try await shop.request(.say("c"))
         let perhaps: Receipt? = try await shop.request(.say("d"))
         try await shop.request(.open, as: Void.self)
-        // Where no type is named, a receipt is meant.
+        // Without a named type the result is a receipt.
         #expect(((try? await shop.request(.say("e"))) == nil) == false)
         #expect(receipt.topic == "shop/say" && perhaps?.topic == "shop/say")
         #expect(mock.requests.allSatisfy { !$0.expectsReply })

@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-/// With a hundred who wait, the order of a dictionary is never that of their arrival.
+/// With a hundred waiting tasks, the order of a dictionary differs from that of their arrival.
 @Suite("First come, first served", .timeLimit(.minutes(5))) struct WakingOrderTests {
     @Test("Requests that wait for a token go on in the order in which they came")
     func tokens() async throws {

@@ -25,7 +25,7 @@ import WaybillTesting
         #expect(record(nil).line == "← t")
         #expect(record("a\n\u{1B}[31m").line == "← t  a\\u{a}\\u{1b}[31m")
         #expect(record(Payload([0, 255])).line == "← t  <00 ff>")
-        // Cut off at a whole character.
+        // Cut off after a whole character.
         let long = String(repeating: "é", count: 3_000)
         #expect(record(Payload("x" + long)).line == "← t  x\(long.prefix(2_047)) …")
         #expect("\(record("s3cret"))" == "← t")
@@ -74,10 +74,10 @@ import WaybillTesting
     )
     func lost() throws {
         let one = WireRecord(kind: .message, direction: .inbound, text: "one")
-        // No descriptor at all.
+        // -1 is not a descriptor.
         StandardErrorWireLogger(prefix: "wire", descriptor: -1).log(one)
 
-        // A pipe that is full and takes nothing.
+        // A full pipe, which takes no bytes.
         let pipe = Pipe()
         let (input, output) = (
             pipe.fileHandleForWriting.fileDescriptor, pipe.fileHandleForReading.fileDescriptor

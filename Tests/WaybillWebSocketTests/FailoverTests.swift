@@ -13,9 +13,9 @@ import WireCore
     import Foundation
 #endif
 
-/// Several hosts in memory, some of which are not there.
+/// Several hosts in memory. Some of them cannot be reached.
 @Suite("WebSocket: hosts and proxies", .timeLimit(.minutes(5))) struct FailoverTests {
-    /// Leads to a peer by its host.
+    /// Chooses the peer by its host.
     private final class Hosts: Dialer {
         private let peers: [String: Peer]
         private let tried = Locked<[String]>([])

@@ -1,7 +1,7 @@
 import Testing
 import WaybillWebSocket
 
-/// What an app sees with one import.
+/// The declarations that an app can use with one import.
 @Suite("import WaybillWebSocket alone") struct OneImportTests {
     @Test("A WebSocket, its headers and its errors need no other import")
     func suffices() async throws {

@@ -25,9 +25,9 @@ final class Peer: Dialer {
     private let configuration: WebSocketConfiguration
 
     /// - Parameters:
-    ///   - capacity: How many bytes each direction holds.
-    ///   - deflate: What the server agrees to.
-    ///   - handler: What the server does; by default it accepts and listens.
+    ///   - capacity: The number of bytes that each direction holds.
+    ///   - deflate: The compression parameters of the server.
+    ///   - handler: The server's reaction to an event. By default it accepts and listens.
     init(
         capacity: Int = 1 << 20,
         deflate: PermessageDeflate? = nil,
@@ -54,18 +54,18 @@ final class Peer: Dialer {
         }
     }
 
-    /// What the server has heard.
+    /// The events of the server.
     var events: [WebSocketEvent] { state.withLock { $0.events } }
 
-    /// How many bytes it has not been able to send.
+    /// The number of bytes that the server could not send yet.
     var unsentByteCount: Int {
         state.withLock { $0.driver }?.unsentByteCount ?? 0
     }
 
-    /// How many times its stream has ended.
+    /// The number of times its stream has ended.
     var ends: Int { state.withLock { $0.ends } }
 
-    /// Lets the server do something of its own accord.
+    /// Has the server act without an event.
     func act(_ body: @Sendable (inout WebSocketConnection, WireInstant) -> Void) {
         state.withLock { $0.driver }?.withCore(.immediate, body)
     }
@@ -117,7 +117,7 @@ final class Peer: Dialer {
     }
 }
 
-/// Does something just before a stream hears that the peer is to be held back.
+/// Calls a closure just before the stream is told to hold the peer back.
 struct HookedDialer: Dialer {
     let base: any Dialer
     let onHold: @Sendable () -> Void
@@ -160,7 +160,7 @@ struct HookedDialer: Dialer {
     }
 }
 
-/// Runs something on a thread of its own, which may wait for others.
+/// Runs a body on a new thread, in which it may block.
 func onThread(_ body: @escaping @Sendable () -> Void) async {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread {

@@ -177,7 +177,7 @@ struct WebSocketTests {
         peer.act { core, _ in
             for _ in 0..<200 { try? core.send(.binary, payload) }
         }
-        // The waiting limit, one read beyond it and the pair's own space: the rest has not left the peer.
+        // The limit of waiting bytes, one more read, and the pair's own capacity. The rest has not left the peer.
         #expect(peer.unsentByteCount > 1_000_000)
         var count = 0
         for try await message in socket.messages {
@@ -217,7 +217,7 @@ struct WebSocketTests {
         peer.act { core, _ in
             try? core.send(.text, Array("one".utf8))
             try? core.send(.text, Array("two".utf8))
-            // A frame with an opcode that is reserved (RFC 6455, 5.2).
+            // A frame with a reserved opcode (RFC 6455, 5.2).
             core.outbound.append(contentsOf: [0x83, 0x00])
         }
         await #expect(throws: WaybillError.self) { try await reader.value }
@@ -267,7 +267,7 @@ struct WebSocketTests {
             return [first, try await iterator.next(), try await iterator.next()]
                 .map { $0?.byteCount }
         }
-        // The second message is over the limit. Before the stream hears of it, the reader takes the first.
+        // The second message exceeds the limit. The reader takes the first before the stream is told to hold back.
         for count in [900, 901, 1] {
             await onThread {
                 peer.act { core, _ in
@@ -294,7 +294,7 @@ struct WebSocketTests {
         try await waitUntil { sent.withLock({ $0 }) >= 10 }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        // A little more than the high-water mark of 1 MiB.
+        // Slightly more than the high-water mark of 1 MiB.
         #expect(sent.withLock { $0 } <= 12)
         peer.pair.second.setReading(true)
         try await socket.send("after")
@@ -347,7 +347,7 @@ struct WebSocketTests {
         let peer = Peer()
         let socket = try await peer.connect { $0.pingInterval = nil }
         peer.pair.second.setReading(false)
-        // Both have to be on their way: `ping` sends before it suspends.
+        // Both pings must be sent before either is awaited: `ping` sends before it suspends.
         let first = Task { @MainActor in try await socket.ping() }
         let second = Task { @MainActor in try await socket.ping() }
         await Task { @MainActor in }.value

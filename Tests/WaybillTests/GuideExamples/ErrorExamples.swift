@@ -80,7 +80,7 @@ import WaybillTesting
         }
         #expect(lines.value.contains { $0.hasSuffix("no number") })
         #expect(lines.value.contains { $0.hasPrefix("decodingFailed") })
-        // The form without a closure, as the guide shows it.
+        // The form without a closure.
         mock.push("43", to: "chat/lobby")
         for try await number in messages.skippingFailures {
             #expect(number == 43)

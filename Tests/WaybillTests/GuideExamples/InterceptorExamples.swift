@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-// The examples of the pages "Tokens and other interceptors" and "Connecting and disconnecting", as they stand there.
+// The examples of the pages "Tokens and other interceptors" and "Connecting and disconnecting", unchanged.
 
 private struct Tenant: Interceptor {
     let name: String

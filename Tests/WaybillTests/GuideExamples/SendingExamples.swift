@@ -1,7 +1,7 @@
 // The examples of the guide's page about sending many entries (`Sending.md`), compiled.
 import Waybill
 
-/// A board that is drawn on.
+/// A drawing board.
 enum BoardEntry: EntryType {
     case draw(Int)
     case finish

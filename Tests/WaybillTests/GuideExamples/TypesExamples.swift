@@ -61,7 +61,7 @@ extension TypedEntry where Entry == ShopEntry, Value == Void {
     static func tell(_ text: String) -> Self { Self(.say(text)) }
 }
 
-// Each of these is an error of the compiler, checked by hand with `swiftc -typecheck` of Swift 6.3:
+// Each of these is a compiler error. That was checked by hand with `swiftc -typecheck` of Swift 6.3:
 //
 //     let text: String = try await shop.request(.quote(quote))
 //     // error: cannot convert value of type 'Fare' to specified type 'String'
@@ -74,7 +74,7 @@ extension TypedEntry where Entry == ShopEntry, Value == Void {
 
 // MARK: A family of types with one coder
 
-/// What a Protobuf library has, in small: types that know their own bytes, and are not `Codable`.
+/// A small model of a Protobuf library: types that encode themselves and are not `Codable`.
 protocol SerializedMessage: Sendable {
     init(serializedBytes: [UInt8]) throws
     func serializedBytes() throws -> [UInt8]
@@ -98,7 +98,7 @@ struct ProtobufCoder: BodyEncoder, BodyDecoder {
     }
 }
 
-/// A provider that speaks Protobuf for its types and JSON for all others.
+/// A provider that uses Protobuf for Protobuf types and JSON for all others.
 func protobufShop(_ transport: some Transport) -> Provider<ShopEntry> {
     Provider(
         transport: transport,
