@@ -1,6 +1,6 @@
 import WireCore
 
-/// The data types of MQTT 5, 1.5, read strictly.
+/// Reads the data types of MQTT 5, 1.5, strictly.
 extension ByteReader {
     @inline(__always)
     mutating func uint8(_ kind: MQTTPacketKind) throws(MQTTViolation) -> UInt8 {
@@ -57,7 +57,7 @@ extension ByteReader {
             let byte = try uint8(kind)
             value |= UInt32(byte & 0x7F) << UInt32(7 * index)
             guard byte & 0x80 == 0 else { continue }
-            // The fewest bytes that will do (MQTT 5, 1.5.5-1).
+            // Only the shortest encoding is valid (MQTT 5, 1.5.5-1).
             guard index == 0 || byte != 0 else { throw .variableByteIntegerInvalid }
             return value
         }
@@ -77,7 +77,7 @@ extension ByteReader {
         return qos
     }
 
-    /// Reads the properties of a place, none before version 5.
+    /// Reads the properties of a place; before version 5 there are none.
     @inline(__always)
     mutating func properties(
         _ place: MQTTPropertyPlace,
@@ -97,7 +97,7 @@ extension ByteReader {
         var properties = MQTTProperties()
         var reader = ByteReader(try bytes(length, kind))
         var seen: UInt64 = 0
-        // Stays empty for a message that matched one subscription.
+        // Stays empty for a message that matches one subscription.
         var named: [UInt32] = []
         while reader.remaining > 0 {
             let number = try reader.variableByteInteger(kind)
@@ -122,7 +122,7 @@ extension ByteReader {
         return properties
     }
 
-    /// Reads one more subscription identifier of a message; the same one may come again (MQTT 5, 3.3.4).
+    /// Reads a further subscription identifier of a message; identifiers may repeat (MQTT 5, 3.3.4).
     private mutating func appendSubscriptionIdentifier(
         to properties: inout MQTTProperties,
         _ named: inout [UInt32],
@@ -140,7 +140,7 @@ extension ByteReader {
         properties.list.append(MQTTProperty(identifier: .subscriptionIdentifier, value: value))
     }
 
-    /// Reads the value of a property, and appends both.
+    /// Reads the value of a property, and appends identifier and value.
     private mutating func append(
         _ identifier: MQTTPropertyIdentifier,
         to properties: inout MQTTProperties,

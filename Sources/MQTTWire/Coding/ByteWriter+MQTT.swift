@@ -1,6 +1,6 @@
 import WireCore
 
-/// The data types of MQTT 5, 1.5, written after a check.
+/// Writes the data types of MQTT 5, 1.5, after a check.
 extension ByteWriter {
     /// The longest string or binary field, in bytes.
     static var maximumFieldByteCount: Int { 65_535 }
@@ -18,7 +18,7 @@ extension ByteWriter {
         }
     }
 
-    /// Copies a string behind its length, and tells whether it holds U+0000.
+    /// Appends a string after its length; returns whether it holds U+0000.
     private mutating func appendFindingNull(_ string: String) -> Bool {
         let isFound = string.utf8.withContiguousStorageIfAvailable { bytes in
             append(UInt16(truncatingIfNeeded: bytes.count))
@@ -27,7 +27,7 @@ extension ByteWriter {
             return false
         }
         if let isFound { return isFound }
-        // A bridged string: copied once to a native one, which has contiguous storage.
+        // A bridged string is copied once to a native string, which has contiguous storage.
         var native = string
         native.makeContiguousUTF8()
         return appendFindingNull(native)
@@ -47,25 +47,25 @@ extension ByteWriter {
         append(packetIdentifier)
     }
 
-    /// Appends in the fewest bytes (MQTT 5, 1.5.5-1); the value is below 2^28.
+    /// Appends a value below 2^28 in the fewest bytes (MQTT 5, 1.5.5-1).
     mutating func append(variableByteInteger value: UInt32) {
         let (word, byteCount) = Self.variableByteInteger(Int(value))
         append(lowBytes: byteCount, of: word)
     }
 
-    /// Appends the first seven bytes of a PUBLISH at the most, put together in a register: one store.
+    /// Appends at most the first seven bytes of a PUBLISH; they are composed in a register and stored at once.
     mutating func append(headerOf firstByte: UInt8, _ remainingLength: Int, _ topicCount: Int) {
         let (length, byteCount) = Self.variableByteInteger(remainingLength)
         let topic = UInt64(UInt16(topicCount).byteSwapped) << UInt64(8 + 8 * byteCount)
         append(lowBytes: byteCount + 3, of: UInt64(firstByte) | length << 8 | topic)
     }
 
-    /// How many bytes a variable byte integer takes.
+    /// The number of bytes of a variable byte integer.
     static func byteCount(ofVariableByteInteger value: Int) -> Int {
         value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : 4
     }
 
-    /// Appends a fixed header and the body behind it, whose length is known only afterwards.
+    /// Appends a fixed header and then a body whose length is only known after writing it.
     mutating func append(
         packet kind: MQTTPacketKind,
         flags: UInt8 = 0,
@@ -81,8 +81,7 @@ extension ByteWriter {
         scratch.withUnsafeBytes { append($0) }
     }
 
-    /// Appends the properties of a place: a length of zero for none (MQTT 5, 2.2.2-1), nothing at all
-    /// before version 5.
+    /// Appends the properties of a place: a zero length for none (MQTT 5, 2.2.2-1), and nothing before version 5.
     mutating func append(
         _ properties: MQTTProperties,
         _ place: MQTTPropertyPlace,
@@ -112,7 +111,7 @@ extension ByteWriter {
         }
     }
 
-    /// A variable byte integer as the lowest bytes of an integer, and how many they are.
+    /// A variable byte integer as the lowest bytes of an integer, and their number.
     static func variableByteInteger(_ value: Int) -> (word: UInt64, byteCount: Int) {
         var word: UInt64 = 0
         var shift: UInt64 = 0

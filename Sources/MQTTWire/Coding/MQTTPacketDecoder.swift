@@ -1,19 +1,19 @@
 package import WireCore
 
-/// Takes packets off the front of a receive buffer, whole or not at all.
+/// Takes complete packets from the front of a receive buffer.
 package struct MQTTPacketDecoder: Sendable {
     /// The protocol version; a server learns it from the CONNECT that it decodes.
     package private(set) var version: MQTTVersion
     private let role: MQTTRole
     private let maximumPacketSize: Int
     private var failure: MQTTViolation?
-    /// The last topic name, which the next message often has, too.
+    /// The last topic name; the next message often has the same.
     private var lastTopic = ""
 
     /// - Parameters:
     ///   - version: The protocol version.
-    ///   - role: Which end decodes.
-    ///   - maximumPacketSize: The longest packet to accept, fixed header included, in bytes.
+    ///   - role: The side that decodes.
+    ///   - maximumPacketSize: The longest packet to accept, in bytes, including the fixed header.
     package init(version: MQTTVersion, role: MQTTRole, maximumPacketSize: Int) {
         self.version = version
         self.role = role
@@ -30,7 +30,7 @@ package struct MQTTPacketDecoder: Sendable {
     /// Takes the next packet.
     ///
     /// - Returns: The packet, or nil when more bytes are needed.
-    /// - Throws: `MQTTViolation`, again at every call after the first.
+    /// - Throws: `MQTTViolation`, and again at every later call.
     package mutating func next(
         _ buffer: inout ReceiveBuffer
     ) throws(MQTTViolation) -> MQTTPacket? {
@@ -54,7 +54,7 @@ package struct MQTTPacketDecoder: Sendable {
         }
     }
 
-    /// Reads the fixed header (MQTT 5, 2.1), refusing it as early as it shows a fault.
+    /// Reads the fixed header (MQTT 5, 2.1), and refuses it as soon as a fault is visible.
     private func header(of buffer: ReceiveBuffer) throws(MQTTViolation) -> Header? {
         try buffer.withUnsafeBytes { bytes throws(MQTTViolation) in
             guard let first = bytes.first else { return nil }

@@ -27,7 +27,7 @@ package struct MQTTAcknowledgement: Hashable, Sendable {
         }
         let flags = kind.fixedFlags ?? 0
         guard !properties.isEmpty || reasonCode != .success else {
-            // Success without properties is two bytes, in both versions (3.4.2.1).
+            // Success without properties takes two bytes, in both versions (3.4.2.1).
             guard packetIdentifier != 0 else { throw .packetIdentifierMissing }
             writer.append(kind.rawValue << 4 | flags)
             writer.append(2 as UInt8)

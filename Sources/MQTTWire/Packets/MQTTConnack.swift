@@ -28,7 +28,7 @@ package struct MQTTConnack: Hashable, Sendable {
         }
     }
 
-    /// The code on the wire: 3.1.1 has five of its own (3.2.2.3).
+    /// The code on the wire: 3.1.1 has five return codes of its own (3.2.2.3).
     private func returnCode(_ version: MQTTVersion) throws(MQTTEncodingError) -> UInt8 {
         guard MQTTReasonCode.isAllowed(reasonCode, in: .connack, version: version) else {
             throw .reasonCodeNotAllowed(reasonCode)

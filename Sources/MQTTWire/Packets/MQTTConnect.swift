@@ -1,12 +1,12 @@
 package import WireCore
 
-/// CONNECT: a client asks for a connection (MQTT 5, 3.1).
+/// CONNECT: a client's request for a connection (MQTT 5, 3.1).
 package struct MQTTConnect: Hashable, Sendable {
     package var version: MQTTVersion
     package var clientIdentifier: String
     /// Clean Start in 5, Clean Session in 3.1.1.
     package var cleanStart: Bool
-    /// Seconds; zero turns it off.
+    /// In seconds; zero turns it off.
     package var keepAlive: UInt16
     package var will: MQTTWill?
     package var userName: String?
@@ -34,7 +34,7 @@ package struct MQTTConnect: Hashable, Sendable {
     }
 }
 
-/// What the server publishes when the connection ends without DISCONNECT (MQTT 5, 3.1.2.5).
+/// The message that the server publishes when the connection ends without DISCONNECT (MQTT 5, 3.1.2.5).
 package struct MQTTWill: Hashable, Sendable {
     package var topic: String
     package var payload: [UInt8]

@@ -28,7 +28,7 @@ package struct MQTTAuth: Hashable, Sendable {
     }
 }
 
-/// The two packets that are a reason and properties, either of which may be left out at the end.
+/// The body of DISCONNECT and AUTH: a reason and properties, either of which may be omitted at the end.
 enum MQTTReasonBody {
     static func encode(
         _ kind: MQTTPacketKind,

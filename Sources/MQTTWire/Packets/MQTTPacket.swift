@@ -2,7 +2,7 @@ package import WireCore
 
 /// The fifteen control packets of both versions (MQTT 5, chapter 3).
 package enum MQTTPacket: Hashable, Sendable {
-    // Large and rare: kept out of line, so that the frequent ones stay cheap to move.
+    // Large and rare, so kept out of line: the frequent cases stay cheap to move.
     indirect case connect(MQTTConnect)
     case connack(MQTTConnack)
     case publish(MQTTPublish)
@@ -40,6 +40,7 @@ package enum MQTTPacket: Hashable, Sendable {
     }
 
     /// Writes the packet.
+    ///
     /// - Throws: `MQTTEncodingError`; nothing was written then.
     package func encode(
         into writer: inout ByteWriter,
@@ -88,7 +89,7 @@ package enum MQTTPacket: Hashable, Sendable {
 }
 
 extension MQTTPacket: CustomStringConvertible {
-    /// The packet in one line, without payload, credentials or the application's own values.
+    /// The packet in one line, without payload, credentials or the application's values.
     package var description: String {
         switch self {
         case .connect(let packet): packet.description

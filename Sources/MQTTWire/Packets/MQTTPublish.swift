@@ -7,10 +7,10 @@ package struct MQTTPublish: Hashable, Sendable {
     package var qos: MQTTQoS
     package var isRetained: Bool
     package var isDuplicate: Bool
-    /// Zero at QoS 0, which has none (MQTT 5, 2.2.1-2).
+    /// The packet identifier; zero at QoS 0, which has none (MQTT 5, 2.2.1-2).
     package var packetIdentifier: UInt16
     package var properties: MQTTProperties
-    /// The message; decoded ones share the memory they were received in.
+    /// The message; a decoded one shares the receive buffer's memory.
     package var payload: ByteSlice
 
     @inlinable
@@ -35,7 +35,7 @@ package struct MQTTPublish: Hashable, Sendable {
     /// The largest remaining length: 268,435,455 (MQTT 5, 1.5.5).
     package static let maximumRemainingLength = 268_435_455
 
-    /// The largest packet: that and the five bytes of the fixed header.
+    /// The largest packet: the largest remaining length and the five bytes of the fixed header.
     package static let maximumPacketSize = maximumRemainingLength + 5
 
     /// The first byte of the fixed header (3.3.1).
@@ -52,7 +52,7 @@ package struct MQTTPublish: Hashable, Sendable {
         try encode(into: &writer, version: version, payload: payload)
     }
 
-    /// Writes the packet with a payload that is not its own, copying it once.
+    /// Writes the packet with another payload, which is copied once.
     package func encode(
         into writer: inout ByteWriter,
         version: MQTTVersion,
@@ -90,7 +90,7 @@ package struct MQTTPublish: Hashable, Sendable {
         payload.withWireBytes { writer.append($0) }
     }
 
-    /// What the fixed header says about the rest of the packet.
+    /// The remaining length for the fixed header.
     @inline(__always)
     private func remainingLength(_ version: MQTTVersion, payloadByteCount: Int) -> Int {
         var propertiesCount = version == .v5 ? 1 : 0
@@ -102,7 +102,7 @@ package struct MQTTPublish: Hashable, Sendable {
             + payloadByteCount
     }
 
-    /// QoS 0 has neither identifier nor repetition (MQTT 5, 2.2.1-2 and 3.3.1-2).
+    /// Checks that QoS 0 has neither identifier nor DUP flag (MQTT 5, 2.2.1-2 and 3.3.1-2).
     @inline(__always)
     private func checkIdentifier() throws(MQTTEncodingError) {
         if qos == .atMostOnce {
@@ -113,14 +113,14 @@ package struct MQTTPublish: Hashable, Sendable {
         }
     }
 
-    /// Copies the topic name and then looks at what was copied.
+    /// Appends the topic name and then checks the copied bytes.
     private static func append(_ topic: String, to writer: inout ByteWriter) -> MQTTEncodingError? {
         let byte = topic.utf8.withContiguousStorageIfAvailable { bytes -> UInt8? in
             writer.append(UnsafeRawBufferPointer(bytes))
             return MQTTTopicName.firstForbidden(in: UnsafeRawBufferPointer(bytes))
         }
         guard let byte else {
-            // A bridged string: copied once to a native one, which has contiguous storage.
+            // A bridged string is copied once to a native string, which has contiguous storage.
             var native = topic
             native.makeContiguousUTF8()
             return append(native, to: &writer)
@@ -129,7 +129,7 @@ package struct MQTTPublish: Hashable, Sendable {
         return byte == 0 ? .nullCharacter("topic name") : .topicNameHasWildcard
     }
 
-    /// The length of the whole packet with a payload of that length, in bytes.
+    /// The length of the whole packet in bytes, with a payload of a given length.
     package func encodedSize(version: MQTTVersion, payloadByteCount: Int) -> Int {
         let remainingLength = remainingLength(version, payloadByteCount: payloadByteCount)
         return 1 + ByteWriter.byteCount(ofVariableByteInteger: remainingLength) + remainingLength

@@ -1,13 +1,13 @@
 package import WireCore
 
-/// When a subscription brings retained messages (MQTT 5, 3.8.3.1).
+/// When the server sends retained messages for a subscription (MQTT 5, 3.8.3.1).
 package enum MQTTRetainHandling: UInt8, CaseIterable, Hashable, Sendable {
     case send = 0
     case sendIfNew = 1
     case doNotSend = 2
 }
 
-/// A topic filter and its options (MQTT 5, 3.8.3.1); 3.1.1 knows the quality of service alone.
+/// A topic filter and its options (MQTT 5, 3.8.3.1); 3.1.1 has only the quality of service.
 package struct MQTTSubscription: Hashable, Sendable {
     package var filter: String
     package var qos: MQTTQoS
@@ -105,7 +105,7 @@ package struct MQTTSubscribe: Hashable, Sendable {
                 from: &reader,
                 version: version
             )
-            // A protocol error by the client (MQTT 5, 3.8.3-4).
+            // A protocol error of the client (MQTT 5, 3.8.3-4).
             guard !subscription.noLocal || !filter.isShared else { throw .topicFilterInvalid }
             subscriptions.append(subscription)
         }

@@ -1,7 +1,7 @@
-/// Acknowledgements that are owed to the peer, sent in the order of its messages.
+/// The acknowledgements that are owed to the peer, sent in the order of its messages.
 ///
-/// Consumers may take messages in any order; PUBACK and PUBREC must leave in the order in which the
-/// PUBLISH packets came (MQTT 5, 4.6.0-2 and 4.6.0-3). So one that is ready waits for those before it.
+/// Consumers may take messages in any order. PUBACK and PUBREC must be sent in the order in which the PUBLISH packets
+/// arrived (MQTT 5, 4.6.0-2 and 4.6.0-3). An acknowledgement that is ready therefore waits for those before it.
 package struct MQTTAcknowledgementQueue: Sendable {
     struct Entry {
         let packetIdentifier: UInt16
@@ -10,27 +10,28 @@ package struct MQTTAcknowledgementQueue: Sendable {
 
     private var entries: [Entry] = []
     private var head = 0
-    /// The serial number of the first entry; smaller ones belong to acknowledged messages and earlier connections.
+    /// The serial number of the first entry; smaller numbers belong to acknowledged messages and earlier connections.
     private(set) var firstSerial: UInt64 = 0
 
     package init() {}
 
-    /// The number of acknowledgements that are owed.
+    /// The number of owed acknowledgements.
     package var count: Int { entries.count - head }
 
     /// The serial number of the next message.
     var nextSerial: UInt64 { firstSerial + UInt64(entries.count) }
 
-    /// Notes a message.
-    /// - Returns: Its serial number, to name it by once it has been taken.
+    /// Adds a message.
+    ///
+    /// - Returns: Its serial number, which names the message when it is taken.
     package mutating func append(_ packetIdentifier: UInt16) -> UInt64 {
         entries.append(Entry(packetIdentifier: packetIdentifier))
         return firstSerial + UInt64(entries.count - 1)
     }
 
-    /// Notes that a message has been taken, or refused with a reason.
+    /// Notes that a message was taken, or refused with a reason.
     ///
-    /// Does nothing for a serial number that was settled before.
+    /// A second call for the same serial number does nothing.
     package mutating func settle(_ serial: UInt64, _ reasonCode: MQTTReasonCode) {
         guard serial >= firstSerial, serial - firstSerial < UInt64(entries.count) else { return }
         let index = Int(serial - firstSerial)
@@ -38,7 +39,7 @@ package struct MQTTAcknowledgementQueue: Sendable {
         entries[index].reasonCode = reasonCode
     }
 
-    /// Takes all that are owed, since the connection is over; their serial numbers never come again.
+    /// Takes all entries, since the connection has ended; their serial numbers are never used again.
     mutating func takeAll() -> [(serial: UInt64, entry: Entry)] {
         let owed = entries.indices[head...].map { index in
             (serial: firstSerial + UInt64(index), entry: entries[index])
@@ -49,7 +50,7 @@ package struct MQTTAcknowledgementQueue: Sendable {
         return owed
     }
 
-    /// Takes the next acknowledgement that may be sent.
+    /// Takes the next acknowledgement that may be sent now.
     package mutating func next() -> (packetIdentifier: UInt16, reasonCode: MQTTReasonCode)? {
         guard head < entries.count, let reasonCode = entries[head].reasonCode else { return nil }
         let identifier = entries[head].packetIdentifier

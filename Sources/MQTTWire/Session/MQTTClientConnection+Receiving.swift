@@ -41,7 +41,7 @@ extension MQTTClientConnection {
         case .unsuback(let unsuback): try handleUnsuback(unsuback, at: now)
         case .pingresp: keepAlive.notePingResponse()
         case .disconnect(let disconnect):
-            // The interval is the client's to say (MQTT 5, 3.14.2-2).
+            // Only the client may set the interval (MQTT 5, 3.14.2-2).
             guard disconnect.properties.sessionExpiryInterval == nil else {
                 throw .propertyNotAllowed(.disconnect)
             }
@@ -60,7 +60,7 @@ extension MQTTClientConnection {
     ) throws(MQTTViolation) {
         isUnanswered = false
         guard case .connack(let connack) = packet else {
-            // Enhanced authentication was not asked for (MQTT 5, 4.12.0-6).
+            // The CONNECT did not request enhanced authentication (MQTT 5, 4.12.0-6).
             if case .auth = packet { throw .unexpectedAuthentication }
             throw .packetBeforeConnack(packet.kind)
         }
@@ -84,7 +84,7 @@ extension MQTTClientConnection {
     }
 
     private func check(_ connack: MQTTConnack) throws(MQTTViolation) {
-        // A session that nobody asked for, or a refusal that claims one (MQTT 5, 3.2.2-4, 3.2.2-6).
+        // A session present although the client expects none, or together with a refusal (MQTT 5, 3.2.2-4, 3.2.2-6).
         guard !connack.sessionPresent || (hasSessionState && !connack.reasonCode.isFailure) else {
             throw .unexpectedSessionPresent
         }
@@ -96,8 +96,8 @@ extension MQTTClientConnection {
         else { throw .unexpectedAuthentication }
     }
 
-    /// With Request Problem Information 0 only PUBLISH, CONNACK and DISCONNECT may explain themselves
-    /// (MQTT 5, 3.1.2-29).
+    /// With Request Problem Information 0 only PUBLISH, CONNACK and DISCONNECT may carry explanations (MQTT 5,
+    /// 3.1.2-29).
     private func checkProblemInformation(_ properties: MQTTProperties) throws(MQTTViolation) {
         guard !properties.isEmpty, asked?.refusesProblemInformation == true else {
             return
@@ -113,7 +113,7 @@ extension MQTTClientConnection {
         _ publish: MQTTPublish,
         at now: WireInstant
     ) throws(MQTTViolation) {
-        // No alias was allowed: our CONNECT names no maximum (MQTT 5, 3.1.2-27).
+        // The client's CONNECT allows no topic alias, because it sets no maximum (MQTT 5, 3.1.2-27).
         if !publish.properties.isEmpty, publish.properties.topicAlias != nil {
             throw .topicAliasInvalid
         }

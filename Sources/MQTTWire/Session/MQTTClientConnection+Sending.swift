@@ -3,14 +3,14 @@ package import WireCore
 extension MQTTClientConnection {
     // MARK: Connecting
 
-    /// Sends CONNECT, once and first (MQTT 5, 3.1.0-1 and 3.1.0-2).
+    /// Sends CONNECT, once and before all other packets (MQTT 5, 3.1.0-1 and 3.1.0-2).
     ///
     /// - Parameters:
     ///   - packet: The request; its version is the configuration's.
-    ///   - hasSessionState: Whether a session is expected at the server: without one, a server that
-    ///     claims to have it breaks the protocol (MQTT 5, 3.2.2-4).
-    ///   - session: What an earlier connection has left; see ``resumeSession(at:)``.
-    ///   - now: The time.
+    ///   - hasSessionState: Whether the server is expected to have a session; otherwise Session Present is a violation
+    ///     (MQTT 5, 3.2.2-4).
+    ///   - session: The state from an earlier connection; see ``resumeSession(at:)``.
+    ///   - now: The current time.
     /// - Throws: `MQTTSendError.encoding`; nothing was written then.
     package mutating func connect(
         _ packet: MQTTConnect,
@@ -31,9 +31,9 @@ extension MQTTClientConnection {
     /// Sends DISCONNECT and ends the connection; nothing is sent after it (MQTT 5, 3.14.4-1).
     ///
     /// - Parameters:
-    ///   - packet: Reason and properties, for 3.1.1 those of an end as planned. What is there to be read by people
-    ///     is left out where the server takes no packet that long (MQTT 5, 3.14.2-3 and 3.14.2-4).
-    ///   - now: The time.
+    ///   - packet: Reason and properties; for 3.1.1 those of a normal end. Texts are left out if the packet would
+    ///     exceed the server's limit (MQTT 5, 3.14.2-3 and 3.14.2-4).
+    ///   - now: The current time.
     package mutating func disconnect(
         _ packet: MQTTDisconnect = MQTTDisconnect(),
         at now: WireInstant
@@ -45,7 +45,7 @@ extension MQTTClientConnection {
                 let expiry = packet.properties.sessionExpiryInterval
                 terse.properties.sessionExpiryInterval = expiry
                 do { try writeChecked(.disconnect(terse), at: now) } catch {
-                    // Three bytes, which a connected server takes.
+                    // Three bytes, which a connected server always accepts.
                     write(.disconnect(MQTTDisconnect(reasonCode: packet.reasonCode)), at: now)
                 }
             }
@@ -56,7 +56,7 @@ extension MQTTClientConnection {
 
     // MARK: Publishing
 
-    /// Sends a message of QoS 0: done when it is handed over.
+    /// Sends a message of QoS 0; it is complete when it is written.
     ///
     /// - Throws: `MQTTSendError`; nothing was written then.
     package mutating func publishAtMostOnce(
@@ -69,14 +69,13 @@ extension MQTTClientConnection {
         noteSent(at: now)
     }
 
-    /// Sends a message of QoS 1 or 2 as soon as the window has a place for it, and the session is
-    /// resumed.
+    /// Sends a message of QoS 1 or 2 as soon as the session is resumed and the window has room.
     ///
     /// - Parameters:
-    ///   - message: What to send.
-    ///   - call: Who waits for ``MQTTClientEvent/published(_:_:_:)``.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - message: The message.
+    ///   - call: The call that waits for ``MQTTClientEvent/published(_:_:_:)``.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `MQTTSendError`; nothing was written or queued then.
     package mutating func publish(
         _ message: MQTTOutgoingMessage,
@@ -90,7 +89,7 @@ extension MQTTClientConnection {
         noteSent(at: now)
     }
 
-    /// What the server's CONNACK forbids, before any byte.
+    /// Checks a message against the limits of the server's CONNACK before anything is written.
     private func check(_ publish: MQTTPublish) throws(MQTTSendError) {
         guard case .connected = state else { throw .notConnected }
         try limits.check(publish)
@@ -105,10 +104,10 @@ extension MQTTClientConnection {
     ///
     /// - Parameters:
     ///   - subscriptions: The filters and their options, at least one.
-    ///   - identifier: The subscription identifier, where the server takes them; nil for none.
-    ///   - call: Who waits for ``MQTTClientEvent/subscribed(_:_:)``.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - identifier: The subscription identifier, if the server supports it; nil for none.
+    ///   - call: The call that waits for ``MQTTClientEvent/subscribed(_:_:)``.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `MQTTSendError`; nothing was written then.
     package mutating func subscribe(
         _ subscriptions: [MQTTSubscription],
@@ -143,10 +142,10 @@ extension MQTTClientConnection {
     ///
     /// - Parameters:
     ///   - filters: The filters, at least one.
-    ///   - userProperties: What else the server is told (MQTT 5, 3.10.2.1.2).
-    ///   - call: Who waits for ``MQTTClientEvent/unsubscribed(_:_:)``; nil for nobody.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - userProperties: User properties for the server (MQTT 5, 3.10.2.1.2).
+    ///   - call: The call that waits for ``MQTTClientEvent/unsubscribed(_:_:)``; nil for none.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `MQTTSendError`; nothing was written then.
     package mutating func unsubscribe(
         _ filters: [String],
@@ -203,15 +202,15 @@ extension MQTTClientConnection {
 
     // MARK: Taking messages
 
-    /// Acknowledges an inbound message, in its turn.
+    /// Acknowledges an inbound message when its turn comes.
     ///
-    /// The receipt of a QoS 2 message holds for as long as its session, connected or not; that of a
-    /// QoS 1 message for its connection, after which the server delivers the message again.
+    /// The receipt of a QoS 2 message is valid as long as its session, also without a connection. The receipt of a QoS
+    /// 1 message is valid for its connection; after that the server delivers the message again.
     ///
     /// - Parameters:
-    ///   - receipt: What came with the message.
-    ///   - reasonCode: `success`, or why it is refused (MQTT 5; 3.1.1 cannot say so).
-    ///   - now: The time.
+    ///   - receipt: The receipt that came with the message.
+    ///   - reasonCode: `success`, or the reason of a refusal (MQTT 5; 3.1.1 cannot express one).
+    ///   - now: The current time.
     /// - Returns: False for a message of an earlier connection that the server sends again.
     @discardableResult
     package mutating func acknowledge(
@@ -227,8 +226,9 @@ extension MQTTClientConnection {
 
     // MARK: Giving up
 
-    /// Withdraws a call: a message that still waits is not sent; whatever was sent goes on, and its
-    /// outcome is told to nobody.
+    /// Withdraws a call and its message, if that was not sent.
+    ///
+    /// A message that was sent completes its exchange, without a report of the outcome.
     package mutating func cancel(_ call: any MQTTCall) {
         publisher.cancel(call)
     }

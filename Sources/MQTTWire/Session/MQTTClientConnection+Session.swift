@@ -1,11 +1,11 @@
 package import WireCore
 
 extension MQTTClientConnection {
-    /// Takes what the next connection goes on with, once this one is over.
+    /// Takes the state for the next connection, after this one has ended.
     ///
-    /// Before that there is nothing to take: the state of a session has one owner, and until its end
-    /// that is the core. It returns an empty state then and changes nothing. A core that does not keep
-    /// its session (``Configuration/keepsSession``) hands on the numbers of receipts alone.
+    /// The state of a session has one owner, which is the core until its end. Before the end the method returns an
+    /// empty state and changes nothing. A core that does not keep its session (``Configuration/keepsSession``) passes
+    /// on only the numbers of receipts.
     package mutating func takeSessionState() -> MQTTSessionState {
         guard isFinished else { return MQTTSessionState() }
         let session = MQTTSessionState(publisher: publisher, receiver: receiver)
@@ -18,13 +18,13 @@ extension MQTTClientConnection {
     /// Whether outbound messages of QoS 1 and 2 are in flight or queued.
     package var hasMessagesUnderWay: Bool { !publisher.isIdle }
 
-    /// Begins with the state that an earlier connection has left.
+    /// Continues the state of an earlier connection.
     mutating func adopt(_ session: MQTTSessionState) {
         publisher = session.publisher
         receiver = session.receiver
     }
 
-    /// Settles what CONNACK says of the session, and opens the window unless messages are carried.
+    /// Applies CONNACK's Session Present, and opens the window unless carried messages must be resent first.
     mutating func beginSession(isPresent: Bool) {
         if isPresent {
             receiver.resumeSession()
@@ -36,22 +36,22 @@ extension MQTTClientConnection {
         if !isHoldingMessages { publisher.window = window }
     }
 
-    /// How many messages may be under way on this connection.
+    /// The number of messages that may be in flight on this connection.
     private var window: Int { min(configuration.inflightWindow, limits.receiveMaximum) }
 
-    /// Sends again what was under way when the last connection ended, and then what waits.
+    /// Resends the messages that were in flight at the end of the last connection, and then the waiting ones.
     ///
-    /// Until this is called, messages of QoS 1 and 2 wait behind those that were carried over, so that
-    /// the driver can subscribe first. Without carried messages nothing waits, and this does nothing.
+    /// Until this call, messages of QoS 1 and 2 wait behind the carried ones, so that the driver can subscribe first.
+    /// Without carried messages nothing waits, and the call does nothing.
     ///
     /// | message | server has the session | server has lost it |
     /// | --- | --- | --- |
     /// | QoS 1, sent | PUBLISH, DUP 1, same identifier | as a new message |
     /// | QoS 2, sent | PUBLISH, DUP 1, same identifier | dropped |
     /// | QoS 2, PUBREC received | PUBREL | dropped |
-    /// | never sent | in its turn | in its turn |
+    /// | never sent | sent in its turn | sent in its turn |
     ///
-    /// - Returns: The messages that do not go on, with the callers to be told, each once.
+    /// - Returns: The dropped messages, each with its call.
     package mutating func resumeSession(at now: WireInstant) -> [MQTTDroppedMessage] {
         guard case .connected = state, isHoldingMessages else { return [] }
         isHoldingMessages = false

@@ -1,28 +1,30 @@
 package import WireCore
 
-/// The client's end of an MQTT connection, 3.1.1 or 5: a value without socket and clock.
+/// The client side of an MQTT connection, 3.1.1 or 5: a value without socket and clock.
 ///
-/// | state | what moves it on |
+/// | state | event → next state |
 /// | --- | --- |
 /// | idle | ``connect(_:hasSessionState:resuming:at:)`` → connecting |
 /// | connecting | CONNACK success → connected; refusal, violation, time → closed |
 /// | connected | DISCONNECT either way, violation, silence, end of stream → closed |
-/// | closed | nothing; what arrives is ignored |
+/// | closed | none; arriving data is ignored |
 package struct MQTTClientConnection: ProtocolCore {
-    /// What holds for every connection of a client.
+    /// The settings of every connection of a client.
     package struct Configuration: Sendable {
         /// The protocol version.
         package var version = MQTTVersion.v5
-        /// The longest packet to accept, in bytes; MQTT 5 servers are told.
+        /// The longest packet to accept, in bytes; MQTT 5 servers are informed.
         package var maximumPacketSize = 1 << 20
-        /// How many outbound messages of QoS 1 and 2 may be under way; a server may lower it.
+        /// The number of outbound messages of QoS 1 and 2 in flight; a server may lower it.
         package var inflightWindow = 20
-        /// How long the server may take for CONNACK.
+        /// The time limit for CONNACK.
         package var connectTimeout = Duration.seconds(10)
-        /// How long the server may take for any other acknowledgement.
+        /// The time limit for any other acknowledgement.
         package var acknowledgementTimeout = Duration.seconds(30)
-        /// Whether messages outlast the connection: its end then abandons only those who wait for
-        /// SUBACK or UNSUBACK, and the rest is in ``MQTTClientConnection/takeSessionState()``.
+        /// Whether messages outlive the connection.
+        ///
+        /// The end of the connection then abandons only the calls that wait for SUBACK or UNSUBACK. The rest is in
+        /// ``MQTTClientConnection/takeSessionState()``.
         package var keepsSession = false
         /// Whether packets are reported as ``MQTTClientEvent/trace(_:)``.
         package var isTracing = false
@@ -37,7 +39,7 @@ package struct MQTTClientConnection: ProtocolCore {
         case closed
     }
 
-    /// What of a CONNECT matters after it was sent: not its password, and not its will.
+    /// The parts of a CONNECT that matter after it was sent: neither password nor will.
     struct Asked: Sendable {
         let requestsResponseInformation: Bool
         let refusesProblemInformation: Bool
@@ -59,16 +61,16 @@ package struct MQTTClientConnection: ProtocolCore {
     var events: [MQTTClientEvent] = []
     package internal(set) var hasMoreInput = false
 
-    /// What the request has asked for, to check the server's answer against; nil before it.
+    /// The parts of the CONNECT against which the server's answer is checked; nil before it.
     var asked: Asked?
     var hasSessionState = false
-    /// Whether CONNECT was sent and no CONNACK has come, nor ever came.
+    /// Whether CONNECT was sent and no CONNACK arrived, also after the end.
     package internal(set) var isUnanswered = false
-    /// What the server allows, from its CONNACK.
+    /// The limits from the server's CONNACK.
     package internal(set) var limits = MQTTServerLimits()
 
     var keepAlive = MQTTKeepAlive(interval: .zero, at: .zero)
-    /// Whether ``takeSessionState()`` has left nothing to acknowledge or to withdraw.
+    /// Whether ``takeSessionState()`` has taken the state, so that nothing can be acknowledged or withdrawn here.
     package internal(set) var isSessionTaken = false
     var publisher: MQTTPublisher
     var receiver: MQTTReceiver
@@ -103,10 +105,10 @@ package struct MQTTClientConnection: ProtocolCore {
         if case .connected = state { true } else { false }
     }
 
-    /// Whether PINGREQ is sent after silence: what the server says counts, or what the client has said.
+    /// Whether PINGREQ is sent after silence; the server's interval replaces the client's.
     package var keepsAlive: Bool { keepAlive.interval > .zero }
 
-    /// Tells the core that its driver has stopped reading, or goes on.
+    /// Notes that the driver has stopped or resumed reading.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         keepAlive.holdReading(isHeld, at: now)
     }
@@ -115,7 +117,7 @@ package struct MQTTClientConnection: ProtocolCore {
         if case .closed = state { true } else { false }
     }
 
-    /// Whether CONNECT was sent, and with that the state of a session taken over.
+    /// Whether CONNECT was sent, and the state of a session taken over with it.
     package var hasBegun: Bool { asked != nil }
 
     package var hasEvents: Bool { !events.isEmpty }
@@ -150,7 +152,7 @@ package struct MQTTClientConnection: ProtocolCore {
         case .connecting(let deadline):
             takeExpired(at: now)
             guard deadline <= now else { return }
-            // Should the server accept after all, it must not publish the will.
+            // If the server accepts the connection late, it must not publish the will.
             write(.disconnect(MQTTDisconnect()), at: now)
             close(.connectTimedOut)
         case .connected:
@@ -158,7 +160,7 @@ package struct MQTTClientConnection: ProtocolCore {
             case .nothing: break
             case .ping: write(.pingreq, at: now)
             case .giveUp:
-                // The code for this is the server's to give (3.14.2.1).
+                // Only a server may send the code for a keep alive timeout (3.14.2.1).
                 writeDisconnect(.unspecifiedError, at: now)
                 return close(.keepAliveTimedOut)
             }
@@ -173,7 +175,7 @@ package struct MQTTClientConnection: ProtocolCore {
 
     // MARK: Writing
 
-    /// Writes a packet of our own making; one that is too long for the peer is left out.
+    /// Writes a packet that this side generates; a packet above the peer's limit is dropped.
     mutating func write(_ packet: MQTTPacket, at now: WireInstant) {
         try? writeChecked(packet, at: now)
     }
@@ -186,7 +188,7 @@ package struct MQTTClientConnection: ProtocolCore {
         noteSent(at: now)
     }
 
-    /// Notes the packets that were written since the last call; a queued message is none (MQTT 5, 3.1.2-20).
+    /// Counts the packets written since the last call as activity; a queued message does not count (MQTT 5, 3.1.2-20).
     mutating func noteSent(at now: WireInstant) {
         if writer.takeHasWritten() { keepAlive.noteSent(at: now) }
         if configuration.isTracing {
@@ -201,7 +203,7 @@ package struct MQTTClientConnection: ProtocolCore {
         close(.endOfStream)
     }
 
-    /// Ends the connection for good, and with it every call that is not part of the session.
+    /// Ends the connection, and every call that does not belong to the session.
     mutating func close(_ closure: MQTTClosure) {
         guard !isFinished else { return }
         state = .closed
@@ -216,9 +218,9 @@ package struct MQTTClientConnection: ProtocolCore {
         events.append(.closed(closure))
     }
 
-    /// The peer broke the protocol: tell it why where the version can, then close (MQTT 5, 4.13.1).
+    /// Handles a violation by the peer: reports it where the version allows that, then closes (MQTT 5, 4.13.1).
     ///
-    /// In 3.1.1 a DISCONNECT would say that all is well and discard the will, so none is sent.
+    /// In 3.1.1 a DISCONNECT would mean a normal end and discard the will, so none is sent.
     mutating func violate(_ violation: MQTTViolation, at now: WireInstant) {
         writeDisconnect(violation.reasonCode, at: now)
         close(.violation(violation))

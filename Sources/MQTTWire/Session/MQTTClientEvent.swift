@@ -1,29 +1,30 @@
 package import WireCore
 
-/// What a client's core tells its driver.
+/// An event of the client's core for its driver.
 package enum MQTTClientEvent: Sendable {
     /// The server has accepted the connection.
     case connected(MQTTConnack)
-    /// An application message; one of QoS 1 or 2 comes with the receipt to give back when it is taken.
+    /// An application message; at QoS 1 or 2 with the receipt to return when the message is taken.
     case message(MQTTPublish, receipt: MQTTDeliveryReceipt?)
-    /// The server has taken over a message of QoS 1 or 2, or has refused it (reason 0x80 and above).
+    /// The server has accepted a message of QoS 1 or 2, or has refused it (reason 0x80 and above).
     case published(any MQTTCall, MQTTReasonCode, MQTTProperties)
-    /// The server has answered a SUBSCRIBE, one code per filter. With a backlog, unacknowledged messages may make the
-    /// server hold back retained messages of an earlier SUBSCRIBE.
+    /// The server has answered a SUBSCRIBE, with one code per filter.
+    ///
+    /// With a backlog, unacknowledged messages may make the server hold back retained messages of an earlier SUBSCRIBE.
     case subscribed(any MQTTCall, MQTTSuback, hasBacklog: Bool)
     /// The server has answered an UNSUBSCRIBE.
     case unsubscribed(any MQTTCall, MQTTUnsuback)
-    /// A call has waited for its acknowledgement long enough.
+    /// The time limit of a call has passed.
     case timedOut(any MQTTCall)
-    /// A call will never be answered, since the connection is over.
+    /// A call will get no answer, because the connection has ended.
     case abandoned(any MQTTCall)
-    /// A packet as it went over the wire, while tracing is on.
+    /// A packet on the wire, while tracing is on.
     case trace(MQTTTrace)
-    /// The connection is over; nothing follows.
+    /// The connection ended; no event follows.
     case closed(MQTTClosure)
 }
 
-/// Names an inbound message of QoS 1 or 2 until it is acknowledged.
+/// Identifies an inbound message of QoS 1 or 2 until it is acknowledged.
 package struct MQTTDeliveryReceipt: Hashable, Sendable {
     /// `atLeastOnce` or `exactlyOnce`.
     package let qos: MQTTQoS
@@ -31,27 +32,27 @@ package struct MQTTDeliveryReceipt: Hashable, Sendable {
     package let serial: UInt64
 }
 
-/// Why a connection is over.
+/// The reason why a connection ended.
 package enum MQTTClosure: Hashable, Sendable {
     /// This side sent DISCONNECT.
     case disconnected
     /// The server refused the connection.
     case refused(MQTTReasonCode, MQTTProperties)
-    /// The server takes no packet longer than this many bytes, fewer than an acknowledgement has.
+    /// The server's maximum packet size is smaller than an acknowledgement.
     case packetSizeTooSmall(Int)
     /// The server sent DISCONNECT.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     case violation(MQTTViolation)
-    /// No CONNACK in time.
+    /// No CONNACK arrived in time.
     case connectTimedOut
-    /// No sign of life after a PINGREQ.
+    /// Nothing arrived after a PINGREQ.
     case keepAliveTimedOut
     /// The server closed the stream.
     case endOfStream
 }
 
-/// One packet as it went over the wire.
+/// A packet on the wire.
 package struct MQTTTrace: Hashable, Sendable {
     /// Whether this side sent it.
     package let isOutbound: Bool
@@ -59,25 +60,25 @@ package struct MQTTTrace: Hashable, Sendable {
     package let text: String
     /// Its length on the wire in bytes.
     package let byteCount: Int
-    /// The payload of a PUBLISH, which is shown only where the app has asked for it; empty for other packets.
+    /// The payload of a PUBLISH, shown only if the app asks for it; empty for other packets.
     package let payload: ByteSlice
 }
 
-/// What a caller asked for that cannot be sent; nothing was written.
+/// The reason why a request cannot be sent; nothing was written.
 package enum MQTTSendError: Error, Hashable, Sendable {
     /// There is no connection.
     case notConnected
-    /// The packet would break the rules of encoding.
+    /// The packet would violate the encoding rules.
     case encoding(MQTTEncodingError)
-    /// The packet is longer than the server takes.
+    /// The packet exceeds the server's maximum.
     case packetTooLarge(byteCount: Int, maximum: Int)
-    /// The server takes this quality of service at the most.
+    /// The server supports a lower quality of service only.
     case qualityOfServiceNotSupported(maximum: MQTTQoS)
-    /// The server keeps no retained messages.
+    /// The server does not support retained messages.
     case retainNotSupported
-    /// The server takes no wildcards.
+    /// The server does not support wildcards.
     case wildcardSubscriptionsNotSupported
-    /// The server takes no shared subscriptions.
+    /// The server does not support shared subscriptions.
     case sharedSubscriptionsNotSupported
     /// A client does not send subscription identifiers in PUBLISH (MQTT 5, 3.3.4-6).
     case subscriptionIdentifierNotAllowed

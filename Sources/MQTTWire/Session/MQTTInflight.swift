@@ -1,13 +1,13 @@
 package import WireCore
 
-/// Whoever waits for the outcome of a request: the core keeps it and gives it back with the outcome.
+/// A call that waits for the outcome of a request; the core stores it and returns it with the outcome.
 package protocol MQTTCall: AnyObject, Sendable {}
 
 /// An application message on its way to the peer.
 package struct MQTTOutgoingMessage: Sendable {
-    /// Topic name, quality of service, retain flag and properties; its own payload stays empty.
+    /// Topic name, quality of service, retain flag and properties; its own payload is empty.
     package var publish: MQTTPublish
-    /// What the application wants to send, kept until the peer has taken it over.
+    /// The payload, kept until the peer has accepted the message.
     package var payload: any WireBytes
 
     package init(publish: MQTTPublish, payload: any WireBytes) {
@@ -16,44 +16,44 @@ package struct MQTTOutgoingMessage: Sendable {
     }
 }
 
-/// What was sent and is not yet acknowledged, by packet identifier.
+/// The exchanges without an acknowledgement, by packet identifier.
 ///
-/// One table for PUBLISH, SUBSCRIBE and UNSUBSCRIBE, since they share the identifiers (MQTT 5, 2.2.1).
-/// An identifier's place is its low bits, and an identifier is given out only if its place is free: so
-/// finding, adding and removing take constant time without hashing or searching.
+/// PUBLISH, SUBSCRIBE and UNSUBSCRIBE share one table, because they share the identifiers (MQTT 5, 2.2.1). The low bits
+/// of an identifier are its place, and an identifier is used only if its place is free. Finding, adding and removing
+/// therefore take constant time without hashing or searching.
 package struct MQTTInflight: Sendable {
-    /// What an identifier waits for.
+    /// The state of an exchange: the packet that it waits for.
     package enum Exchange: Sendable {
         /// QoS 1: PUBACK ends it.
         case publishAtLeastOnce(MQTTOutgoingMessage)
-        /// QoS 2: PUBREC comes first.
+        /// QoS 2: PUBREC is expected first.
         case publishExactlyOnce(MQTTOutgoingMessage)
-        /// QoS 2: PUBREL was sent, PUBCOMP ends it. The order is that of the PUBRECs.
+        /// QoS 2: PUBREL was sent, PUBCOMP ends it; `order` is the order of the PUBRECs.
         case release(order: UInt64)
-        /// SUBACK with that many codes ends it.
+        /// SUBACK with `count` codes ends it.
         case subscribe(count: Int)
-        /// UNSUBACK, in MQTT 5 with that many codes, ends it.
+        /// UNSUBACK, in MQTT 5 with `count` codes, ends it.
         case unsubscribe(count: Int)
     }
 
-    /// One exchange under way.
+    /// An open exchange.
     package struct Entry: Sendable {
         package let packetIdentifier: UInt16
         package var exchange: Exchange
-        /// Who waits; nil when nobody does any longer.
+        /// The waiting call; nil if no call waits any more.
         package var call: (any MQTTCall)?
-        /// When the caller has waited long enough.
+        /// The time limit of the call.
         package var deadline: WireInstant
         /// The order of sending.
         package let sequence: UInt64
-        /// Whether it was started on this connection, or its PUBLISH sent again: only then does a
-        /// message take a place in the window (MQTT 5, 4.9).
+        /// Whether it was started or its PUBLISH resent on this connection; only then does a message count in the
+        /// window (MQTT 5, 4.9).
         package var isOfThisConnection = true
 
-        /// When the caller's time is up; nil when nobody waits.
+        /// The time limit of the call; nil if no call waits.
         package var callerDeadline: WireInstant? { call == nil ? nil : deadline }
 
-        /// The message, while it may have to be sent again.
+        /// The message, while it may have to be resent.
         package var message: MQTTOutgoingMessage? {
             switch exchange {
             case .publishAtLeastOnce(let message), .publishExactlyOnce(let message): message
@@ -66,11 +66,11 @@ package struct MQTTInflight: Sendable {
     private var lastIdentifier: UInt16 = 0
     private var lastSequence: UInt64 = 0
 
-    /// The number of exchanges under way.
+    /// The number of open exchanges.
     package private(set) var count = 0
 
     package init() {
-        // As few as an idle connection needs, at some 150 bytes each: they double as they fill.
+        // As few as an idle connection needs, at about 150 bytes each; the table doubles as it fills.
         places = [nil]
     }
 
@@ -88,7 +88,8 @@ package struct MQTTInflight: Sendable {
         places.compactMap { $0 }.sorted { $0.sequence < $1.sequence }
     }
 
-    /// Starts an exchange under a free identifier.
+    /// Starts an exchange with a free identifier.
+    ///
     /// - Returns: The identifier, or nil when all 65,535 are in use.
     package mutating func begin(
         _ exchange: Exchange,
@@ -128,7 +129,8 @@ package struct MQTTInflight: Sendable {
         places[place]?.exchange = .release(order: lastSequence)
     }
 
-    /// Ends what belongs to one connection only: SUBSCRIBE and UNSUBSCRIBE (MQTT 5, 4.1).
+    /// Ends the exchanges that belong to one connection only: SUBSCRIBE and UNSUBSCRIBE (MQTT 5, 4.1).
+    ///
     /// - Returns: Those exchanges, in the order of sending.
     package mutating func endConnection() -> [Entry] {
         var requests: [Entry] = []
@@ -146,7 +148,7 @@ package struct MQTTInflight: Sendable {
         return requests.sorted { $0.sequence < $1.sequence }
     }
 
-    /// Notes that a PUBLISH of an earlier connection was sent again.
+    /// Notes that a PUBLISH of an earlier connection was resent.
     package mutating func noteRepeated(_ packetIdentifier: UInt16) {
         let place = place(of: packetIdentifier)
         guard places[place]?.packetIdentifier == packetIdentifier else { return }
@@ -156,8 +158,9 @@ package struct MQTTInflight: Sendable {
     /// Whether an exchange can begin.
     package var hasIdentifierLeft: Bool { count < 65_535 }
 
-    /// Takes the callers whose time is up; their exchanges go on without them.
-    /// - Returns: The callers in the order of sending, and when the next one's time is up.
+    /// Takes the calls whose time limit has passed; their exchanges continue without them.
+    ///
+    /// - Returns: The calls in the order of sending, and the next time limit.
     package mutating func takeExpired(
         at now: WireInstant
     ) -> (expired: [any MQTTCall], next: WireInstant?) {
@@ -175,8 +178,9 @@ package struct MQTTInflight: Sendable {
         return (expired.sorted { $0.0 < $1.0 }.map(\.1), next)
     }
 
-    /// Forgets a caller; its exchange goes on without it.
-    /// - Complexity: O(exchanges under way).
+    /// Removes a call; its exchange continues without it.
+    ///
+    /// - Complexity: O(open exchanges).
     package mutating func forget(_ call: any MQTTCall) {
         for index in places.indices where places[index]?.call === call {
             places[index]?.call = nil
@@ -187,7 +191,7 @@ package struct MQTTInflight: Sendable {
         Int(identifier) & (places.count - 1)
     }
 
-    /// The next identifier in turn whose place is free; zero is none (MQTT 5, 2.2.1-3).
+    /// Returns the next identifier with a free place; zero is not valid (MQTT 5, 2.2.1-3).
     private mutating func nextIdentifier() -> UInt16? {
         if count * 2 >= places.count, places.count < 65_536 { grow() }
         guard hasIdentifierLeft else { return nil }
@@ -200,7 +204,7 @@ package struct MQTTInflight: Sendable {
     private mutating func grow() {
         let old = places
         places = Array(repeating: nil, count: old.count * 2)
-        // Identifiers that differ in few bits differ in more: no two meet in the larger table.
+        // Identifiers with different low bits keep different places in the larger table.
         for case let entry? in old { places[place(of: entry.packetIdentifier)] = entry }
     }
 }

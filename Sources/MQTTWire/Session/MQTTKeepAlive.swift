@@ -1,26 +1,26 @@
 package import WireCore
 
-/// When to ask the peer for a sign of life, and when to give it up (MQTT 5, 3.1.2.10).
+/// The times to ping the peer and to give it up (MQTT 5, 3.1.2.10).
 ///
-/// A PINGREQ is due when nothing was sent for the interval, as the specification demands, and also when
-/// nothing was received for it: so a dead peer is found by those who only send, too.
+/// A PINGREQ is due when nothing was sent for the interval, as the specification demands. It is also due when nothing
+/// was received for the interval, so that a client that only sends detects a dead peer, too.
 package struct MQTTKeepAlive: Sendable {
-    /// What is due.
+    /// The action that is due.
     package enum Due: Sendable {
         /// Nothing yet.
         case nothing
         /// A PINGREQ.
         case ping
-        /// The end: no sign of life since the PINGREQ.
+        /// The end: nothing arrived since the PINGREQ.
         case giveUp
     }
 
     /// The longest wait for a PINGRESP: 20 seconds.
     package static let longestPingTimeout = Duration.seconds(20)
 
-    /// The interval; zero is off.
+    /// The interval; zero turns it off.
     package var interval: Duration { didSet { nanoseconds = interval.wireNanoseconds } }
-    /// The interval once more: it is asked for after each packet, and a duration divides 128 bits.
+    /// The interval in nanoseconds, cached because it is read after each packet and a conversion divides 128 bits.
     private var nanoseconds: Int64
     private var lastSent: WireInstant
     private var lastReceived: WireInstant
@@ -34,10 +34,10 @@ package struct MQTTKeepAlive: Sendable {
         lastReceived = now
     }
 
-    /// How long a PINGRESP may take: half the interval, 20 seconds at the most.
+    /// The time limit for a PINGRESP: half the interval, at most 20 seconds.
     package var pingTimeout: Duration { min(interval / 2, Self.longestPingTimeout) }
 
-    /// When something is due; nil while it is off.
+    /// The time of the next action; nil if turned off.
     package var deadline: WireInstant? {
         guard nanoseconds > 0 else { return nil }
         if isReadingHeld { return lastSent.advanced(byNanoseconds: nanoseconds) }
@@ -48,15 +48,15 @@ package struct MQTTKeepAlive: Sendable {
         lastSent = now
     }
 
-    /// Any bytes are a sign of life, so they put off giving up.
+    /// Notes received bytes; any byte counts as activity and extends the time limit.
     package mutating func noteReceived(at now: WireInstant) {
         lastReceived = now
         if pingDeadline != nil { pingDeadline = now.advanced(by: pingTimeout) }
     }
 
-    /// Notes that this side has stopped reading, or goes on: what is not read is no sign of death.
+    /// Notes that this side has stopped or resumed reading; unread data must not count as silence.
     ///
-    /// The peer still hears from this side as often as was agreed.
+    /// The peer still gets packets from this side within the interval.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         isReadingHeld = isHeld
         pingDeadline = nil
@@ -67,7 +67,7 @@ package struct MQTTKeepAlive: Sendable {
         pingDeadline = nil
     }
 
-    /// What is due now; a ping that is due counts as sent.
+    /// Returns the action that is due now; a ping that is due counts as sent.
     package mutating func due(at now: WireInstant) -> Due {
         guard let deadline, deadline <= now else { return .nothing }
         guard pingDeadline == nil else { return .giveUp }

@@ -1,33 +1,33 @@
 package import WireCore
 
-/// Messages that wait for a place in the window, first come, first served.
+/// Messages that wait for room in the window, in order.
 package struct MQTTOutgoingQueue: Sendable {
-    /// One message and who waits for it.
+    /// A message and its call.
     package struct Entry: Sendable {
         package let message: MQTTOutgoingMessage
         package var call: (any MQTTCall)?
         package let deadline: WireInstant
-        /// Whether it was sent in a session that the server has lost: then it goes on without its
-        /// caller.
+        /// Whether it was sent in a session that the server has lost; it then continues even without its call.
         package var wasSent = false
     }
 
     private var entries: [Entry?] = []
     private var head = 0
 
-    /// The number of messages that wait.
+    /// The number of waiting messages.
     package private(set) var count = 0
 
     package init() {}
 
-    /// Whether no place is taken, withdrawn ones included.
+    /// Whether no entry is left, withdrawn ones included.
     package var isEmpty: Bool { head == entries.count }
 
-    /// Who waits.
+    /// The waiting calls.
     package var calls: [any MQTTCall] { entries[head...].compactMap { $0?.call } }
 
-    /// When the first caller's time is up; nil when nobody waits.
-    /// - Complexity: O(messages that wait).
+    /// The earliest time limit of a call; nil if no call waits.
+    ///
+    /// - Complexity: O(waiting messages).
     package var earliestDeadline: WireInstant? {
         entries[head...].compactMap { $0?.call == nil ? nil : $0?.deadline }.min()
     }
@@ -37,15 +37,16 @@ package struct MQTTOutgoingQueue: Sendable {
         count += 1
     }
 
-    /// Puts messages before all others.
+    /// Inserts messages before all others.
     package mutating func prepend(_ first: [Entry]) {
         entries.replaceSubrange(..<head, with: first)
         head = 0
         count += first.count
     }
 
-    /// Takes out the messages that a check refuses.
-    /// - Returns: Those, each with the error.
+    /// Removes the messages that a check refuses.
+    ///
+    /// - Returns: These messages, each with the error.
     package mutating func takeRefused(
         _ check: (MQTTOutgoingMessage) throws(MQTTSendError) -> Void
     ) -> [(entry: Entry, error: MQTTSendError)] {
@@ -88,9 +89,10 @@ package struct MQTTOutgoingQueue: Sendable {
         return nil
     }
 
-    /// Withdraws a call, and its message if that has never been sent.
-    /// - Returns: Whether it was here.
-    /// - Complexity: O(messages that wait).
+    /// Withdraws a call, and its message if that was never sent.
+    ///
+    /// - Returns: Whether the call was found.
+    /// - Complexity: O(waiting messages).
     package mutating func withdraw(_ call: any MQTTCall) -> Bool {
         guard let index = entries[head...].firstIndex(where: { $0?.call === call }) else {
             return false
@@ -103,8 +105,9 @@ package struct MQTTOutgoingQueue: Sendable {
         if entries[index]?.wasSent == true { entries[index]?.call = nil } else { remove(at: index) }
     }
 
-    /// Withdraws the callers whose time is up, and their messages if those have never been sent.
-    /// - Returns: Those callers, and when the next one's time is up.
+    /// Withdraws the calls whose time limit has passed, and their messages if those were never sent.
+    ///
+    /// - Returns: These calls, and the next time limit.
     package mutating func takeExpired(
         at now: WireInstant
     ) -> (expired: [any MQTTCall], next: WireInstant?) {

@@ -1,14 +1,14 @@
 package import WireCore
 
-/// Writes packets into the outbound buffer, none longer than the peer takes, and traces them.
+/// Writes packets into the outbound buffer within the peer's size limit, and traces them.
 package struct MQTTPacketWriter: Sendable {
     /// The protocol version.
     package var version: MQTTVersion
-    /// The longest packet the peer takes, in bytes.
+    /// The longest packet that the peer accepts, in bytes.
     package var maximumPacketSize = Int.max
     /// The bytes for the peer.
     package var outbound = ByteWriter()
-    /// Whether packets are remembered for ``takeTraces()``.
+    /// Whether packets are recorded for ``takeTraces()``.
     package let isTracing: Bool
     private var traces: [MQTTTrace] = []
     private var hasWritten = false
@@ -19,6 +19,7 @@ package struct MQTTPacketWriter: Sendable {
     }
 
     /// Writes a packet.
+    ///
     /// - Throws: `MQTTSendError.encoding` or `.packetTooLarge`; nothing was written then.
     package mutating func write(_ packet: MQTTPacket) throws(MQTTSendError) {
         let start = outbound.count
@@ -37,6 +38,7 @@ package struct MQTTPacketWriter: Sendable {
     }
 
     /// Writes a message with its payload, which is copied once.
+    ///
     /// - Throws: As ``write(_:)``.
     package mutating func write(
         _ publish: MQTTPublish,
@@ -62,7 +64,8 @@ package struct MQTTPacketWriter: Sendable {
         return hasWritten
     }
 
-    /// Whether the message could be written now, without writing it.
+    /// Checks whether the message could be written now, without writing it.
+    ///
     /// - Throws: As ``write(_:)``.
     package func check(_ message: MQTTOutgoingMessage) throws(MQTTSendError) {
         var scratch = self
@@ -89,7 +92,7 @@ package struct MQTTPacketWriter: Sendable {
         }
     }
 
-    /// Remembers a packet for ``takeTraces()``, while tracing is on.
+    /// Records a packet for ``takeTraces()`` while tracing is on.
     package mutating func noteTrace(of packet: MQTTPacket, byteCount: Int, isOutbound: Bool) {
         guard isTracing else { return }
         var payload = ByteSlice.empty
@@ -104,7 +107,7 @@ package struct MQTTPacketWriter: Sendable {
         )
     }
 
-    /// Takes what was remembered.
+    /// Takes the recorded packets.
     package mutating func takeTraces() -> [MQTTTrace] {
         defer { traces = [] }
         return traces

@@ -1,26 +1,27 @@
-/// A message that does not go on in a session that is resumed.
+/// A message that is dropped when a session is resumed.
 package struct MQTTDroppedMessage: Sendable {
-    /// Why it does not.
+    /// The reason for the drop.
     package enum Cause: Hashable, Sendable {
-        /// The server has lost the session, and with it how far a QoS 2 message had come: to send it
-        /// again might deliver it twice.
+        /// The server has lost the session, and with it the progress of a QoS 2 message: a second PUBLISH might deliver
+        /// it twice.
         case sessionLost
-        /// The server does not take such a message any longer.
+        /// The server no longer accepts such a message.
         case refused(MQTTSendError)
     }
 
-    /// Who waits; nil when nobody does any longer.
+    /// The waiting call; nil if no call waits any more.
     package let call: (any MQTTCall)?
     package let cause: Cause
 }
 
-/// What outlasts the connection (MQTT 5, 4.1 and 4.4).
+/// The parts of the state that outlive the connection (MQTT 5, 4.1 and 4.4).
 extension MQTTPublisher {
-    /// Whether there is nothing to go on with and nobody to tell.
+    /// Whether there is neither a message to continue nor a call to report to.
     package var isIdle: Bool { inflight.count == 0 && queue.count == 0 && lost.isEmpty }
 
-    /// Ends what belongs to the connection and closes the window: messages wait from now on.
-    /// - Returns: Who waits for SUBACK or UNSUBACK, in the order of sending.
+    /// Ends the exchanges of the connection and closes the window: messages wait from now on.
+    ///
+    /// - Returns: The calls that wait for SUBACK or UNSUBACK, in the order of sending.
     package mutating func suspend() -> [any MQTTCall] {
         let requests = inflight.endConnection()
         messagesUnderWay = 0
@@ -35,10 +36,10 @@ extension MQTTPublisher {
         earliestDeadline = [sent, queue.earliestDeadline].compactMap { $0 }.min()
     }
 
-    /// Notes that the server knows nothing of the session: packet identifiers mean nothing any longer.
+    /// Notes that the server has lost the session, so that packet identifiers are void.
     ///
-    /// QoS 1 messages wait before the queue to be sent as new ones; QoS 2 messages are dropped, since
-    /// nobody can tell whether the server has delivered them (MQTT 5, 3.2.2-5).
+    /// QoS 1 messages wait before the queue and are sent as new ones. QoS 2 messages are dropped, because the server
+    /// may already have delivered them (MQTT 5, 3.2.2-5).
     package mutating func loseSession() {
         guard inflight.count > 0 else { return }
         var first: [MQTTOutgoingQueue.Entry] = []
@@ -60,17 +61,17 @@ extension MQTTPublisher {
         queue.prepend(first)
     }
 
-    /// Goes on with the session: sends PUBREL and PUBLISH again, then what waits (MQTT 5, 4.4.0-1).
+    /// Resumes the session: resends PUBREL and PUBLISH, then sends the waiting messages (MQTT 5, 4.4.0-1).
     ///
-    /// Each PUBREL goes out at once, in the order of the PUBRECs (4.6.0-4), since it takes no place in
-    /// the window (4.9), and before any PUBLISH, so that a server that counts half received messages
-    /// has room for those. PUBLISH packets follow in their old order (4.6.0-1), as the window allows.
+    /// Each PUBREL is sent at once, in the order of the PUBRECs (4.6.0-4), since it takes no room in the window (4.9).
+    /// They are sent before any PUBLISH, so that a server that limits incomplete QoS 2 messages has room for these.
+    /// PUBLISH packets follow in their old order (4.6.0-1), as the window allows.
     ///
     /// - Parameters:
-    ///   - window: How many messages may be under way.
-    ///   - limits: What the server allows now.
-    ///   - writer: Where the packets go.
-    /// - Returns: The messages that do not go on, in the order of sending.
+    ///   - window: The number of messages that may be in flight.
+    ///   - limits: The present limits of the server.
+    ///   - writer: The writer of the packets.
+    /// - Returns: The dropped messages, in the order of sending.
     package mutating func resume(
         window: Int,
         limits: MQTTServerLimits,
@@ -108,9 +109,9 @@ extension MQTTPublisher {
         return dropped
     }
 
-    /// Sends a PUBLISH again, with its identifier and DUP 1 (MQTT 5, 3.3.1-1).
+    /// Resends a PUBLISH with its identifier and DUP 1 (MQTT 5, 3.3.1-1).
     ///
-    /// Its exchange may have gone on or ended meanwhile, and its identifier serve another.
+    /// Does nothing if its exchange has continued or ended meanwhile, and another exchange may have its identifier.
     mutating func sendAgain(_ identifier: UInt16, to writer: inout MQTTPacketWriter) {
         guard let entry = inflight.entry(identifier), !entry.isOfThisConnection,
             let message = entry.message
@@ -118,7 +119,7 @@ extension MQTTPublisher {
         var publish = message.publish
         publish.packetIdentifier = identifier
         publish.isDuplicate = true
-        // It was checked when the session was resumed.
+        // Checked when the session was resumed.
         try? Self.write(publish, message.payload, to: &writer)
         inflight.noteRepeated(identifier)
         messagesUnderWay += 1

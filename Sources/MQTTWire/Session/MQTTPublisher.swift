@@ -1,6 +1,6 @@
 package import WireCore
 
-/// The sender's side of QoS 1 and 2 (MQTT 5, 4.3 and 4.9): the same at a client and at a server.
+/// The sender's side of QoS 1 and 2 (MQTT 5, 4.3 and 4.9), the same for client and server.
 ///
 /// | exchange | PUBACK | PUBREC | PUBCOMP |
 /// | --- | --- | --- | --- |
@@ -8,25 +8,24 @@ package import WireCore
 /// | QoS 2, PUBLISH sent | not its answer | PUBREL, or ends it when refused | not its answer |
 /// | QoS 2, PUBREL sent | not its answer | PUBREL again, nothing when refused | ends it |
 package struct MQTTPublisher: Sendable {
-    /// How an exchange ended.
+    /// The end of an exchange.
     package struct Outcome: Sendable {
         package let call: (any MQTTCall)?
         package let acknowledgement: MQTTAcknowledgement
     }
 
-    /// What waits for an acknowledgement, SUBSCRIBE and UNSUBSCRIBE included.
+    /// The exchanges that wait for an acknowledgement, including SUBSCRIBE and UNSUBSCRIBE.
     package var inflight = MQTTInflight()
-    /// How many messages may be under way.
+    /// The number of messages that may be in flight.
     package var window: Int
-    /// Messages that wait for a place in the window.
+    /// Messages that wait for room in the window.
     package internal(set) var queue = MQTTOutgoingQueue()
     var messagesUnderWay = 0
-    /// Messages of an earlier connection that wait for a place in the window to be sent again, first
-    /// ones last.
+    /// The identifiers of messages from an earlier connection that wait to be resent, the first one last.
     var repetitions: [UInt16] = []
-    /// Messages that went down with their session at the server, and of which nobody was told yet.
+    /// Messages that were lost with the server's session, and whose calls were not told yet.
     var lost: [MQTTInflight.Entry] = []
-    /// No caller's time is up before this; nil when none waits.
+    /// A lower bound of the calls' time limits; nil if no call waits.
     package internal(set) var earliestDeadline: WireInstant?
 
     package init(window: Int) {
@@ -35,7 +34,7 @@ package struct MQTTPublisher: Sendable {
 
     /// Sends a message, or queues it when the window is full.
     ///
-    /// - Throws: `MQTTSendError`; the message is forgotten then.
+    /// - Throws: `MQTTSendError`; the message is discarded then.
     package mutating func submit(
         _ message: MQTTOutgoingMessage,
         call: (any MQTTCall)?,
@@ -75,7 +74,7 @@ package struct MQTTPublisher: Sendable {
         messagesUnderWay += 1
     }
 
-    /// Opens the existential for the generic writer.
+    /// Opens the existential payload for the generic writer.
     static func write(
         _ publish: MQTTPublish,
         _ payload: some WireBytes,
@@ -86,9 +85,10 @@ package struct MQTTPublisher: Sendable {
 
     /// Handles PUBACK and PUBCOMP.
     ///
-    /// A PUBREL that was sent again in a resumed session may find that the peer has completed the exchange before:
-    /// PUBCOMP 0x92 is no error then (MQTT 5, 3.7.2.1).
-    /// - Returns: The exchange that this ended; nil for the answer to none, which is ignored.
+    /// After a PUBREL was resent in a resumed session, the peer may already have completed the exchange. PUBCOMP 0x92
+    /// is then no error (MQTT 5, 3.7.2.1).
+    ///
+    /// - Returns: The exchange that has ended; nil for an unknown identifier, which is ignored.
     package mutating func receive(
         _ acknowledgement: MQTTAcknowledgement,
         isComplete: Bool,
@@ -109,8 +109,9 @@ package struct MQTTPublisher: Sendable {
         return MQTTAcknowledgement(packetIdentifier: identifier)
     }
 
-    /// Handles PUBREC, by sending PUBREL unless the message was refused (MQTT 5, 4.3.3-4).
-    /// - Returns: The exchange, if this ended it.
+    /// Handles PUBREC: sends PUBREL unless the message was refused (MQTT 5, 4.3.3-4).
+    ///
+    /// - Returns: The exchange, if it has ended.
     package mutating func receivePubrec(
         _ pubrec: MQTTAcknowledgement,
         to writer: inout MQTTPacketWriter
@@ -150,14 +151,14 @@ package struct MQTTPublisher: Sendable {
         return entry
     }
 
-    /// Sends what waits and has a place in the window: first what is sent again, in its old order.
+    /// Sends waiting messages as long as the window has room: first those to resend, in their old order.
     mutating func sendWaiting(to writer: inout MQTTPacketWriter) {
         while messagesUnderWay < window {
             if let identifier = repetitions.popLast() {
                 sendAgain(identifier, to: &writer)
             } else {
                 guard inflight.hasIdentifierLeft, let next = queue.popFirst() else { return }
-                // It was checked when it was queued, or when the session was resumed.
+                // Checked when it was queued, or when the session was resumed.
                 try? start(next.message, call: next.call, deadline: next.deadline, to: &writer)
             }
         }
@@ -165,7 +166,7 @@ package struct MQTTPublisher: Sendable {
 
     // MARK: Callers
 
-    /// Notes that somebody waits until a time.
+    /// Notes the time limit of a call.
     package mutating func noteDeadline(_ deadline: WireInstant) {
         guard let earliest = earliestDeadline, earliest <= deadline else {
             earliestDeadline = deadline
@@ -173,7 +174,7 @@ package struct MQTTPublisher: Sendable {
         }
     }
 
-    /// Takes the callers whose time is up; messages not yet sent are withdrawn.
+    /// Takes the calls whose time limit has passed; messages that were not sent are withdrawn.
     package mutating func takeExpired(at now: WireInstant) -> [any MQTTCall] {
         guard let earliest = earliestDeadline, earliest <= now else { return [] }
         let (expired, next) = inflight.takeExpired(at: now)
@@ -185,21 +186,21 @@ package struct MQTTPublisher: Sendable {
         return tooLate + expired + unsent
     }
 
-    /// Withdraws a call: a message that still waits is not sent; what was sent goes on without it.
+    /// Withdraws a call: a waiting message is not sent; an exchange that has begun continues without the call.
     package mutating func cancel(_ call: any MQTTCall) {
         guard !queue.withdraw(call) else { return }
         inflight.forget(call)
         lost.removeAll { $0.call === call }
     }
 
-    /// Everybody who waits, in the order of sending.
+    /// The waiting calls, in the order of sending.
     package var calls: [any MQTTCall] {
         lost.compactMap(\.call) + inflight.entries.compactMap(\.call) + queue.calls
     }
 }
 
 extension MQTTAcknowledgement {
-    /// An answer as the version allows it: 3.1.1 knows no reasons.
+    /// Makes an answer in the form of the version: 3.1.1 has no reasons.
     package static func answer(
         _ packetIdentifier: UInt16,
         _ reasonCode: MQTTReasonCode,

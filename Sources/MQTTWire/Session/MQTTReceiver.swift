@@ -1,31 +1,33 @@
 import WireCore
 
-/// The receiver's side of QoS 1 and 2 (MQTT 5, 4.3): the same at a client and at a server.
+/// The receiver's side of QoS 1 and 2 (MQTT 5, 4.3), the same for client and server.
 ///
-/// | QoS 2 identifier | PUBLISH | taken by the application | PUBREL |
+/// | state of a QoS 2 identifier | PUBLISH | taken by the application | PUBREL |
 /// | --- | --- | --- | --- |
 /// | new | delivered | | PUBCOMP, not found |
-/// | delivered | ignored: PUBREC is to come | PUBREC | PUBCOMP |
+/// | delivered | ignored: PUBREC will follow | PUBREC | PUBCOMP |
 /// | PUBREC sent | PUBREC again | | PUBCOMP |
-/// | delivered before a reconnection | awaits the application | noted | PUBCOMP |
+/// | delivered before a reconnection | waits for the application | noted | PUBCOMP |
 /// | and taken since | PUBREC | | PUBCOMP |
 package struct MQTTReceiver: Sendable {
-    /// What to do with a message.
+    /// What to do with an arrived message.
     package enum Arrival: Sendable {
-        /// Hand it to the application; with a receipt, if it must be acknowledged.
+        /// Deliver it to the application, with a receipt if it must be acknowledged.
         case deliver(MQTTDeliveryReceipt?)
-        /// It was handed over before.
+        /// The message was delivered before.
         case repetition
     }
 
-    /// How far a QoS 2 message has come between PUBLISH and PUBREL.
+    /// The progress of a QoS 2 message between PUBLISH and PUBREL.
     private enum Progress {
-        /// PUBREC is to come, in its turn.
+        /// PUBREC will be sent in its turn.
         case delivered
         /// PUBREC was sent.
         case acknowledged
-        /// Handed over on an earlier connection, with that receipt and no PUBREC; and what the
-        /// application has said since. The server will repeat it.
+        /// Delivered on an earlier connection with a receipt and without PUBREC; the reason code is the application's
+        /// answer since.
+        ///
+        /// The server will send it again.
         case carried(serial: UInt64, MQTTReasonCode?)
     }
 
@@ -35,7 +37,7 @@ package struct MQTTReceiver: Sendable {
         var isCounted: Bool
     }
 
-    /// What a receipt of an earlier connection stands for.
+    /// The meaning of a receipt from an earlier connection.
     private enum EarlierReceipt {
         /// An identifier that the server has not repeated yet.
         case identifier(UInt16)
@@ -43,29 +45,31 @@ package struct MQTTReceiver: Sendable {
         case turn(UInt64)
     }
 
-    /// How many QoS 2 messages may be half received (MQTT 5, 3.3.4-9): a server's Receive Maximum.
+    /// The number of QoS 2 messages that may be incomplete (MQTT 5, 3.3.4-9): a server's Receive Maximum.
     ///
-    /// Counting begins anew with each connection (4.9); repetitions do not count. A server's half acknowledges QoS 1
-    /// at once, so these never wait there.
+    /// Counting starts again with each connection (4.9); repetitions do not count. The server side acknowledges QoS 1
+    /// at once, so such messages never wait there.
     ///
-    /// A client enforces no maximum of its own. Mosquitto passes it by each time that an app lags, and ending the
-    /// connection would lose what a clean session holds. The packet identifiers bound what a client takes.
+    /// A client enforces no maximum of its own. Mosquitto exceeds it each time that an app lags, and ending the
+    /// connection would lose the messages of a clean session. The number of packet identifiers is the bound for a
+    /// client.
     var maximum = Int(UInt16.max)
     private var publishAcknowledgements = MQTTAcknowledgementQueue()
     private var receivedAcknowledgements = MQTTAcknowledgementQueue()
     /// QoS 2 messages between PUBLISH and PUBREL, by identifier.
     private var exactlyOnce: [UInt16: Exchange] = [:]
-    /// How many of those count.
+    /// The number of entries that count.
     private var countedExactlyOnce = 0
-    /// Receipts of QoS 2 that were handed out on earlier connections and not given back, by serial.
+    /// QoS 2 receipts from earlier connections that were not returned, by serial number.
     private var earlierReceipts: [UInt64: EarlierReceipt] = [:]
 
-    /// QoS 1 messages of earlier connections that come again.
+    /// QoS 1 messages of earlier connections that the server sends again.
     private(set) var repeatedSerials = MQTTRepeatedSerials()
 
     package init() {}
 
     /// Handles PUBLISH.
+    ///
     /// - Throws: `receiveMaximumExceeded` (MQTT 5, 3.3.4-9).
     package mutating func receive(
         _ publish: MQTTPublish,
@@ -97,7 +101,7 @@ package struct MQTTReceiver: Sendable {
         }
     }
 
-    /// A QoS 2 message is acknowledged again, not delivered again (MQTT 5, 4.3.3-10).
+    /// Handles the repetition of a QoS 2 message: it is acknowledged again, not delivered again (MQTT 5, 4.3.3-10).
     private mutating func receiveAgain(
         _ identifier: UInt16,
         _ exchange: Exchange,
@@ -120,7 +124,8 @@ package struct MQTTReceiver: Sendable {
         sendReceived(to: &writer)
     }
 
-    /// Acknowledges a message that has been taken, or refused with a reason, in its turn.
+    /// Acknowledges a taken or refused message when its turn comes.
+    ///
     /// - Returns: False for a message of an earlier connection that the server sends again.
     @discardableResult
     package mutating func acknowledge(
@@ -140,7 +145,8 @@ package struct MQTTReceiver: Sendable {
         return true
     }
 
-    /// Notes that a message has been taken, or refused with a reason, and writes nothing.
+    /// Notes that a message was taken, or refused with a reason, and writes nothing.
+    ///
     /// - Returns: False for a message of an earlier connection that the server sends again.
     @discardableResult
     package mutating func settle(
@@ -170,11 +176,11 @@ package struct MQTTReceiver: Sendable {
         }
     }
 
-    /// Sends each PUBREC whose turn it is.
+    /// Sends the PUBRECs whose turn has come.
     private mutating func sendReceived(to writer: inout MQTTPacketWriter) {
         while let (identifier, reasonCode) = receivedAcknowledgements.next() {
             if reasonCode.isFailure {
-                // A refused message is over: the identifier is new again (MQTT 5, 4.3.3-9).
+                // The exchange of a refused message has ended: its identifier can be used again (MQTT 5, 4.3.3-9).
                 _ = end(identifier)
             } else {
                 exactlyOnce[identifier]?.progress = .acknowledged
@@ -183,7 +189,7 @@ package struct MQTTReceiver: Sendable {
         }
     }
 
-    /// Handles PUBREL; one that nobody knows is answered too, else the sender would repeat it for ever.
+    /// Handles PUBREL; an unknown identifier is answered, too, because the sender would otherwise repeat it forever.
     package mutating func receivePubrel(
         _ pubrel: MQTTAcknowledgement,
         to writer: inout MQTTPacketWriter
@@ -194,6 +200,7 @@ package struct MQTTReceiver: Sendable {
     }
 
     /// Ends a QoS 2 exchange.
+    ///
     /// - Returns: Whether there was one.
     private mutating func end(_ identifier: UInt16) -> Bool {
         guard let exchange = exactlyOnce.removeValue(forKey: identifier) else { return false }
@@ -211,12 +218,12 @@ package struct MQTTReceiver: Sendable {
         publishAcknowledgements.count + receivedAcknowledgements.count >= Self.smallestServerWindow
     }
 
-    /// Whether no QoS 2 message is half received.
+    /// Whether no QoS 2 message is incomplete.
     package var isIdle: Bool { exactlyOnce.isEmpty }
 
-    /// Ends what belongs to the connection: QoS 1 receipts, turns and counts.
+    /// Ends the state of the connection: QoS 1 receipts, turns and counts.
     ///
-    /// A receipt of QoS 2 goes on to stand for its message, for as long as the session lasts.
+    /// A QoS 2 receipt stays valid for its message as long as the session lasts.
     package mutating func suspend() {
         _ = publishAcknowledgements.takeAll()
         var serials: [UInt64: UInt64] = [:]
@@ -225,7 +232,7 @@ package struct MQTTReceiver: Sendable {
             serials[turn] = serial
             earlierReceipts[serial] = nil
         }
-        // A later message under an identifier is the one that counts.
+        // Of several messages with one identifier, the latest counts.
         for (turn, owed) in receivedAcknowledgements.takeAll().reversed() {
             let identifier = owed.packetIdentifier
             guard case .delivered? = exactlyOnce[identifier]?.progress else { continue }
@@ -242,7 +249,7 @@ package struct MQTTReceiver: Sendable {
         repeatedSerials.resumeSession(before: publishAcknowledgements.nextSerial)
     }
 
-    /// Forgets everything but the serial numbers that were given out: old receipts do nothing.
+    /// Clears everything except the serial numbers in use, so that old receipts have no effect.
     package mutating func loseSession() {
         _ = publishAcknowledgements.takeAll()
         repeatedSerials.loseSession(before: publishAcknowledgements.nextSerial)
@@ -263,7 +270,7 @@ package struct MQTTReceiver: Sendable {
         to writer: inout MQTTPacketWriter
     ) {
         let body = MQTTAcknowledgement.answer(identifier, reasonCode, version: writer.version)
-        // Five bytes at the most: ``MQTTServerLimits/smallestPacketSize``.
+        // At most five bytes: ``MQTTServerLimits/smallestPacketSize``.
         switch kind {
         case .puback: try? writer.write(.puback(body))
         case .pubrec: try? writer.write(.pubrec(body))

@@ -1,14 +1,14 @@
 /// The QoS 1 messages of earlier connections that the server sends again, by serial number.
 ///
-/// | connection | what becomes of messages that came over earlier ones and were not acknowledged |
+/// | connection | unacknowledged messages of earlier connections |
 /// | --- | --- |
 /// | session present | the server sends them again (MQTT 5, 4.4.0-1) |
 /// | session lost | they do not come again |
 package struct MQTTRepeatedSerials: Sendable {
-    /// How many ranges are kept: one for each lost session.
+    /// The number of ranges that are kept: one for each lost session.
     private static let limit = 8
 
-    /// The first message of the server's session.
+    /// The serial number of the first message of the server's session.
     private var sessionStart: UInt64 = 0
     private var ranges: [Range<UInt64>] = []
 
@@ -21,7 +21,8 @@ package struct MQTTRepeatedSerials: Sendable {
 
     func contains(_ serial: UInt64) -> Bool { ranges.contains { $0.contains(serial) } }
 
-    /// Notes a connection that goes on with the session.
+    /// Notes a connection that continues the session.
+    ///
     /// - Parameter next: The serial number of its first message.
     mutating func resumeSession(before next: UInt64) {
         guard sessionStart < next else { return }
@@ -31,6 +32,7 @@ package struct MQTTRepeatedSerials: Sendable {
     }
 
     /// Notes that the server has lost the session.
+    ///
     /// - Parameter next: The serial number of the next message.
     mutating func loseSession(before next: UInt64) { sessionStart = next }
 }

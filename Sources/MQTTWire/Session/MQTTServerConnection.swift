@@ -1,25 +1,25 @@
 package import WireCore
 
-/// The server's end of an MQTT connection: enough of a server for tests and demonstrations.
+/// The server side of an MQTT connection, as far as tests and demonstrations need it.
 ///
-/// It keeps one connection in order; sessions, routing and retained messages are the broker's.
+/// It handles one connection; the broker handles sessions, routing and retained messages.
 ///
-/// | state | what moves it on |
+/// | state | event → next state |
 /// | --- | --- |
 /// | waiting | CONNECT → asked; anything else, or time → closed |
 /// | asked | ``accept(_:at:)`` → connected; ``refuse(_:at:)`` → closed |
 /// | connected | DISCONNECT either way, violation, silence, end of stream → closed |
 package struct MQTTServerConnection: ProtocolCore {
-    /// What the core tells its driver.
+    /// An event of the core for its driver.
     package enum Event: Sendable {
-        /// A client asks to be connected.
+        /// A client requests a connection.
         case connect(MQTTConnect)
-        /// A message from the client, each once; it is acknowledged already.
+        /// A message from the client, reported once and already acknowledged.
         case publish(MQTTPublish)
         case subscribe(MQTTSubscribe)
         case unsubscribe(MQTTUnsubscribe)
         case trace(MQTTTrace)
-        /// The connection is over; unless the client took its leave, its will is to be published.
+        /// The connection ended; unless the client sent DISCONNECT, its will must be published.
         case closed(MQTTServerClosure)
     }
 
@@ -36,19 +36,19 @@ package struct MQTTServerConnection: ProtocolCore {
     private var publisher: MQTTPublisher
     private var receiver: MQTTReceiver
     private var events: [Event] = []
-    /// What the client sent before the broker has decided about its CONNECT.
+    /// Packets that arrived before the broker's decision about the CONNECT.
     private var held: [MQTTPacket] = []
     private var keepAlive = Duration.zero
     private var lastReceived: WireInstant
 
-    /// How many messages of QoS 1 and 2 may be under way to the client; it may lower that.
+    /// The number of messages of QoS 1 and 2 in flight to the client; the client may lower it.
     private var window = 1_000
 
     /// - Parameters:
     ///   - maximumPacketSize: The longest packet to accept, in bytes.
     ///   - isTracing: Whether packets are reported as ``Event/trace(_:)``.
-    ///   - connectTimeout: How long the client may take for CONNECT.
-    ///   - now: The time.
+    ///   - connectTimeout: The time limit for CONNECT.
+    ///   - now: The current time.
     package init(
         maximumPacketSize: Int,
         isTracing: Bool = false,
@@ -89,7 +89,7 @@ package struct MQTTServerConnection: ProtocolCore {
     /// The version that the client chose.
     package var version: MQTTVersion { writer.version }
 
-    /// The messages of QoS 1 and 2 to the client that are in flight or wait.
+    /// The number of messages of QoS 1 and 2 to the client, in flight and waiting.
     package var outgoingMessageCount: Int { publisher.inflight.count + publisher.queue.count }
 
     /// Whether an exchange of QoS 1 or 2 is open in either direction.
@@ -115,14 +115,14 @@ package struct MQTTServerConnection: ProtocolCore {
         }
     }
 
-    // MARK: What the broker decides
+    // MARK: Decisions of the broker
 
     /// Accepts the client.
     ///
     /// - Parameters:
-    ///   - connack: The answer.
-    ///   - session: What ``takeSessionState()`` gave at the end of the client's last connection; it
-    ///     is dropped unless the answer says that it is present.
+    ///   - connack: The CONNACK.
+    ///   - session: The state from ``takeSessionState()`` at the end of the client's last connection; it is discarded
+    ///     unless the CONNACK has Session Present.
     package mutating func accept(
         _ connack: MQTTConnack = MQTTConnack(),
         resuming session: MQTTSessionState = MQTTSessionState()
@@ -165,11 +165,11 @@ package struct MQTTServerConnection: ProtocolCore {
         close(.disconnectedByServer)
     }
 
-    /// Sends a message, in its turn.
+    /// Sends a message in its turn.
     package mutating func send(_ message: MQTTOutgoingMessage) {
         guard case .connected = state else { return }
         var message = message
-        // What 3.1.1 cannot carry is left out, as brokers do.
+        // 3.1.1 has no properties; brokers leave them out.
         if version == .v3_1_1 { message.publish.properties = MQTTProperties() }
         if message.publish.qos == .atMostOnce {
             try? Self.write(message.publish, message.payload, to: &writer)
@@ -180,7 +180,7 @@ package struct MQTTServerConnection: ProtocolCore {
         collectTraces()
     }
 
-    /// Opens the existential for the generic writer.
+    /// Opens the existential payload for the generic writer.
     private static func write(
         _ publish: MQTTPublish,
         _ payload: some WireBytes,
@@ -189,7 +189,7 @@ package struct MQTTServerConnection: ProtocolCore {
         try writer.write(publish, payload: payload)
     }
 
-    /// How messages of QoS 1 and 2 are acknowledged; nil for not yet.
+    /// The answer to messages of QoS 1 and 2; nil delays it.
     package var publishAnswer: MQTTReasonCode? = .success
 
     /// Answers a SUBSCRIBE.
@@ -204,7 +204,7 @@ package struct MQTTServerConnection: ProtocolCore {
         write(.unsuback(unsuback))
     }
 
-    /// Sends DISCONNECT, where the version has it, and closes.
+    /// Sends DISCONNECT if the version has it, and closes.
     package mutating func disconnect(_ packet: MQTTDisconnect) {
         disconnect(packet, closure: .disconnectedByServer)
     }
@@ -281,11 +281,11 @@ package struct MQTTServerConnection: ProtocolCore {
         events.append(.publish(publish))
         guard let receipt else { return }
         guard let code = publishAnswer else {
-            // It leaves with the next one: acknowledgements keep their order (MQTT 5, 4.6).
+            // Sent with the next acknowledgement, because acknowledgements keep their order (MQTT 5, 4.6).
             receiver.settle(receipt, .success)
             return
         }
-        // 3.1.1 has no words for a refusal.
+        // 3.1.1 cannot express a refusal.
         receiver.acknowledge(receipt, version == .v5 ? code : .success, to: &writer)
     }
 
@@ -306,8 +306,9 @@ package struct MQTTServerConnection: ProtocolCore {
         events.append(.closed(closure))
     }
 
-    /// Takes the messages under way in both directions, once the connection is over; before that
-    /// there is nothing to take.
+    /// Takes the messages in flight in both directions after the end of the connection.
+    ///
+    /// Before the end the result is empty.
     package mutating func takeSessionState() -> MQTTSessionState {
         guard isFinished else { return MQTTSessionState() }
         let session = MQTTSessionState(publisher: publisher, receiver: receiver)
@@ -317,15 +318,15 @@ package struct MQTTServerConnection: ProtocolCore {
     }
 }
 
-/// Why a server's connection is over.
+/// The reason why a server's connection ended.
 package enum MQTTServerClosure: Hashable, Sendable {
     /// The client sent DISCONNECT.
     case disconnected(MQTTDisconnect)
     /// The server sent DISCONNECT or refused the connection.
     case disconnectedByServer
-    /// The client broke the protocol.
+    /// The client violated the protocol.
     case violation(MQTTViolation)
-    /// No CONNECT, or no sign of life, in time.
+    /// No CONNECT or no other packet arrived in time.
     case timedOut
     /// The client closed the stream.
     case endOfStream

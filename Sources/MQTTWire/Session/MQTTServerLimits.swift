@@ -1,27 +1,28 @@
-/// What a server allows, as its CONNACK says (MQTT 5, 3.2.2.3); a 3.1.1 server allows everything.
+/// The limits of a server from its CONNACK (MQTT 5, 3.2.2.3); a 3.1.1 server has no limits.
 package struct MQTTServerLimits: Hashable, Sendable {
-    /// The longest packet that a client must be able to send at any time, in bytes: an acknowledgement with a reason.
+    /// The longest packet that a client must always be able to send, in bytes: an acknowledgement with a reason.
     package static let smallestPacketSize = 5
 
-    /// How many messages of QoS 1 and 2 it takes at once.
+    /// The number of messages of QoS 1 and 2 in flight that it accepts.
     package var receiveMaximum = 65_535
-    /// The best quality of service it takes.
+    /// The highest quality of service that it supports.
     package var maximumQoS = MQTTQoS.exactlyOnce
-    /// Whether it keeps retained messages.
+    /// Whether it supports retained messages.
     package var retainAvailable = true
-    /// The longest packet it takes, in bytes.
+    /// The longest packet that it accepts, in bytes.
     package var maximumPacketSize = Int.max
-    /// Whether it takes wildcards in filters.
+    /// Whether it supports wildcards in filters.
     package var wildcardSubscriptionAvailable = true
-    /// Whether it takes subscription identifiers; no 3.1.1 server does.
+    /// Whether it supports subscription identifiers; false for 3.1.1.
     package var subscriptionIdentifiersAvailable = true
-    /// Whether it takes shared subscriptions.
+    /// Whether it supports shared subscriptions.
     package var sharedSubscriptionAvailable = true
 
-    /// What holds before a CONNACK.
+    /// Makes the limits before a CONNACK.
     package init() {}
 
-    /// What a message must not ask for (MQTT 5, 3.2.2-11 and 3.2.2-14); its length is not looked at.
+    /// Checks a message against the limits, except for its length (MQTT 5, 3.2.2-11 and 3.2.2-14).
+    ///
     /// - Throws: `MQTTSendError`.
     package func check(_ publish: MQTTPublish) throws(MQTTSendError) {
         guard publish.qos <= maximumQoS else {

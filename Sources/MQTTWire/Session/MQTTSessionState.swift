@@ -1,16 +1,17 @@
 package import WireCore
 
-/// What an MQTT client keeps of a session between two connections (MQTT 5, 4.1): messages under way
-/// in both directions, and who waits for them.
+/// The part of a session that an MQTT client keeps between two connections (MQTT 5, 4.1).
 ///
-/// One core hands it to the next: ``MQTTClientConnection/takeSessionState()`` ends with one and
-/// ``MQTTClientConnection/connect(_:hasSessionState:resuming:at:)`` begins with one. It is one value
-/// with one owner; whoever goes on with a copy sends messages twice. Subscriptions are not part of it.
+/// It consists of the messages in flight in both directions, and the calls that wait for them.
+///
+/// One core passes it to the next: ``MQTTClientConnection/takeSessionState()`` returns it and
+/// ``MQTTClientConnection/connect(_:hasSessionState:resuming:at:)`` takes it. The value has one owner; continuing with
+/// a copy would send messages twice. It does not contain subscriptions.
 package struct MQTTSessionState: Sendable {
     var publisher: MQTTPublisher
     var receiver: MQTTReceiver
 
-    /// The state of a new session.
+    /// Makes the state of a new session.
     package init() {
         self.init(publisher: MQTTPublisher(window: 0), receiver: MQTTReceiver())
     }
@@ -23,7 +24,7 @@ package struct MQTTSessionState: Sendable {
         self.receiver = receiver
     }
 
-    /// Whether nothing is in flight, queued or half received, and nobody is still to be told.
+    /// Whether no message is in flight, queued or incomplete, and no call is waiting to be told.
     package var isEmpty: Bool { publisher.isIdle && receiver.isIdle }
 
     /// The number of outbound messages, in flight and queued.
@@ -31,32 +32,34 @@ package struct MQTTSessionState: Sendable {
 
     // MARK: Callers
 
-    /// No caller's time is up before this; nil when none waits.
+    /// A lower bound of the calls' time limits; nil if no call waits.
     package var earliestDeadline: WireInstant? { publisher.earliestDeadline }
 
-    /// Takes the callers whose time is up.
+    /// Takes the calls whose time limit has passed.
     ///
-    /// A message that was sent goes on without its caller; one that was never sent is withdrawn.
+    /// A message that was sent continues without its call; a message that was never sent is withdrawn.
     package mutating func takeExpired(at now: WireInstant) -> [any MQTTCall] {
         publisher.takeExpired(at: now)
     }
 
-    /// Withdraws a call: a message that was never sent is withdrawn with it, any other goes on, and
-    /// its outcome is told to nobody.
+    /// Withdraws a call and its message, if that was never sent.
+    ///
+    /// A message that was sent completes its exchange, without a report of the outcome.
     package mutating func cancel(_ call: any MQTTCall) {
         publisher.cancel(call)
     }
 
-    /// Everybody who waits, in the order of sending.
+    /// The waiting calls, in the order of sending.
     package var calls: [any MQTTCall] { publisher.calls }
 
     // MARK: Taking messages
 
     /// Notes that an inbound message was taken, or refused with a reason, while there is no connection.
     ///
-    /// A QoS 2 message is acknowledged when the server repeats it. A QoS 1 message of an earlier
-    /// connection cannot be acknowledged any longer: the server delivers it again.
-    /// - Returns: False for a message that the server has sent again, or will.
+    /// A QoS 2 message is acknowledged when the server repeats it. A QoS 1 message of an earlier connection can no
+    /// longer be acknowledged: the server delivers it again.
+    ///
+    /// - Returns: False for a message that the server has sent again or will send again.
     @discardableResult
     package mutating func acknowledge(
         _ receipt: MQTTDeliveryReceipt,
@@ -68,9 +71,9 @@ package struct MQTTSessionState: Sendable {
     /// The QoS 1 messages of earlier connections that the server has sent again.
     package var repeatedSerials: MQTTRepeatedSerials { receiver.repeatedSerials }
 
-    /// Forgets the session, and who waits with it: take ``calls`` first.
+    /// Clears the session and its calls; take ``calls`` first.
     ///
-    /// Only the numbers of receipts go on, so that an old receipt never names a new message.
+    /// Only the numbers of receipts are kept, so that an old receipt never names a new message.
     package mutating func removeAll() {
         publisher = MQTTPublisher(window: 0)
         receiver.loseSession()

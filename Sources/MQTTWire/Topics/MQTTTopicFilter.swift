@@ -2,29 +2,30 @@ import WireCore
 
 /// A validated topic filter (MQTT 5, 4.7 and 4.8).
 package struct MQTTTopicFilter: Hashable, Sendable {
-    /// What is wrong with a filter.
+    /// The fault of an invalid filter.
     package enum Fault: Hashable, Sendable {
-        /// Not one character (4.7.3-1).
+        /// No characters (4.7.3-1).
         case empty
         /// More than 65,535 bytes (4.7.3-3).
         case tooLong
         /// U+0000 (4.7.3-2).
         case nullCharacter
-        /// `#` that is not the whole of the last level (4.7.1-1).
+        /// A `#` that is not the whole last level (4.7.1-1).
         case multiLevelWildcard
-        /// `+` that is not the whole of its level (4.7.1-2).
+        /// A `+` that is not a whole level (4.7.1-2).
         case singleLevelWildcard
-        /// `$share` without a name, with a wildcard in it, or without a filter behind it (4.8.2).
+        /// A `$share` without a name, with a wildcard in the name, or without a filter after it (4.8.2).
         case shareName
     }
 
     /// The group of a shared subscription.
     package let shareName: String?
 
-    /// What topics are matched against: all of it, or what follows the share name.
+    /// The filter for matching topics: all of it, or the part after the share name.
     package let filter: String
 
     /// Checks a filter.
+    ///
     /// - Throws: `topicFilterInvalid`.
     package init(_ string: String) throws(MQTTEncodingError) {
         guard string.utf8.count <= MQTTTopicName.maximumByteCount else {
@@ -53,7 +54,7 @@ package struct MQTTTopicFilter: Hashable, Sendable {
         filter = tail
     }
 
-    /// Filters are the same when their bytes are.
+    /// Filters are equal when their bytes are.
     package static func == (left: MQTTTopicFilter, right: MQTTTopicFilter) -> Bool {
         left.filter.hasSameBytes(as: right.filter)
             && left.shareName.map(WireName.init) == right.shareName.map(WireName.init)
@@ -94,14 +95,14 @@ package struct MQTTTopicFilter: Hashable, Sendable {
         )
     }
 
-    /// Whether it has a wildcard.
+    /// Whether the filter has a wildcard.
     package var hasWildcard: Bool {
         filter.utf8.contains { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "+") }
     }
 
-    /// Whether a message of that topic is meant.
+    /// Whether the filter matches a topic.
     ///
-    /// Topics that begin with `$` are not meant by a filter that begins with a wildcard (4.7.2-1).
+    /// A filter that begins with a wildcard does not match topics that begin with `$` (4.7.2-1).
     package func matches(_ topic: String) -> Bool {
         var trie = MQTTTopicTrie<Bool>()
         trie[filter] = true

@@ -4,6 +4,7 @@ package enum MQTTTopicName {
     static let maximumByteCount = 65_535
 
     /// Checks a name before it is sent.
+    ///
     /// - Throws: `topicNameEmpty`, `fieldTooLong`, `nullCharacter` or `topicNameHasWildcard`.
     package static func validate(_ name: String) throws(MQTTEncodingError) {
         guard !name.utf8.isEmpty else { throw .topicNameEmpty }
@@ -13,7 +14,8 @@ package enum MQTTTopicName {
         }
     }
 
-    /// The first byte that a name may not hold: NUL or a wildcard; nil if there is none.
+    /// The first byte that a name must not hold: NUL or a wildcard; nil if there is none.
+    ///
     /// - Complexity: O(n), eight bytes at a time.
     static func firstForbidden(in bytes: UnsafeRawBufferPointer) -> UInt8? {
         var index = 0
@@ -23,7 +25,7 @@ package enum MQTTTopicName {
             index += 8
         }
         if bytes.count - index < 8, bytes.count >= 8 {
-            // The rest, with bytes before it that were looked at; in bounds: there are eight in all.
+            // The rest, together with bytes that were already checked; in bounds: there are at least eight in total.
             let word = bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
             if !hasForbidden(word) { return nil }
         }
@@ -34,7 +36,7 @@ package enum MQTTTopicName {
         return nil
     }
 
-    /// `#` and `+` differ in one bit, which is left out.
+    /// Whether a word has a forbidden byte; `#` and `+` differ in one bit, which is masked out.
     private static func hasForbidden(_ word: UInt64) -> Bool {
         let bit = UInt8(ascii: "#") ^ UInt8(ascii: "+")
         let wildcards = (word & ~repeated(bit)) ^ repeated(UInt8(ascii: "#") & ~bit)
@@ -45,7 +47,7 @@ package enum MQTTTopicName {
         UInt64(byte) &* 0x0101_0101_0101_0101
     }
 
-    /// Not zero if a byte is: borrows reach a high bit from a zero byte, and from no byte that had none itself.
+    /// Not zero if a byte is zero: a borrow reaches a high bit only from a zero byte.
     private static func zeroBytes(_ word: UInt64) -> UInt64 {
         (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
     }

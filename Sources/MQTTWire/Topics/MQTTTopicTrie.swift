@@ -1,10 +1,9 @@
 import WireCore
 
-/// Values under topic filters, found by topic: the cost depends on the levels of the topic, not on the
-/// number of filters.
+/// Values by topic filter; the cost of a look-up depends on the levels of the topic, not on the number of filters.
 ///
-/// A tree with one node for each level, kept in one array with indices, so that a filter of 32,768
-/// levels costs memory and not stack.
+/// The tree has one node per level. All nodes are in one array and refer to each other by index, so a filter of 32,768
+/// levels costs memory and no stack.
 package struct MQTTTopicTrie<Value: Sendable>: Sendable {
     /// One level of a filter or a topic, compared by its bytes.
     private struct Level: Hashable, Sendable {
@@ -40,7 +39,7 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
 
     private var nodes = [Node(parent: 0, level: Level(text: ""))]
     private var free: [Int] = []
-    /// Filters without wildcard, for which one look-up is enough.
+    /// Filters without a wildcard, which need a single look-up.
     private var exact: [WireName: Value] = [:]
     private var wildcardCount = 0
 
@@ -52,7 +51,7 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
     /// Whether there is no filter.
     package var isEmpty: Bool { count == 0 }
 
-    /// The value of a filter, which must be valid.
+    /// The value of a valid filter.
     package subscript(filter: String) -> Value? {
         get {
             guard Self.hasWildcard(filter) else { return exact[WireName(filter)] }
@@ -83,12 +82,12 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
         guard wildcardCount > 0 else { return }
         let levels = Self.levels(topic)
         let isReserved = topic.utf8.first == UInt8(ascii: "$")
-        // Pairs of a node and how many levels led to it.
+        // Pairs of a node and its depth.
         var open = [(node: 0, depth: 0)]
         while let (index, depth) = open.popLast() {
             let node = nodes[index]
             let mayBeWild = depth > 0 || !isReserved
-            // `#` means the level above it, too (4.7.1.2).
+            // `#` also matches the level above it (4.7.1.2).
             if let value = node.multi, mayBeWild { body(value) }
             guard depth < levels.count else {
                 if let value = node.value { body(value) }
@@ -103,7 +102,7 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
         filter.utf8.contains { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "+") }
     }
 
-    /// The levels of a topic: what stands between its slashes, byte by byte.
+    /// The levels of a topic, split at its slashes byte by byte.
     private static func levels(_ topic: String) -> [Level] {
         topic.split(atByte: "/").map(Level.init(text:))
     }

@@ -1,21 +1,22 @@
 import WireCore
 
-/// The properties of a packet (MQTT 5, 2.2.2), in the order of the wire but for this: the application's own, whose
-/// order among themselves counts (3.3.2.3.7), stand behind the protocol's.
+/// The properties of a packet (MQTT 5, 2.2.2).
 ///
-/// Having none costs nothing.
+/// The protocol's properties come first, then the user properties, each group in the order of the wire (3.3.2.3.7).
+///
+/// An empty value allocates no memory.
 package struct MQTTProperties: Hashable, Sendable {
-    /// The protocol's own.
+    /// The protocol's properties.
     var list: [MQTTProperty] = []
-    /// The application's own, in order, names may repeat.
+    /// The user properties in order; names may repeat.
     package var userProperties: [MQTTUserProperty] = []
 
     package init() {}
 
-    /// Whether there is none.
+    /// Whether there are no properties.
     package var isEmpty: Bool { list.isEmpty && userProperties.isEmpty }
 
-    /// The length of all of them, without that of the length before them.
+    /// The length of all properties, without the length field before them.
     var byteCount: Int {
         var count = 0
         for property in list { count += property.byteCount }
@@ -25,7 +26,7 @@ package struct MQTTProperties: Hashable, Sendable {
         return count
     }
 
-    /// Whether one stands there, without looking at its value.
+    /// Whether a property is present; its value is not read.
     func contains(_ identifier: MQTTPropertyIdentifier) -> Bool {
         for property in list where property.identifier == identifier { return true }
         return false
@@ -187,7 +188,7 @@ extension MQTTProperties {
         set { set(.sharedSubscriptionAvailable, newValue.map { .integer($0 ? 1 : 0) }) }
     }
 
-    /// The best quality of service a server takes; absent means all.
+    /// The highest quality of service that a server supports; nil means all.
     package var maximumQoS: MQTTQoS? {
         get {
             integer(.maximumQoS) == 0 ? .atMostOnce : integer(.maximumQoS).map { _ in .atLeastOnce }
@@ -195,12 +196,13 @@ extension MQTTProperties {
         set { set(.maximumQoS, newValue.map { .integer(UInt32($0.rawValue)) }) }
     }
 
-    /// How many different subscription identifiers of a received message are kept.
+    /// The number of different subscription identifiers that are kept of a received message.
     ///
-    /// A message that names more is taken as one that names none: its topic tells which filters it matches.
+    /// A message with more counts as one without any: its topic determines the matching filters.
     package static let subscriptionIdentifierLimit = 64
 
-    /// The subscriptions that a message matched, or in SUBSCRIBE the one identifier; received ones each once.
+    /// The subscriptions that a message matched, or the single identifier in SUBSCRIBE; duplicates are removed on
+    /// receipt.
     package var subscriptionIdentifiers: [UInt32] {
         get {
             list.compactMap { property in

@@ -1,6 +1,6 @@
 package import WireCore
 
-/// The properties of MQTT 5 by their identifiers (2.2.2.2).
+/// The property identifiers of MQTT 5 (2.2.2.2).
 package enum MQTTPropertyIdentifier: UInt8, CaseIterable, Hashable, Sendable {
     case payloadFormatIndicator = 0x01
     case messageExpiryInterval = 0x02
@@ -30,7 +30,7 @@ package enum MQTTPropertyIdentifier: UInt8, CaseIterable, Hashable, Sendable {
     case subscriptionIdentifiersAvailable = 0x29
     case sharedSubscriptionAvailable = 0x2A
 
-    /// The shape of a property's value.
+    /// The type of a property's value.
     enum Shape {
         case byte, twoByte, fourByte, variable, string, binary, pair
     }
@@ -53,7 +53,7 @@ package enum MQTTPropertyIdentifier: UInt8, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// Whether it may stand in a place (MQTT 5, table 2-4).
+    /// Whether the property is allowed in a place (MQTT 5, table 2-4).
     func isAllowed(in place: MQTTPropertyPlace) -> Bool {
         switch self {
         case .payloadFormatIndicator, .messageExpiryInterval, .contentType, .responseTopic,
@@ -80,12 +80,12 @@ package enum MQTTPropertyIdentifier: UInt8, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// Whether it may stand there more than once.
+    /// Whether the property may appear there more than once.
     func isRepeatable(in place: MQTTPropertyPlace) -> Bool {
         self == .userProperty || (self == .subscriptionIdentifier && place == .publish)
     }
 
-    /// Whether a number is in its range.
+    /// Whether a number is in the property's range.
     func allows(_ number: UInt32) -> Bool {
         switch self {
         case .receiveMaximum, .maximumPacketSize, .topicAlias, .subscriptionIdentifier: number > 0
@@ -97,16 +97,16 @@ package enum MQTTPropertyIdentifier: UInt8, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// Where properties stand: in a packet, or with the will inside CONNECT.
+/// A place of properties: a packet, or the will inside CONNECT.
 package enum MQTTPropertyPlace: CaseIterable, Hashable, Sendable {
     case connect, will, connack, publish, puback, pubrec, pubrel, pubcomp, subscribe, suback
     case unsubscribe, unsuback, disconnect, auth
 }
 
-/// A name and a value of the application's own.
+/// A user property: a name and a value.
 package typealias MQTTUserProperty = NamedValue
 
-/// One property, but for those of the application's own.
+/// A property other than a user property.
 struct MQTTProperty: Hashable, Sendable {
     /// A property's value.
     enum Value: Hashable, Sendable {
@@ -119,7 +119,7 @@ struct MQTTProperty: Hashable, Sendable {
     var identifier: MQTTPropertyIdentifier
     var value: Value
 
-    /// The length of the identifier and the value.
+    /// The length of identifier and value.
     var byteCount: Int {
         switch (value, identifier.shape) {
         case (.string(let string), _): 3 + string.utf8.count

@@ -1,4 +1,4 @@
-/// Why, as a server or a client says it (MQTT 5, 2.4).
+/// A reason code of a server or a client (MQTT 5, 2.4).
 ///
 /// Codes of 0x80 and above are failures.
 package struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
@@ -9,13 +9,13 @@ package struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// Whether it tells of a failure.
+    /// Whether the code is a failure.
     @inlinable
     package var isFailure: Bool { rawValue >= 0x80 }
 
-    /// The same value as ``success``: in DISCONNECT.
+    /// The same value as ``success``; used in DISCONNECT.
     package static let normalDisconnection = MQTTReasonCode(rawValue: 0x00)
-    /// The same value as ``success``: in SUBACK.
+    /// The same value as ``success``; used in SUBACK.
     package static let grantedQoS0 = MQTTReasonCode(rawValue: 0x00)
     package static let success = MQTTReasonCode(rawValue: 0x00)
     package static let grantedQoS1 = MQTTReasonCode(rawValue: 0x01)
@@ -61,7 +61,7 @@ package struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
     package static let subscriptionIdentifiersNotSupported = MQTTReasonCode(rawValue: 0xA1)
     package static let wildcardSubscriptionsNotSupported = MQTTReasonCode(rawValue: 0xA2)
 
-    /// Every code of the specification and its name there.
+    /// Every code of the specification with its name.
     package static let names: [(code: MQTTReasonCode, name: String)] = [
         (.success, "Success"),
         (.grantedQoS1, "Granted QoS 1"),
@@ -120,9 +120,9 @@ extension MQTTReasonCode: CustomStringConvertible {
 }
 
 extension MQTTReasonCode {
-    /// Whether a packet of that kind may carry the code.
+    /// Whether the code is allowed in a packet of a kind.
     ///
-    /// In CONNACK of 3.1.1 the five return codes stand for their equals in MQTT 5.
+    /// In CONNACK of 3.1.1 the five return codes correspond to codes of MQTT 5.
     package static func isAllowed(
         _ code: MQTTReasonCode,
         in kind: MQTTPacketKind,
@@ -137,7 +137,7 @@ extension MQTTReasonCode {
         }
     }
 
-    /// Whether the peer of a role may disconnect with a code (MQTT 5, table 3-10).
+    /// Whether the peer of a role may send DISCONNECT with a code (MQTT 5, table 3-10).
     package static func mayDisconnect(_ code: MQTTReasonCode, heardBy role: MQTTRole) -> Bool {
         switch role {
         case .client: code != .disconnectWithWillMessage
@@ -149,7 +149,7 @@ extension MQTTReasonCode {
         0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99,
     ]
 
-    /// The return codes of CONNACK in 3.1.1 (3.2.2.3) and what they are in MQTT 5.
+    /// The return codes of CONNACK in 3.1.1 (3.2.2.3) and the corresponding codes of MQTT 5.
     package static let connectReturnCodes: [(returnCode: UInt8, code: MQTTReasonCode)] = [
         (1, .unsupportedProtocolVersion),
         (2, .clientIdentifierNotValid),

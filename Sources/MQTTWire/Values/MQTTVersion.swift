@@ -1,4 +1,4 @@
-/// The protocol versions, by the level that CONNECT carries.
+/// The protocol versions, by the level in CONNECT.
 package enum MQTTVersion: UInt8, CaseIterable, Hashable, Sendable {
     /// MQTT 3.1.1 (OASIS, 2014).
     case v3_1_1 = 4
@@ -6,7 +6,7 @@ package enum MQTTVersion: UInt8, CaseIterable, Hashable, Sendable {
     case v5 = 5
 }
 
-/// How surely a message is delivered (MQTT 5, 4.3).
+/// The quality of service of a message (MQTT 5, 4.3).
 package enum MQTTQoS: UInt8, CaseIterable, Comparable, Hashable, Sendable {
     case atMostOnce = 0
     case atLeastOnce = 1
@@ -23,7 +23,7 @@ package enum MQTTPacketKind: UInt8, CaseIterable, Hashable, Sendable {
     case connack, publish, puback, pubrec, pubrel, pubcomp, subscribe, suback, unsubscribe
     case unsuback, pingreq, pingresp, disconnect, auth
 
-    /// The flags that the fixed header must carry; PUBLISH uses them and has none fixed.
+    /// The fixed flags of the header; nil for PUBLISH, whose flags vary.
     var fixedFlags: UInt8? {
         switch self {
         case .publish: nil
@@ -33,11 +33,11 @@ package enum MQTTPacketKind: UInt8, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// Which end of a connection decodes.
+/// A side of a connection.
 package enum MQTTRole: Hashable, Sendable {
     case client, server
 
-    /// Whether the other end may send such a packet.
+    /// Whether the other side may send such a packet.
     func accepts(_ kind: MQTTPacketKind, version: MQTTVersion) -> Bool {
         switch kind {
         case .connect, .subscribe, .unsubscribe, .pingreq: self == .server

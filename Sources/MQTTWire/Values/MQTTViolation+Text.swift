@@ -1,5 +1,5 @@
 extension MQTTPacketKind {
-    /// The name of the packet in upper case, as the specification writes it.
+    /// The name of the packet in upper case, as in the specification.
     var name: String {
         switch self {
         case .connect: "CONNECT"
@@ -22,7 +22,7 @@ extension MQTTPacketKind {
 }
 
 extension MQTTViolation {
-    /// What the peer did, in words; nothing that it sent is repeated.
+    /// The violation in words; data of the peer is not repeated.
     package var text: String {
         switch self {
         case .reservedPacketKind: "a packet of the reserved kind 0"
@@ -67,7 +67,7 @@ extension MQTTViolation {
 }
 
 extension MQTTEncodingError {
-    /// Why the packet cannot be sent, in words; no value of the app is repeated.
+    /// The reason in words; values of the app are not repeated.
     package var text: String {
         switch self {
         case .fieldTooLong(let field): "the \(field) is longer than 65,535 bytes"
@@ -97,7 +97,7 @@ extension MQTTEncodingError {
 }
 
 extension MQTTTopicFilter.Fault: CustomStringConvertible {
-    /// What is wrong, as words that follow "the topic filter".
+    /// The fault, in words that follow "the topic filter".
     package var description: String {
         switch self {
         case .empty: "is empty"
@@ -112,7 +112,7 @@ extension MQTTTopicFilter.Fault: CustomStringConvertible {
 }
 
 extension MQTTPropertyIdentifier: CustomStringConvertible {
-    /// The name of the property, as the specification has it (MQTT 5, 2.2.2.2).
+    /// The specification's name of the property (MQTT 5, 2.2.2.2).
     package var description: String {
         switch self {
         case .payloadFormatIndicator: "Payload Format Indicator"

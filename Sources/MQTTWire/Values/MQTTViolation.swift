@@ -1,15 +1,15 @@
-/// How a peer breaks the protocol; the connection ends with it (MQTT 5, 4.13).
+/// A violation of the protocol by the peer, which ends the connection (MQTT 5, 4.13).
 package enum MQTTViolation: Error, Hashable, Sendable {
-    // What cannot be parsed.
+    // Malformed packets.
 
     /// A packet kind of zero.
     case reservedPacketKind
-    /// Flags in the fixed header other than this kind's (2.1.3).
+    /// Wrong flags in the fixed header (2.1.3).
     case reservedFlags(MQTTPacketKind)
-    /// A remaining length, or another variable byte integer, of more than four bytes or with
-    /// more bytes than it needs (1.5.5).
+    /// A remaining length or another variable byte integer with more than four bytes, or with more bytes than needed
+    /// (1.5.5).
     case variableByteIntegerInvalid
-    /// A field that goes on past the end of its packet.
+    /// A field that extends beyond the end of its packet.
     case fieldTruncated(MQTTPacketKind)
     /// Bytes after the last field.
     case trailingBytes(MQTTPacketKind)
@@ -25,58 +25,58 @@ package enum MQTTViolation: Error, Hashable, Sendable {
     case reservedBits(MQTTPacketKind)
     /// A protocol name other than MQTT.
     case protocolNameInvalid
-    /// A property identifier that the specification does not know.
+    /// An unknown property identifier.
     case propertyUnknown
 
-    // What can be parsed and may not be said.
+    // Well-formed packets with invalid content.
 
     /// A protocol level other than 4 and 5.
     case protocolVersionUnsupported
-    /// A packet longer than this side takes.
+    /// A packet above this side's limit.
     case packetTooLarge(byteCount: Int, maximum: Int)
-    /// A packet that only the other role sends, or one that is not due.
+    /// A packet that only the other role sends, or that is not expected now.
     case unexpectedPacket(MQTTPacketKind)
-    /// A topic name with a wildcard, or none and no alias.
+    /// A topic name with a wildcard, or an empty one without a topic alias.
     case topicNameInvalid
-    /// A topic filter that breaks the rules of 4.7 and 4.8.
+    /// A topic filter that violates the rules of 4.7 and 4.8.
     case topicFilterInvalid
-    /// A SUBSCRIBE, UNSUBSCRIBE or SUBACK about nothing.
+    /// A SUBSCRIBE, UNSUBSCRIBE or SUBACK with an empty list.
     case listEmpty(MQTTPacketKind)
-    /// A property that may not stand in this packet.
+    /// A property that is not allowed in this packet.
     case propertyNotAllowed(MQTTPacketKind)
-    /// A property that stands there twice.
+    /// A property that appears twice.
     case propertyRepeated(MQTTPacketKind)
     /// A property's value out of its range.
     case propertyOutOfRange(MQTTPacketKind)
-    /// A reason code that this packet may not carry.
+    /// A reason code that is not allowed in this packet.
     case reasonCodeNotAllowed(MQTTPacketKind)
     /// A password without a user name in 3.1.1.
     case passwordWithoutUserName
 
-    // What breaks the order of things.
+    // Packets in the wrong order.
 
     /// A packet before CONNACK (3.2.0-1).
     case packetBeforeConnack(MQTTPacketKind)
     /// A second CONNACK (3.2.0-2).
     case secondConnack
-    /// A session that nobody asked for, or with a refusal (3.2.2-4 and 3.2.2-6).
+    /// A session present although the client expects none, or with a refusal (3.2.2-4 and 3.2.2-6).
     case unexpectedSessionPresent
-    /// More messages waiting than this side allows (3.3.4-9).
+    /// More unacknowledged messages than this side allows (3.3.4-9).
     case receiveMaximumExceeded
-    /// A topic alias beyond what this side allows (3.1.2-26 and 3.1.2-27).
+    /// A topic alias above this side's limit (3.1.2-26 and 3.1.2-27).
     case topicAliasInvalid
     /// More or fewer reason codes than filters (3.8.4-6).
     case reasonCodeCountWrong(MQTTPacketKind)
-    /// Authentication that nobody asked for (4.12.0-6).
+    /// Authentication that the CONNECT did not request (4.12.0-6).
     case unexpectedAuthentication
-    /// A Reason String or User Property where none was asked for (3.1.2-29).
+    /// A Reason String or User Property that the CONNECT did not request (3.1.2-29).
     case unrequestedProblemInformation
-    /// Response Information that nobody asked for (3.1.2-28).
+    /// Response Information that the CONNECT did not request (3.1.2-28).
     case unrequestedResponseInformation
 }
 
 extension MQTTViolation {
-    /// What a DISCONNECT of MQTT 5 says about it.
+    /// The reason code for a DISCONNECT of MQTT 5.
     package var reasonCode: MQTTReasonCode {
         switch self {
         case .reservedPacketKind, .reservedFlags, .variableByteIntegerInvalid, .fieldTruncated,
