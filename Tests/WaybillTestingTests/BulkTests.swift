@@ -4,7 +4,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// Takes every request over, and confirms what it is told to.
+/// A transport that accepts every request, and acknowledges requests when a test asks for it.
 private final class HoldingTransport: ImmediateTransport {
     typealias Completion = @Sendable (Result<Receipt, any Error>) -> Void
 
@@ -35,7 +35,7 @@ private final class HoldingTransport: ImmediateTransport {
         return .taken { self.state.withLock { $0.withdrawnCount += 1 } }
     }
 
-    /// Confirms the oldest ones.
+    /// Acknowledges the oldest requests.
     func confirm(_ count: Int) {
         let confirmed = state.withLock { state in
             defer { state.waiting.removeFirst(count) }

@@ -10,7 +10,7 @@ import WireTestSupport
     import Foundation
 #endif
 
-/// Takes a different time for each request, and counts those that are inside at once.
+/// An interceptor that takes a different time for each request.
 private struct Unsteady: Interceptor {
     func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         for _ in 0..<(request.body.count * 7 % 5) { await Task.yield() }
@@ -18,7 +18,7 @@ private struct Unsteady: Interceptor {
     }
 }
 
-/// A transport that only has what every transport must have, and is slow now and then.
+/// A transport with only the required members, which is slow now and then.
 private struct PlainTransport: Transport {
     let mock: MockTransport
 
@@ -34,7 +34,7 @@ private struct PlainTransport: Transport {
     }
 }
 
-/// Keeps what is reported.
+/// Records the events.
 private final class Recorder: EventInterceptor {
     let kinds = Locked<[TransportEvent]>([])
     func observe(_ event: TransportEvent) { kinds.withLock { $0.append(event) } }
@@ -63,7 +63,7 @@ private final class Recorder: EventInterceptor {
         let plain = Provider<LoopbackEntry>(transport: transport)
         let count = 3_000
         for sender in [plain, plain.intercepted(Unsteady())] {
-            // The first one makes the connection.
+            // The first request makes the connection.
             let handles = (0..<count).map { sender.enqueue(.send(Self.text($0), to: "board", qos)) }
             for expected in 0..<count {
                 let message = try #require(try await messages.next())
@@ -122,7 +122,7 @@ private final class Recorder: EventInterceptor {
         mock.restoreConnection()
         _ = try await handles[3].receipt
         #expect(mock.requests.map { $0.body.text } == ["1", "3"])
-        // Too late.
+        // This cancellation comes too late.
         handles[3].cancel()
         _ = try await handles[3].receipt
     }

@@ -10,7 +10,7 @@
 
     @Suite("A system without OpenSSL", .timeLimit(.minutes(5))) struct LibraryMissingTests {
         private static let variable = "WAYBILL_WITHOUT_OPENSSL"
-        /// Whether this is the process that ``hidden()`` starts.
+        /// True in the process that ``hidden()`` starts.
         static let isWithout = ProcessInfo.processInfo.environment[variable] != nil
 
         @Test(
@@ -24,7 +24,7 @@
                 )
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(at: folder) }
-            // What the loader finds first, and cannot load.
+            // The loader finds these files first, and cannot load them.
             for name in ["libssl.so.3", "libssl.so.1.1", "libssl.so"] {
                 try Data("hidden".utf8).write(to: folder.appendingPathComponent(name))
             }
@@ -33,10 +33,10 @@
             #expect(output.contains(Self.sign), "\(output)")
         }
 
-        /// What the other process says when it has come to the end.
+        /// The output of the other process at its end.
         private static let sign = "all else works without OpenSSL"
 
-        /// These tests once more, where the library is hidden.
+        /// Runs these tests again in a process for which the library is hidden.
         private func run(_ folder: URL) async throws -> (Int32, String) {
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -68,7 +68,7 @@
 
         @Test("Without it", .enabled(if: isWithout, "run by the other test"))
         func without() async throws {
-            // Before a connection is made: nobody listens there.
+            // The error comes before a connection attempt: no server listens on the port.
             let transports: [any Transport] = [
                 try MQTTTransport(url: "mqtts://127.0.0.1:1"),
                 try MQTTTransport(url: "wss://127.0.0.1:1"),

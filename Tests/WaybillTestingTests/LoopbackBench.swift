@@ -15,7 +15,7 @@ import WireCore
 
 /// A loopback broker without sockets, a manual clock, and transports that reach it through pairs of streams.
 final class LoopbackBench: Sendable {
-    /// The last random number.
+    /// The latest random number.
     private final class Dice: Sendable {
         let last = Locked<UInt64>(0)
     }
@@ -34,7 +34,7 @@ final class LoopbackBench: Sendable {
         )
     }
 
-    /// An environment of transports: connections to a service of the broker.
+    /// An environment whose dialer connects to a service of the broker.
     func environment(for service: LoopbackBroker.Service) -> LinkEnvironment {
         Self.environment(clock, PairDialer(bench: self, service: service), dice)
     }
@@ -49,7 +49,7 @@ final class LoopbackBench: Sendable {
             dialer: dialer,
             makeTimers: { () throws(LinkError) in timers },
             random: {
-                // Different each time, as client identifiers must be.
+                // Different at each call, so that client identifiers differ.
                 dice.last.withLock { last in
                     last += 1
                     return last &* 0x9E37_79B9_7F4A_7C15
@@ -131,7 +131,7 @@ private struct PairDialer: Dialer {
     }
 }
 
-/// A broker dials nobody.
+/// A dialer for the broker, which makes no connections.
 private struct NowhereDialer: Dialer {
     func dial(
         _ endpoint: Endpoint,

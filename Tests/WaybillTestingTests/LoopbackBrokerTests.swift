@@ -50,7 +50,7 @@ import WaybillWebSocket
         }
     }
 
-    /// A WebSocket that has time to be made among all the other tests.
+    /// A WebSocket configuration with a long timeout, since other tests run at the same time.
     private static func webSocket(_ subprotocols: [String]) -> WebSocketClient.Configuration {
         var configuration = WebSocketClient.Configuration()
         configuration.subprotocols = subprotocols
@@ -163,7 +163,7 @@ import WaybillWebSocket
         await broker.stop()
         for stream in streams { stream.close() }
         timers.invalidate()
-        // It can be started again.
+        // The broker can be started again.
         try broker.start()
         try await provider(broker, .stompOverWebSocket).request(.connect)
         await broker.stop()

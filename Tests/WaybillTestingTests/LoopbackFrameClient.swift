@@ -2,11 +2,11 @@ import WaybillLink
 import WaybillTesting
 import WireCore
 
-/// A STOMP 1.2 client of bare frames, without heart-beats.
+/// A STOMP 1.2 client that sends and receives single frames, without heart-beats.
 final class LoopbackFrameClient {
     let stream: any ByteStream
     private var rest: [UInt8] = []
-    /// Whether the broker has closed the connection, as far as was read.
+    /// True when a read has found the end of the connection.
     private(set) var isOver = false
 
     init(_ bench: LoopbackBench) throws {
@@ -28,7 +28,7 @@ final class LoopbackFrameClient {
         try send("SEND", ["destination:\(destination)"] + headers, body)
     }
 
-    /// The frames that have come, line by line; the body is the last line.
+    /// The received frames, line by line. The body is the last line.
     func frames() throws -> [[String]] {
         while !isOver {
             var space = [UInt8](repeating: 0, count: 65_536)
@@ -51,7 +51,7 @@ final class LoopbackFrameClient {
         return frames
     }
 
-    /// The messages that have come: the subscription, the body, and whether it comes again.
+    /// The received messages: the subscription, the body, and a mark for a redelivery.
     func messages() throws -> [String] {
         try frames().filter { $0.first == "MESSAGE" }.map { frame in
             let again = frame.contains("redelivered:true") ? " again" : ""

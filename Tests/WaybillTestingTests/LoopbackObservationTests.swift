@@ -6,7 +6,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// Who may come in, and what the broker tells of those who are there.
+/// The admission of clients, and the broker's reports of their actions.
 @Suite("Loopback observation", .timeLimit(.minutes(5))) struct LoopbackObservationTests {
     private final class Log: Sendable {
         private let all = Locked<[LoopbackOccurrence]>([])
@@ -32,7 +32,7 @@ import WireTestSupport
         try client.send(
             .unsubscribe(MQTTUnsubscribe(packetIdentifier: 3, filters: ["t"]))
         )
-        // The same packet twice: nobody connects twice.
+        // CONNECT is sent a second time, which is not reported as a second connection.
         try client.send(.connect(MQTTConnect(clientIdentifier: "a")))
         let body = Array("x".utf8)
         let seen = log.take()

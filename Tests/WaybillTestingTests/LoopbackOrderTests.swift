@@ -4,9 +4,9 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// The same run has the same order: nothing is served in the order of a dictionary or set.
+/// Equal runs have an equal order: the broker serves nothing in the order of a dictionary or a set.
 @Suite("Loopback order", .timeLimit(.minutes(5))) struct LoopbackOrderTests {
-    /// Enough that a dictionary would have them in order only once in 40,000 runs.
+    /// With this number, a dictionary has the expected order only once in 40,000 runs.
     private static let count = 8
 
     @Test(

@@ -4,13 +4,13 @@ import WaybillLink
 import WaybillTesting
 import WireCore
 
-/// An MQTT client of bare packets: it acknowledges nothing by itself.
+/// An MQTT client that sends and receives single packets. It acknowledges nothing by itself.
 final class LoopbackPacketClient {
     let stream: any ByteStream
     private let version: MQTTVersion
     private var decoder: MQTTPacketDecoder
     private var buffer = ReceiveBuffer()
-    /// Whether the broker has closed the connection, as far as was read.
+    /// True when a read has found the end of the connection.
     private(set) var isOver = false
 
     init(_ bench: LoopbackBench, _ version: MQTTVersion = .v5) {
@@ -33,7 +33,7 @@ final class LoopbackPacketClient {
         try Array(bytes).withUnsafeBytes { _ = try stream.write($0) }
     }
 
-    /// What has come, in short: kind, identifier, then what the kind has.
+    /// The received packets in short form: the kind, the identifier, and the fields of the kind.
     func received() throws -> [String] {
         var packets: [String] = []
         while !isOver {
@@ -49,8 +49,8 @@ final class LoopbackPacketClient {
         return packets
     }
 
-    /// Connects, and subscribes where a filter is given.
-    /// - Returns: What the broker answered.
+    /// Connects, and subscribes if there is a filter.
+    /// - Returns: The broker's answers.
     @discardableResult
     func connect(
         as name: String,

@@ -5,11 +5,11 @@ import WaybillSTOMP
 import WaybillTesting
 import WireCore
 
-/// What queues keep when subscribers go, and where answers go.
+/// The messages that a queue keeps when subscribers leave, and the destinations of replies.
 @Suite("Loopback queues", .timeLimit(.minutes(5))) struct LoopbackQueueTests {
     private typealias Client = LoopbackFrameClient
 
-    /// A subscriber of a queue that has got four messages, and who sent them.
+    /// A subscriber that has got four messages of a queue, and the client that sent them.
     private func subscriber(
         _ bench: LoopbackBench,
         ids: [String] = ["1"],

@@ -23,7 +23,7 @@ import WireTestSupport
             #expect(sessions.contains("a") && sessions.contains("sender"))
             bench.broker.restart(keepingState: keepsState)
             #expect(bench.broker.connectionCount == 0)
-            // A reset, with no DISCONNECT before it.
+            // The clients see a reset without a DISCONNECT before it.
             #expect(throws: LinkError.reset) { try client.received() }
             #expect(throws: LinkError.reset) { try sender.received() }
             client = LoopbackPacketClient(bench)

@@ -4,7 +4,7 @@ import WaybillLink
 import WaybillTesting
 import WireCore
 
-/// What an MQTT session keeps from one connection to the next (MQTT 5, 4.1).
+/// The state that an MQTT session keeps between connections (MQTT 5, 4.1).
 @Suite("Loopback sessions") struct LoopbackSessionTests {
     private typealias Client = LoopbackPacketClient
 
@@ -47,7 +47,7 @@ import WireCore
                 identifier: .init(identifier)
             )
         }
-        // The third waits for a place.
+        // The third message waits for a place in the window.
         #expect(try first.received() == ["m1 1", "m2 2"])
         try first.answer(MQTTPacket.pubrec, 1)
         #expect(try first.received() == ["pubrel 1"])
@@ -106,11 +106,11 @@ import WireCore
         try leave(expiry: 100)
         bench.clock.advance(by: .seconds(101))
         #expect(try comeBack() == ["new"])
-        // For ever.
+        // A session without an expiry.
         try leave(expiry: .max)
         bench.clock.advance(by: .seconds(1_000_000_000))
         #expect(try comeBack() == ["present"])
-        // DISCONNECT changes the time, but not from none to some.
+        // DISCONNECT may change the expiry interval, but not from zero to another value.
         var shorter = MQTTDisconnect()
         shorter.properties.sessionExpiryInterval = 0
         try leave(expiry: 100, shorter)
@@ -158,7 +158,7 @@ import WireCore
         #expect(try watcher.received() == ["gone 0"])
         try watcher.publish("x", to: "t", .atLeastOnce, identifier: 1)
         #expect(try second.received() == ["x 1"])
-        // The end of the first does not end the session of the second.
+        // The end of the first connection does not end the session of the second.
         first.stream.close()
         try watcher.publish("y", to: "t", .atLeastOnce, identifier: 2)
         #expect(try second.received() == ["y 2"])
@@ -179,7 +179,7 @@ import WireCore
         #expect(try second.connect(as: "a") == ["present"])
         _ = try? first.write(bytes.suffix(3))
         #expect(try second.received() == [])
-        // A CONNECT that never ends.
+        // A CONNECT that is never complete.
         let third = Client(bench)
         try third.write([0x10, 0x20, 0x00])
         third.stream.close()
@@ -239,7 +239,7 @@ import WireCore
         for name in ["away", "present"] {
             count += try Client(bench).connect(as: name).count - 1
         }
-        // The two of the first turn that were not acknowledged, and these two.
+        // Two messages that were not acknowledged before, and the two new ones.
         #expect(count == 4)
         await bench.broker.stop()
     }

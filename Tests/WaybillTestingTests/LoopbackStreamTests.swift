@@ -5,7 +5,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// The broker over streams that it has not accepted itself, by a clock that is not the system's.
+/// The broker over streams that it did not accept itself, on a clock that is not the system's.
 @Suite("Loopback streams", .timeLimit(.minutes(5))) struct LoopbackStreamTests {
     @Test("Without sockets: every service over a pair of streams, and across protocols")
     func services() async throws {
@@ -38,7 +38,7 @@ import WireTestSupport
         bench.clock.advance(by: .seconds(59))
         #expect(!stream.hasInput)
         bench.clock.advance(by: .seconds(2))
-        // The end, which an HTTP response may precede.
+        // The end of the stream, perhaps after an HTTP response.
         try await waitUntil { stream.hasInput }
         await bench.broker.stop()
     }

@@ -8,7 +8,7 @@ import WaybillWebSocket
 import WireCore
 import WireTestSupport
 
-/// Everything that a public initializer of `WaybillTesting` puts on a manual clock, over brokers in memory.
+/// Every public initializer of `WaybillTesting` that takes a manual clock, over brokers in memory.
 @Suite("Transports on a manual clock", .timeLimit(.minutes(5))) struct ManualTransportTests {
     private static func transport(
         _ service: LoopbackBroker.Service,
@@ -32,7 +32,7 @@ import WireTestSupport
         }
     }
 
-    /// Does something while the clock moves on in small steps.
+    /// Runs the body while the clock moves in small steps.
     private static func moving<Value: Sendable>(
         _ clock: ManualClock,
         by step: Duration = .milliseconds(5),
@@ -70,7 +70,7 @@ import WireTestSupport
         }
         broker.dropConnections()
         try await clock.advance(by: .nanoseconds(1)) { transport.states.isWaiting }
-        // No time passes by itself.
+        // The clock does not move by itself.
         await letOthersRun()
         #expect(transport.states.isWaiting)
         try await clock.advance(by: .milliseconds(100)) {

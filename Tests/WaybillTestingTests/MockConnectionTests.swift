@@ -25,7 +25,7 @@ private enum Entry: EntryType {
     }
 }
 
-/// Issues tokens that are good for a second, and checks them as a server does.
+/// Issues tokens that are valid for one second, and checks them as a server does.
 private final class Tokens: Sendable {
     private struct State: Sendable {
         var issued: [String: ManualClock.Instant] = [:]
@@ -41,7 +41,7 @@ private final class Tokens: Sendable {
     }
 
     var refreshes: Int { state.withLock { $0.refreshes } }
-    /// How many tokens were refused; several requests may have carried one of them.
+    /// The number of refused tokens. Several requests may have carried the same one.
     var refusals: Int { state.withLock { $0.refused.count } }
 
     func issue(replacing refused: String?) -> String {
@@ -113,7 +113,7 @@ struct MockConnectionTests {
             guard case .connect(let options) = request.command else { return nil }
             return options.password
         }
-        // One that is accepted, and refused at the next connection.
+        // Each password was accepted once and refused at the next connection, except for the last one.
         #expect(passwords.count == mock.connects.count)
         #expect(passwords.count == Set(passwords).count * 2 - 1)
     }

@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 @Suite("Mock with a protocol", .timeLimit(.minutes(5))) struct MockProtocolTests {
-    /// A request that the transport of a protocol refuses before any input or output.
+    /// A request that the transport of a protocol refuses before any I/O.
     struct BadRequest: CustomTestStringConvertible, Sendable {
         let wireProtocol: MockTransport.WireProtocol
         let name: String
@@ -176,7 +176,7 @@ import WireTestSupport
             let expected = await Self.error(bad.request, over: real)
             #expect(expected != "none")
             #expect(await Self.error(bad.request, over: mock) == expected)
-            // Nothing was sent for it, so no rule was asked.
+            // Nothing was sent for the request, so no rule was evaluated.
             #expect(
                 mock.requests.count
                     == (isConnected && bad.wireProtocol != .events ? 1 : mock.requests.count)

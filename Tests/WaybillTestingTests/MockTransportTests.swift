@@ -76,7 +76,7 @@ import WireTestSupport
             defer { isDone.withLock { $0 = true } }
             return try await mock.perform(send())
         }
-        // Whether it was waiting yet or not: dropped again, it ends.
+        // The request may begin its wait only after the first drop. A later drop ends it in any case.
         try await waitUntil(moving: {
             mock.dropConnection(WaybillError(.connectionLost, "now"))
         }) { isDone.withLock { $0 } }

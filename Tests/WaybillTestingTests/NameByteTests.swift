@@ -6,7 +6,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Topics, destinations, filters and event types that Swift takes for equal and servers do not, end to end.
+/// Topics, destinations, filters and event types that are equal as Swift strings and differ for servers, end to end.
 @Suite("Names as bytes, over the loopback broker", .timeLimit(.minutes(5))) struct NameByteTests {
     private struct Entry: EntryType {
         var command: EntryCommand
@@ -71,7 +71,7 @@ import WireTestSupport
             }
             #expect(try await take(2, one) == ["1", "3"], "\(names)")
             #expect(try await take(2, other) == ["2", "4"], "\(names)")
-            // Leaving one leaves the other alone.
+            // UNSUBSCRIBE from one name does not end the other subscription.
             try await provider.request(Entry(command: .unsubscribe, topic: names.one))
             #expect(try await take(1, one) == [])
             try await provider.request(.send("5", to: names.other))

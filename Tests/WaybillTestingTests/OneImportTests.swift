@@ -1,7 +1,7 @@
 import Testing
 import WaybillTesting
 
-/// What an app sees with one import.
+/// The declarations that an app can use with one import.
 @Suite("import WaybillTesting alone") struct OneImportTests {
     @Test("A mock, a provider, an entry and its messages need no other import")
     func suffices() async throws {

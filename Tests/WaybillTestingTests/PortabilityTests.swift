@@ -4,7 +4,7 @@ import WaybillMQTT
 import WaybillSTOMP
 import WaybillTesting
 
-/// One provider, written once, over transports that can do less.
+/// One provider over transports with fewer features.
 @Suite("Portable entries over every transport", .timeLimit(.minutes(5)))
 struct PortabilityTests {
     private static let options: [(UnsupportedOption, EntryCommand)] = [
@@ -27,7 +27,7 @@ struct PortabilityTests {
         (.sessionExpiry, .disconnect(sessionExpiry: .zero)),
     ]
 
-    /// What each service refuses, by name; MQTT is 3.1.1 here.
+    /// The options that each service refuses. MQTT means 3.1.1 here.
     private static let refused: [(LoopbackBroker.Service, Set<UnsupportedOption>)] = [
         (
             .mqtt,
@@ -90,7 +90,7 @@ struct PortabilityTests {
                 #expect(!refused.contains(option), "\(service) takes \(option)")
             } catch let error as WaybillError {
                 #expect(error.code == .unsupported, "\(service) \(option): \(error)")
-                // A will with a delay is a will first.
+                // A will with a delay is already refused as a will.
                 let isWill = option == .willDelay && error.unsupportedOption == .will
                 #expect(error.unsupportedOption == option || isWill, "\(service): \(error)")
                 #expect(refused.contains(option), "\(service) refuses \(option)")
@@ -114,7 +114,7 @@ struct PortabilityTests {
             try await provider.request(.send(topic: "t", retain: true, expiry: .seconds(1)))
         }
         await transport.shutdown()
-        // Over MQTT 5 nothing is left out.
+        // MQTT 5 supports all options.
         let mqtt = try bench.mqtt()
         let portable = Provider<AnyEntry>(transport: mqtt).whenUnsupported(.ignore([.retain]))
         try await portable.request(

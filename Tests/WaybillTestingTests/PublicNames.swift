@@ -18,10 +18,10 @@ import WaybillWebSocket
     import SwiftUI
 #endif
 
-/// Each public name, unqualified, in a file that imports what apps import beside it: a name that one of those modules
-/// has, too, does not compile here.
+/// Uses each public name, unqualified, in a file with the imports of a typical app. A name that is also in one of
+/// those modules does not compile here.
 ///
-/// `Tests/AppleStubs/check` compiles it once more, against modules that have the names of Combine, Network and SwiftUI.
+/// `Tests/AppleStubs/check` compiles the file again, against modules with the names of Combine, Network and SwiftUI.
 enum PublicNames {
     private struct Named: EntryType {
         var topic: String? { nil }

@@ -7,7 +7,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WaybillWebSocket
 
-/// What `print`, `dump`, interpolation and mirrors show of every public type, with a secret in each place for one.
+/// The output of `print`, `dump`, interpolation and mirrors for every public type. Each value contains a secret.
 @Suite("Secrets in what is printed, dumped and mirrored", .timeLimit(.minutes(5)))
 struct ReflectionTests {
     private static let secret = "s3cret"
@@ -17,7 +17,7 @@ struct ReflectionTests {
         var command: EntryCommand { .subscribe }
     }
 
-    /// All that can be seen of a value without asking for its secrets by name.
+    /// Everything that is visible of a value unless a program names its secrets.
     private static func shown(_ value: Any) -> String {
         var text = "\(value)\n" + String(reflecting: value) + "\n"
         print(value, to: &text)
@@ -199,7 +199,7 @@ struct ReflectionTests {
         #expect(text.contains("<redacted>"))
     }
 
-    /// The public types that hold nothing of an app's or a peer's, or whose content has a test of its own.
+    /// The public types that contain no data of an app or a peer, or whose content has a test of its own.
     private static let harmless: Set<String> = [
         "AckMode", "AcknowledgementMode", "AppLifecycleHints", "BufferPolicy", "BulkResults",
         "ClosureWireLogger",
@@ -219,7 +219,7 @@ struct ReflectionTests {
         "SimulationFailure", "StandardErrorWireLogger", "Step", "StreamEvent", "SubscribeOptions",
         "TLSFailure",
         "TokenFailure",
-        // Options, names of options and of topics; a message among updates shows itself.
+        // Options, and names of options and of topics. A message among updates has its own description.
         "Lookup", "SubscriptionUpdate", "TopicStyle", "UnsupportedOption", "UnsupportedPolicy",
         "TransportEventSource", "TransportEvents", "Version", "WebSocketClient", "Wildcards",
         "SocketFailure", "WebSocketClosure", "WireLogBodies", "WireProtocol",
@@ -295,7 +295,7 @@ struct ReflectionTests {
 
     // MARK: Words of a peer
 
-    /// What a terminal would obey, what forges lines, and what reorders the text around it.
+    /// Characters that control a terminal, begin a new line, or reorder the text around them.
     private static let deceptive =
         "\u{202E}a\r\nb\u{2028}c\u{1B}[31m\u{9B}\u{7F}\u{200F}\u{2066}d\u{0}"
 
@@ -334,7 +334,7 @@ struct ReflectionTests {
             #expect(Self.isClean(described), "\(type(of: value)): \(described.debugDescription)")
         }
         #expect("\(error)".contains("\\u{202e}a\\u{d}\\u{a}b\\u{2028}c\\u{1b}[31m"))
-        // Other letters stay as they are.
+        // Other characters are not escaped.
         #expect("\(WaybillError(.rejected, "é 漢字 שלום 👩‍🚀"))" == "rejected: é 漢字 שלום 👩‍🚀")
     }
 

@@ -5,7 +5,7 @@ import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
-/// A service that adds: the same entries over every transport.
+/// A service that adds numbers: the same entries over every transport.
 enum SumEntry: EntryType {
     struct Sum: Codable, Sendable {
         var a: Int
@@ -13,7 +13,7 @@ enum SumEntry: EntryType {
     }
 
     case add(Sum)
-    /// Those who add listen to these.
+    /// The subscription of the service that answers.
     case sums
     case answer(Int, to: Message)
 
@@ -41,7 +41,7 @@ enum SumEntry: EntryType {
     }
 }
 
-/// Marks the answers that pass.
+/// Marks the replies that pass.
 private struct Marking: Interceptor {
     func receive(_ message: Message, context: InterceptorContext) async throws -> Message {
         var message = message
@@ -70,7 +70,7 @@ private struct Marking: Interceptor {
     func sums(_ service: LoopbackBroker.Service) async throws {
         let broker = LoopbackBroker()
         try broker.start()
-        // Over HTTP the server itself answers; over a broker, somebody who listens.
+        // Over HTTP the server itself replies. Over a broker, a subscriber does.
         var adding: Task<Void, any Error>?
         if service == .eventStream {
             broker.faults.answers = (0..<10).map { .init(200, body: Payload("\($0 + 1)")) }

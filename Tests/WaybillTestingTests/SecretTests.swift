@@ -6,7 +6,7 @@ import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
-/// What loggers and observers are shown of a whole conversation, on every transport.
+/// The records of loggers and observers for a whole conversation, on every transport.
 @Suite("Secrets", .timeLimit(.minutes(5))) struct SecretTests {
     private static let secret = "s3cret"
 
@@ -21,7 +21,7 @@ import WaybillTesting
     private struct Log: WireLogger {
         let lines: AsyncStream<String>.Continuation
 
-        // The line has the body, where there is one.
+        // The line contains the body, if there is one.
         func log(_ record: WireRecord) { lines.yield(record.line) }
     }
 
@@ -89,7 +89,7 @@ import WaybillTesting
         for line in wire { #expect(!line.contains(Self.secret), "\(line)") }
     }
 
-    /// What the log of a conversation must show.
+    /// Texts that the log of a conversation must contain.
     private static func words(of service: LoopbackBroker.Service) -> [String] {
         switch service {
         case .mqtt, .mqttOverWebSocket: ["CONNECT", "SUBSCRIBE", "PUBLISH", "UNSUBSCRIBE"]
@@ -117,7 +117,7 @@ import WaybillTesting
             for await event in events { lines.append("\(event)") }
             return lines
         }
-        // A query is one in a path; elsewhere it would be a topic like any other.
+        // Only a path can have a query. Elsewhere the text would be part of the topic.
         let topic = service == .eventStream ? "room?token=\(Self.secret)-query" : "room"
         let leave = Entry(command: .unsubscribe, topic: topic)
         try await provider.request(Entry(command: .connect))
@@ -135,7 +135,7 @@ import WaybillTesting
         )
         #expect(try await heard.next() == "\(Self.secret)-body")
         try await provider.request(leave)
-        // What fails is shown, too: nothing is subscribed to any longer, or the broker says no.
+        // Failures are logged, too: the subscription has ended, or the broker refuses it.
         broker.faults.refusesSubscriptions = [topic, "room"]
         await #expect(throws: WaybillError.self) {
             _ = try await provider.messages(Entry(command: .subscribe, topic: topic))
@@ -148,7 +148,7 @@ import WaybillTesting
         let wire = await lines.reduce(into: [String]()) { $0.append($1) }
         let calls = await frames.reduce(into: [String]()) { $0.append($1) }
         let noted = await events.value
-        // All of it was shown: what carried a secret, and what failed.
+        // All steps were logged: those with a secret, and those that failed.
         for word in Self.words(of: service) {
             #expect(wire.contains { $0.contains(word) }, "\(word): \(wire)")
         }

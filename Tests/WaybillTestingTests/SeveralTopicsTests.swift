@@ -9,7 +9,7 @@ import WireTestSupport
 /// One call, one sequence, several topics.
 @Suite("Several topics in one subscription", .timeLimit(.minutes(5)))
 struct SeveralTopicsTests {
-    /// An entry of an enum's kind, which says its topics itself.
+    /// An entry that has several topics.
     private enum News: EntryType {
         case all
         case publish(String, to: String)
@@ -43,7 +43,7 @@ struct SeveralTopicsTests {
         }
     }
 
-    /// How often a transport has been connected, the present connection among it.
+    /// Counts how many times a transport was connected, including the current connection.
     private final class ConnectionCount: Sendable {
         private let count = Locked(0)
 
@@ -135,7 +135,7 @@ struct SeveralTopicsTests {
         } catch let error as WaybillError {
             #expect(error.topic == "b" && error.code != .connectionLost, "\(error)")
         }
-        // A later subscription to one of them begins anew.
+        // A later subscription to one of the topics sends a new SUBSCRIBE.
         let messages = try await provider.messages(.subscribe(topic: "a"))
         try await provider.request(.send(topic: "a", body: .text("x")))
         var iterator = messages.makeAsyncIterator()

@@ -6,7 +6,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Streams whose provider and transport nobody else refers to, over real sockets.
+/// Streams whose provider and transport have no other references, over real sockets.
 @Suite("Every transport: the lifetime of streams", .timeLimit(.minutes(5)))
 struct StreamLifetimeTests {
     private struct Entry: EntryType {
@@ -36,7 +36,7 @@ struct StreamLifetimeTests {
         }
     }
 
-    /// A transport that goes, unless something keeps it.
+    /// A weak reference to a transport.
     private final class Watch {
         private weak var object: AnyObject?
 

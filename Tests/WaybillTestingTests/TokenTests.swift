@@ -6,7 +6,7 @@ import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
-/// One enum, one interceptor, real frames: a token that the server does not take is replaced once.
+/// One enum, one interceptor, real frames: a refused token is replaced once.
 @Suite("Tokens over every transport", .timeLimit(.minutes(5))) struct TokenTests {
     private enum Entry: EntryType {
         case connect
@@ -106,7 +106,7 @@ import WaybillTesting
         let provider = Provider<Entry>(transport: transport)
             .intercepted(TokenInterceptor(Self.placement(service), source: tokens))
         let error = await #expect(throws: WaybillError.self) {
-            // An event stream's connect asks for nothing.
+            // The connect of an event stream sends no request.
             try await provider.request(service == .eventStream ? .say("hello") : .connect)
         }
         #expect(error?.code == .unauthorized && error?.attempt == 2)
@@ -183,7 +183,7 @@ import WaybillTesting
         )
         let connecting = Task { try await provider.request(Self.entry(.connect)) }
         for await _ in begun {}
-        // A transport without a connection may say that there is none.
+        // A transport without a connection may throw.
         _ = try? await provider.request(Plain(topic: nil, command: .disconnect))
         let error = await #expect(throws: WaybillError.self) { try await connecting.value }
         #expect(error?.code == .notConnected)

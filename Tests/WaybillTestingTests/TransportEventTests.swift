@@ -11,11 +11,11 @@ import WaybillTesting
     import Foundation
 #endif
 
-/// What observers are told over MQTT and STOMP; `StreamEventTests` has the same for event streams.
+/// The events of observers over MQTT and STOMP. `StreamEventTests` tests them for event streams.
 @Suite("Transports with a life cycle: events", .timeLimit(.minutes(5)))
 struct TransportEventTests {
     private static let secret = "s3cret"
-    /// There is time for all the other tests.
+    /// Long, since other tests run at the same time.
     private static let patience = Duration.seconds(50)
     private static let services: [LoopbackBroker.Service] = [
         .mqtt, .mqttOverWebSocket, .stomp, .stompOverWebSocket,
@@ -51,7 +51,7 @@ struct TransportEventTests {
         return broker
     }
 
-    /// A transport whose waits are as long as they may be: 3,000 seconds of an hour.
+    /// A transport whose waits are all 3,000 seconds long, with a ceiling of an hour.
     private static func transport(
         _ service: LoopbackBroker.Service,
         _ broker: LoopbackBroker,
@@ -91,7 +91,7 @@ struct TransportEventTests {
         }
     }
 
-    /// Takes events up to one of a kind.
+    /// Takes events up to the first of this kind.
     private static func take(
         to last: TransportEvent.Kind,
         _ iterator: inout TransportEvents.AsyncIterator
@@ -108,8 +108,8 @@ struct TransportEventTests {
         service == .mqtt || service == .mqttOverWebSocket
     }
 
-    /// Leads a transport through its life; nothing of it is left then.
-    /// - Returns: What one observer has seen, and the other has yet to see.
+    /// Takes a transport through all states. At the end there are no references to it.
+    /// - Returns: The events that one observer has got, and the iterator of the other.
     private static func life(
         _ service: LoopbackBroker.Service,
         _ broker: LoopbackBroker
@@ -125,7 +125,7 @@ struct TransportEventTests {
         #expect(try await heard.next() == "\(secret)-one")
         broker.dropConnections()
         var events = await take(to: .waiting, &first)
-        // There is room for one of them, whichever comes last.
+        // The queue has room for one of the two sends.
         let away = (1...2).map { _ in
             Task { (try? await provider.request(.send("\(secret)-away"))) != nil }
         }
@@ -141,7 +141,7 @@ struct TransportEventTests {
         return (events + (await rest(&first)), second)
     }
 
-    /// Takes events until there are no more.
+    /// Takes all further events.
     private static func rest(
         _ iterator: inout TransportEvents.AsyncIterator
     ) async -> [TransportEvent] {
@@ -159,7 +159,7 @@ struct TransportEventTests {
     func life(service: LoopbackBroker.Service) async throws {
         let broker = try Self.broker()
         var (events, second) = try await Self.life(service, broker)
-        // What comes first, the message or its acknowledgement, is up to the broker.
+        // The broker decides whether the message or its acknowledgement comes first.
         #expect(
             events.map(\.kind).filter { $0 != .acknowledged } == [
                 .connecting, .connected, .subscribed, .sent, .received, .disconnected, .waiting,
@@ -167,7 +167,7 @@ struct TransportEventTests {
                 .subscriptionEnded, .disconnected,
             ]
         )
-        // The other one has seen the same, and then the end, as the transport is gone.
+        // The other observer gets the same events, and then the end, since the transport is gone.
         var others: [TransportEvent] = []
         while let event = await second.next() { others.append(event) }
         #expect(others.map { "\($0)" } == events.map { "\($0)" })
@@ -176,7 +176,7 @@ struct TransportEventTests {
         await broker.stop()
     }
 
-    /// Checks the values of the events of a life.
+    /// Checks the values of the events.
     private func check(
         _ events: [TransportEvent],
         _ service: LoopbackBroker.Service,
@@ -297,7 +297,7 @@ struct TransportEventTests {
         for text in ["1", "2"] {
             try await provider.request(.send(text, qos: .atMostOnce))
         }
-        // First, as somebody who takes the first one in time is not slow.
+        // The app reads only after the drop: an app that takes the first message in time is not slow.
         let dropped = await Self.take(to: .dropped, &iterator)
         #expect(dropped.last?.dropReason == .slowConsumer && dropped.last?.topic == "room")
         await #expect(throws: WaybillError.self) {

@@ -4,11 +4,11 @@ import WaybillLink
 import WaybillTesting
 import WireTestSupport
 
-// What happens meanwhile.
+// Waits and records.
 extension Bench {
-    /// Goes to the broker's machine and back, several times: whatever would happen at once has happened then.
+    /// Connects to the broker's port several times. Work that could be done at once is done afterwards.
     ///
-    /// The broker hears no word of it.
+    /// The broker gets no bytes from these connections.
     func settle() async {
         await letOthersRun()
         guard let timers = try? LinkEnvironment.system.makeTimers() else { return }
@@ -24,7 +24,7 @@ extension Bench {
         }
     }
 
-    /// Lets each wait pass as soon as it has begun, until the call is done: the clock moves for nothing else.
+    /// Ends each wait as soon as it has begun, until the call is done. Nothing else moves the clock.
     func passWaits<Value>(until call: Call<Value>) async {
         let watch = watch()
         let clock = clock
@@ -39,7 +39,7 @@ extension Bench {
         await passing.value
     }
 
-    /// What else an observer was told so far, once everything has settled.
+    /// The further states that an observer has got once all work is done.
     func rest(of watch: sending Watch) async -> [String] {
         let reading = Task {
             var watch = watch
@@ -52,11 +52,11 @@ extension Bench {
         return await reading.value
     }
 
-    /// Notes the events from now on.
+    /// Records the events from now on.
     func record() -> EventLog { EventLog(transport.events) }
 }
 
-/// The events of a transport.
+/// A record of a transport's events.
 final class EventLog: Sendable {
     private let events = Kept([TransportEvent]())
     private let task: Task<Void, Never>
@@ -71,16 +71,16 @@ final class EventLog: Sendable {
 
     deinit { task.cancel() }
 
-    /// Those of a kind, so far.
+    /// The events of a kind so far.
     func all(_ kind: TransportEvent.Kind) -> [TransportEvent] {
         events.withLock { events in events.filter { $0.kind == kind } }
     }
 
-    /// How many there are of a kind so far.
+    /// The number of events of a kind so far.
     func count(_ kind: TransportEvent.Kind) -> Int { all(kind).count }
 }
 
-/// Ends the benches of each test when it is over, also when it has thrown.
+/// Ends the benches of a test after it, also when the test has thrown.
 struct BenchesEnd: SuiteTrait, TestTrait, TestScoping {
     @TaskLocal private static var benches: Kept<[Bench]>?
 
@@ -108,6 +108,6 @@ struct BenchesEnd: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == BenchesEnd {
-    /// Whatever a test leaves is ended.
+    /// Ends the benches of each test after it.
     static var benchesEnd: Self { BenchesEnd() }
 }

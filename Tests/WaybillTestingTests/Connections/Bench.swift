@@ -9,22 +9,23 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-/// A broker of one's own, a transport to it by one of the ways, and a clock that stands still.
+/// A broker for one test, a transport to it in one of the ways, and a clock that stands still.
 final class Bench: Sendable {
-    /// What a test wants otherwise, whatever the way.
+    /// The settings of a test, which apply to every way.
     struct Plan {
         var reconnection = ReconnectionPolicy()
         var credentials: CredentialSource?
         var hints: [any ConnectionHintSource] = []
         var offlineQueue = OfflineQueuePolicy()
-        /// How long connecting, and acknowledgements, may take; nil for the transport's defaults.
+        /// The timeouts of connecting and of acknowledgements; nil for the transport's defaults.
         var connectTimeout: Duration?
         var answerTimeout: Duration?
-        /// Whether signs of life are asked for, by the defaults; event streams may be silent for 30 seconds then.
+        /// True when keep-alives are on, with their defaults. Event streams may then be silent for 30 seconds.
         var keepsAlive = false
-        /// Whom the broker lets in; nil for everybody.
+        /// The users that the broker accepts, with their passwords; empty for any user.
         var users: [String: String] = [:]
-        /// Further wishes; where no signs of life are asked for, WebSockets send no pings either, unless these say so.
+        /// Further settings. Without keep-alives, WebSockets send no pings either, unless these closures turn them
+        /// on.
         var broker: (inout LoopbackBroker.Configuration) -> Void = { _ in }
         var mqtt: (inout MQTTConfiguration) -> Void = { _ in }
         var stomp: (inout STOMPConfiguration) -> Void = { _ in }
@@ -42,9 +43,9 @@ final class Bench: Sendable {
     private let deadlines: Kept<[WireInstant]>
     private let isEnded = Kept(false)
 
-    /// How long each wait is unless a test says otherwise: half a second, below all ceilings.
+    /// The length of each wait unless a test sets another: half a second, below all ceilings.
     ///
-    /// The clock is moved by just that: what follows the wait has begun then and has time limits of its own.
+    /// The clock moves by exactly this time. The work after the wait then has time limits of its own.
     static let wait = Duration.milliseconds(500)
 
     init(_ way: Way, _ change: (inout Plan) -> Void = { _ in }) throws {
@@ -123,7 +124,7 @@ final class Bench: Sendable {
             )
         }
         var configuration = SSEConfiguration()
-        // Many calls are to be under way at once.
+        // The tests have many calls in flight at once.
         configuration.maximumConnectionsPerHost = 64
         configuration.reconnection = plan.reconnection
         configuration.credentials = plan.credentials
@@ -137,40 +138,41 @@ final class Bench: Sendable {
 
     // MARK: The conversation
 
-    /// Connects, and subscribes: what any way can do.
+    /// Connects where that is a command, and subscribes.
     func open(_ topic: String = "room") async throws -> Messages<String> {
         if way != .events { try await provider.request(.connect) }
         return try await provider.messages(.listen(topic))
     }
 
-    /// The wait that follows the next failure, as long as it is no longer than its ceiling.
+    /// Sets the wait after the next failure. It must not exceed the ceiling.
     func setWait(_ duration: Duration) {
         dice.withLock { $0 = UInt64(clamping: Int64(duration / .nanoseconds(1))) }
     }
 
-    /// The wait that follows the next failure: its ceiling, if the ceiling is this, and something else for any other.
+    /// Makes the wait after the next failure as long as its ceiling if the ceiling has this value. Any other ceiling
+    /// gives another wait.
     func setCeiling(_ ceiling: Duration) {
         dice.withLock {
             $0 = (UInt64(clamping: Int64(ceiling / .nanoseconds(1))) + 1) * 1_000_000 - 1
         }
     }
 
-    /// Observes the states, the present one first.
+    /// Observes the states, starting with the current one.
     func watch() -> Watch { Watch(iterator: transport.states.makeAsyncIterator()) }
 
-    /// Cuts the link, and waits until that has been noticed.
+    /// Cuts the connection, and waits until the transport has noticed it.
     func lose(_ watch: inout Watch) async {
         broker.dropConnections()
         await watch.until("waiting")
     }
 
-    /// Lets the wait pass, and waits until the link is back.
+    /// Ends the wait, and waits until the transport is connected again.
     func comeBack(_ watch: inout Watch) async {
         clock.advance(by: Bench.wait)
         await watch.until("connected")
     }
 
-    /// How many timers were ever set for so long after this moment.
+    /// The number of timers so far that were set for this time after the current moment.
     func timerCount(after duration: Duration) -> Int {
         let now = clock.linkTimers.now
         return deadlines.withLock { deadlines in
@@ -178,7 +180,7 @@ final class Bench: Sendable {
         }
     }
 
-    /// Sends while there is no link, and waits until that is in the queue.
+    /// Sends without a connection, and waits until the send is in the queue.
     func enqueue(_ text: String, patience: Duration? = nil) async -> Call<Receipt> {
         let patience = patience ?? way.sendLimit
         let count = timerCount(after: patience)
@@ -188,7 +190,8 @@ final class Bench: Sendable {
         return call
     }
 
-    /// Moves the clock on to one nanosecond before a limit, where nothing must have happened yet, and beyond it.
+    /// Moves the clock to one nanosecond before the limit, when the call must still be running, and then to the
+    /// limit.
     func pass<Value>(_ limit: Duration, endsAt call: Call<Value>) async {
         clock.advance(by: limit - .nanoseconds(1))
         await settle()
@@ -196,8 +199,8 @@ final class Bench: Sendable {
         clock.advance(by: .nanoseconds(1))
     }
 
-    /// Moves the clock on in small steps until something is done.
-    /// - Returns: How far it had to be moved.
+    /// Moves the clock in small steps until the condition is true.
+    /// - Returns: The time by which the clock was moved.
     func advance(
         inStepsOf step: Duration = .milliseconds(500),
         sourceLocation: SourceLocation = #_sourceLocation,
@@ -207,7 +210,7 @@ final class Bench: Sendable {
         while !isDone() {
             for _ in 0..<200 where !isDone() { await Task.yield() }
             if isDone() { break }
-            // Those of other threads, too, have their turns.
+            // Lets tasks of other threads run, too.
             try? await Task.sleep(for: .milliseconds(1))
             if isTooLate(sourceLocation) { break }
             clock.advance(by: step)
@@ -215,7 +218,7 @@ final class Bench: Sendable {
         return begin.duration(to: clock.now)
     }
 
-    /// Ends everything; a peer that does not answer holds nothing up. Doing it twice does nothing more.
+    /// Ends the transport and the broker, even when the peer does not answer. A second call does nothing.
     func end() async {
         let isFirst = isEnded.withLock { isEnded in
             defer { isEnded = true }
@@ -223,7 +226,7 @@ final class Bench: Sendable {
         }
         guard isFirst else { return }
         let transport = transport
-        // Nobody waits for the end of a test that is out of time.
+        // A test that has run out of time does not wait for the end.
         guard !Task.isCancelled else {
             broker.dropConnections()
             return
@@ -235,8 +238,7 @@ final class Bench: Sendable {
 
     // MARK: The broker's log
 
-    /// What a client and the broker said to each other, from a client on: its first words, with an arrow as the
-    /// broker sees them.
+    /// The log from a client on: for each line, the first word with an arrow from the broker's point of view.
     func words(from client: Int = 1) -> [String] {
         lines.withLock { $0 }.compactMap { line in
             let words = line.split(separator: " ")
@@ -245,15 +247,14 @@ final class Bench: Sendable {
         }
     }
 
-    /// All lines.
     var log: [String] { lines.withLock { $0 } }
 
-    /// How many lines there are whose first word is this one, from a client on.
+    /// The number of lines from a client on that begin with this word.
     func count(_ word: String, from client: Int = 1) -> Int {
         words(from: client).count { $0 == "← \(word)" }
     }
 
-    /// The number of the client that came last.
+    /// The number of the latest client.
     var lastClient: Int {
         lines.withLock { $0 }.compactMap { line in
             let words = line.split(separator: " ")
@@ -262,7 +263,7 @@ final class Bench: Sendable {
     }
 }
 
-/// A value that several tasks work on.
+/// A value that several tasks change.
 final class Kept<Value: Sendable>: Sendable {
     private let value: Locked<Value>
 
@@ -277,10 +278,10 @@ final class Kept<Value: Sendable>: Sendable {
 struct Watch {
     var iterator: ConnectionStates.AsyncIterator
 
-    /// The next state, in words.
+    /// The next state in words.
     mutating func next() async -> String { await iterator.next().map { "\($0)" } ?? "over" }
 
-    /// Waits for a state by its first words.
+    /// Waits for a state whose text begins like this.
     @discardableResult
     mutating func until(
         _ words: String,
@@ -293,7 +294,7 @@ struct Watch {
         return nil
     }
 
-    /// Waits for a wait, and until when it is.
+    /// Waits for the state "waiting", and returns the end of the wait.
     mutating func untilWaiting(
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> ContinuousClock.Instant {
@@ -303,7 +304,7 @@ struct Watch {
     }
 }
 
-/// A call under way.
+/// A call in its own task.
 final class Call<Value: Sendable>: Sendable {
     private let outcome = Locked<[Result<Value, any Error>]>([])
     private let task = Locked<Task<Void, Never>?>(nil)
@@ -319,13 +320,13 @@ final class Call<Value: Sendable>: Sendable {
 
     var isDone: Bool { outcome.withLock { !$0.isEmpty } }
 
-    /// Waits for the end; the call is cancelled, and not waited for, when the test is out of time.
+    /// Waits for the end. When the test has run out of time, the call is cancelled instead.
     private func finish(_ sourceLocation: SourceLocation) async {
         await until(sourceLocation: sourceLocation) { isDone }
         if !isDone { task.withLock { $0 }?.cancel() }
     }
 
-    /// How it ended: nil for well.
+    /// The error of the call; nil when it succeeded.
     func error(sourceLocation: SourceLocation = #_sourceLocation) async -> WaybillError? {
         await finish(sourceLocation)
         guard case .failure(let error)? = outcome.withLock({ $0.first }) else { return nil }
@@ -338,27 +339,27 @@ final class Call<Value: Sendable>: Sendable {
     }
 }
 
-/// Waits until something is so.
+/// Waits until the condition is true.
 func until(sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
     do { try await waitUntil(isSo) } catch {
         Issue.record("not so in time", sourceLocation: sourceLocation)
     }
 }
 
-/// Whether the test is out of time, which is an issue at the place that still waits.
+/// True when the test has run out of time. Records an issue at the place that still waits.
 func isTooLate(_ sourceLocation: SourceLocation) -> Bool {
     if Task.isCancelled { Issue.record("not so in time", sourceLocation: sourceLocation) }
     return Task.isCancelled
 }
 
-/// The error as the package's own; any other is an issue.
+/// Casts the error to the package's type. Records an issue for any other error.
 private func own(_ error: any Error, _ sourceLocation: SourceLocation) -> WaybillError? {
     let own = error as? WaybillError
     if own == nil { Issue.record(error, "no error of ours", sourceLocation: sourceLocation) }
     return own
 }
 
-/// What a call fails with.
+/// The error of the body.
 func failure<T>(
     sourceLocation: SourceLocation = #_sourceLocation,
     _ body: () async throws -> T

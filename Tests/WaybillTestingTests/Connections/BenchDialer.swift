@@ -2,23 +2,23 @@ import WaybillLink
 import WaybillTesting
 import WireCore
 
-/// The system's dialer with faults on demand, and a memory.
+/// The system's dialer with faults on demand. It counts connections and bytes.
 final class BenchDialer: Dialer {
-    /// What becomes of who dials.
+    /// The outcome of a dial.
     enum Mode: Sendable {
-        /// A connection to where it was asked for.
+        /// A connection to the requested endpoint.
         case open
         /// No connection.
         case refuse
-        /// Nothing at all, until whoever dials gives up.
+        /// No result until the dialling task is cancelled.
         case hang
-        /// A connection to somebody who never says anything.
+        /// A connection to a peer that sends nothing.
         case silent
-        /// A connection to somebody who says this after the first 20 bytes.
+        /// A connection to a peer that sends these bytes after the first 20 bytes.
         case say([UInt8])
-        /// A connection to somebody with a script.
+        /// A connection to a peer with a script.
         case script(ScriptedByteStream)
-        /// A connection over which what is written gets nowhere.
+        /// A connection whose written bytes are discarded.
         case mute
     }
 
@@ -26,47 +26,47 @@ final class BenchDialer: Dialer {
         var mode = Mode.open
         var next: [Mode] = []
         var count = 0
-        /// How many more connections there may be at the same time; nil for any number.
+        /// The number of further connections at the same time; nil for any number.
         var room: Int?
         var waiting: [CheckedContinuation<Void, Never>] = []
         var streams: [MutableStream] = []
-        /// Of whoever dialled last; nil until it is there.
+        /// The stream of the latest dial; nil until it is open.
         var last: MutableStream?
     }
 
     private let state = Locked(State())
 
-    /// What becomes of who dials from now on.
+    /// The outcome of all further dials.
     var mode: Mode {
         get { state.withLock { $0.mode } }
         set { state.withLock { $0.mode = newValue } }
     }
 
-    /// What becomes of those who dial next, before ``mode`` counts.
+    /// The outcomes of the next dials. After them ``mode`` applies.
     func next(_ modes: Mode...) { state.withLock { $0.next += modes } }
 
-    /// How many connections were asked for.
+    /// The number of dials.
     var count: Int { state.withLock { $0.count } }
 
-    /// So many connections at the same time and no more: further ones wait until one is closed.
+    /// Limits the number of connections at the same time. Further dials wait until a connection is closed.
     func limit(to room: Int) { state.withLock { $0.room = room } }
 
-    /// What is written to the connections that there are gets nowhere, so that no answer comes, and nobody is told.
+    /// Discards all further writes on the open connections, so that no answers come. The transport is not told.
     func mute() { for stream in state.withLock({ $0.streams }) { stream.mute() } }
 
-    /// Nothing that the peer says comes through over the connections that there are, but for their end.
+    /// Discards all further bytes from the peer on the open connections, but not their end.
     func deafen() { for stream in state.withLock({ $0.streams }) { stream.deafen() } }
 
-    /// As ``mute()``, and nothing that the peer says comes through, either.
+    /// Discards all further bytes in both directions on the open connections.
     func isolate() { for stream in state.withLock({ $0.streams }) { stream.isolate() } }
 
-    /// How many bytes have been written to the connection that came last.
+    /// The number of bytes written to the latest connection.
     var written: Int { state.withLock { $0.last }?.written ?? 0 }
 
-    /// What has been written to the connection that came last, up to its first 4 KiB.
+    /// The first 4 KiB written to the latest connection.
     var writtenBytes: [UInt8] { state.withLock { $0.last }?.writtenBytes ?? [] }
 
-    /// How many bytes have got nowhere.
+    /// The number of discarded bytes.
     var swallowed: Int { state.withLock { $0.streams }.reduce(0) { $0 + $1.swallowed } }
 
     func dial(
@@ -84,7 +84,7 @@ final class BenchDialer: Dialer {
         switch mode {
         case .refuse: throw .refused
         case .hang:
-            // Ends when the task is cancelled.
+            // The loop ends when the task is cancelled.
             let (never, continuation) = AsyncStream<Never>.makeStream()
             for await _ in never {}
             continuation.finish()
@@ -129,7 +129,7 @@ final class BenchDialer: Dialer {
     }
 }
 
-/// A stream that can go half open: what is written gets nowhere.
+/// A stream that can become half open: its written bytes are discarded.
 final class MutableStream: ByteStream, ByteStreamReceiver {
     private struct State: Sendable {
         var receiver: (any ByteStreamReceiver)?
@@ -138,7 +138,7 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
         var onEnd: (@Sendable () -> Void)?
         var swallowed = 0
         var written = 0
-        /// The first of what was written.
+        /// The first 4 KiB that were written.
         var writtenBytes: [UInt8] = []
     }
 
@@ -177,7 +177,7 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
         let isMute = state.withLock { state in
             state.written += bytes.count
-            // In the tests, streams take all that they are given.
+            // Streams in these tests accept all bytes of a write.
             state.writtenBytes += bytes.prefix(max(4_096 - state.writtenBytes.count, 0))
             if state.isMute { state.swallowed += bytes.count }
             return state.isMute
@@ -211,7 +211,7 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     }
 }
 
-/// A clock that remembers for when it was set.
+/// A clock that records the deadlines of its timers.
 final class RememberingTimers: TimerSource {
     private let base: any TimerSource
     private let deadlines: Kept<[WireInstant]>

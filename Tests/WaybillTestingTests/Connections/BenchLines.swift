@@ -4,14 +4,14 @@ import Waybill
 import WaybillMQTT
 import WaybillTesting
 
-/// An entry of any kind, for what ``Talk`` has no case.
+/// An entry of any kind, for commands that ``Talk`` lacks.
 struct Line: EntryType {
     var topic: String?
     var command: EntryCommand
     var body = EntryBody.none
     var headers: Headers = [:]
 
-    /// A subscription; of QoS 0 unless changed.
+    /// A subscription, with QoS 0 by default.
     static func listen(
         _ topic: String = "room",
         _ change: (inout SubscribeOptions) -> Void = { _ in }
@@ -21,7 +21,7 @@ struct Line: EntryType {
         return Line(topic: topic, command: .subscribe(options))
     }
 
-    /// A message; of QoS 0 unless changed.
+    /// A message, with QoS 0 by default.
     static func say(
         _ text: String,
         to topic: String = "room",
@@ -35,16 +35,16 @@ struct Line: EntryType {
 }
 
 extension Bench {
-    /// Over the same transport, entries of any kind.
+    /// A provider for entries of any kind, over the same transport.
     var others: Provider<Line> { Provider(transport: transport) }
 
-    /// Somebody else who speaks to the broker, by the system's own clock and network.
+    /// Another client of the broker, on the system's clock and network.
     func makeSpeaker() throws -> Provider<Line> {
         let url = try #require(URL(string: broker.url(for: .mqtt)))
         return Provider(transport: try MQTTTransport(url: url))
     }
 
-    /// The lines of the log that begin with a word and its arrow, without the client's number.
+    /// The log lines that begin with a word and its arrow, without the client's number.
     func sentences(_ beginning: String, from client: Int = 1) -> [String] {
         log.compactMap { line in
             let words = line.split(separator: " ", maxSplits: 2)
@@ -56,7 +56,7 @@ extension Bench {
     }
 }
 
-/// Notes the events of a transport as they come.
+/// A record of a transport's events.
 final class Noted: Sendable {
     private let events = Kept([TransportEvent]())
     private let task: Task<Void, Never>
@@ -71,7 +71,7 @@ final class Noted: Sendable {
 
     deinit { task.cancel() }
 
-    /// Those of a kind, in order.
+    /// The events of a kind, in order.
     func of(_ kind: TransportEvent.Kind) -> [TransportEvent] {
         events.withLock { $0 }.filter { $0.kind == kind }
     }

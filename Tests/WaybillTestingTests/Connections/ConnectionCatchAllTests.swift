@@ -5,7 +5,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Whoever looks on at all that comes.
+/// Streams of all messages, whatever their topic.
 @Suite(
     "Every transport: all messages",
     .serialized,
@@ -67,13 +67,13 @@ struct ConnectionCatchAllTests {
         #expect(try await iterator.next()?.text == "hello")
         await letOthersRun()
         let word = way.isMQTT ? "PUBACK" : "ACK"
-        // Not taken by who has subscribed: not acknowledged.
+        // The subscriber has not taken the message, so it is not acknowledged.
         #expect(bench.count(word) == 0)
         var taker = messages.makeAsyncIterator()
         #expect(try await taker.next() == "hello")
         try await bench.provider.request(.say("more"))
         _ = try await taker.next()
-        // Acknowledged, though nobody has looked at it.
+        // It is acknowledged although the stream of all messages has not read it.
         await until { bench.count(word) == 2 }
         withExtendedLifetime(all) {}
         await bench.end()

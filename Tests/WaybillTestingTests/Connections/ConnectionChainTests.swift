@@ -7,7 +7,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireCore
 
-/// Design 3: one chain for everything, so that a token is configured once.
+/// Design 3: one chain of interceptors for all requests, so that a token is configured once.
 @Suite(
     "Every transport: the interceptors of a connection (design 3)",
     .serialized,
@@ -15,7 +15,7 @@ import WireCore
     .benchesEnd
 )
 struct ConnectionChainTests {
-    /// A service whose one token is good until it is replaced.
+    /// A service with one token, which is valid until it is replaced.
     private final class Service: Sendable {
         private struct State: Sendable {
             var token = 1
@@ -30,13 +30,13 @@ struct ConnectionChainTests {
         private let state = Locked(State())
 
         var refreshCount: Int { state.withLock { $0.refreshCount } }
-        /// What clients have shown, in order.
+        /// The tokens that clients have used, in order.
         var shown: [String] { state.withLock { $0.shown } }
 
         func revoke() { state.withLock { $0.token += 1 } }
-        /// Whether the place where tokens come from answers.
+        /// Makes the token source fail or work.
         func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
-        /// Lets no token in any more.
+        /// Makes every token invalid.
         func revokeAll() { state.withLock { $0.hasRevoked = true } }
 
         func admits(_ token: String?) -> Bool {
@@ -173,7 +173,7 @@ struct ConnectionChainTests {
         await bench.end()
     }
 
-    /// A subscription that begins without a connection.
+    /// A subscription that starts offline.
     private struct Patient: EntryType {
         var topic: String? { "room" }
         var command: EntryCommand {
@@ -201,7 +201,7 @@ struct ConnectionChainTests {
         await bench.end()
     }
 
-    /// Sets the user name, or over HTTP a header of the same use.
+    /// Sets the user name; over HTTP a header with the same purpose.
     private struct Named: Interceptor {
         let name: String
         var seen: Kept<[String]>
@@ -233,7 +233,7 @@ struct ConnectionChainTests {
                 "first send", "first connect", "second send", "first connect again",
             ]
         )
-        // An explicit connect while the connection is on its way back brings its own chain.
+        // An explicit connect during a reconnection uses its own chain.
         await bench.lose(&watch)
         try await second.connect()
         await bench.lose(&watch)

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// Design 5.2: credentials are asked for anew before each attempt.
+/// Design 5.2: the transport asks for credentials before each attempt.
 @Suite(
     "Every transport: credentials (design 5.2)",
     .serialized,
@@ -10,7 +10,7 @@ import WaybillTesting
     .benchesEnd
 )
 struct ConnectionCredentialTests {
-    /// Gives passwords in turn, the last one again and again, and notes what it was asked.
+    /// Returns passwords in turn, then repeats the last one. Records the calls.
     private final class Passwords: Sendable {
         let asked = Kept<[String]>([])
         private let passwords: Kept<[String]>
@@ -133,7 +133,7 @@ struct ConnectionCredentialTests {
         await bench.end()
     }
 
-    /// A source that gives nothing until its task is cancelled, and tells when it is asked.
+    /// A source that returns nothing until its task is cancelled, and reports when it is called.
     private func hanging(
         _ limit: Duration
     ) -> (source: CredentialSource, asked: Kept<Int>, cancelled: Kept<Int>) {

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// Design 5.5: a token that is configured once outlives everything.
+/// Design 5.5: a token is configured once, and all later tokens follow from that.
 @Suite(
     "Every transport: a token that expires every second, for ten minutes (design 5.5)",
     .serialized,
@@ -10,11 +10,11 @@ import WaybillTesting
     .benchesEnd
 )
 struct ConnectionExpiryTests {
-    /// Issues tokens that are good for a second, and says which of them are.
+    /// Issues tokens that are valid for one second, and checks them.
     private final class Authority: Sendable {
         private struct State: Sendable {
             var clock = ManualClock()
-            /// When each token was issued: the first one is "0".
+            /// The time of issue of each token. The first token is "0".
             var issued: [ManualClock.Instant] = []
             var expired: Set<Int> = []
             var refreshCount = 0
@@ -23,13 +23,13 @@ struct ConnectionExpiryTests {
 
         private let state = Kept(State())
 
-        /// How many tokens were issued.
+        /// The number of issued tokens.
         var issueCount: Int { state.withLock { $0.issued.count } }
-        /// How many of them were issued in the place of a refused one.
+        /// The number of tokens that replaced a refused one.
         var refreshCount: Int { state.withLock { $0.refreshCount } }
-        /// How often a token was refused.
+        /// The number of refusals.
         var refusalCount: Int { state.withLock { $0.refusalCount } }
-        /// How many different ones were refused.
+        /// The number of different tokens that were refused.
         var expiredCount: Int { state.withLock { $0.expired.count } }
 
         func measure(by clock: ManualClock) { state.withLock { $0.clock = clock } }
@@ -56,9 +56,9 @@ struct ConnectionExpiryTests {
         }
     }
 
-    /// Cuts the link and lets the wait pass.
+    /// Cuts the connection and ends the wait.
     ///
-    /// - Returns: Whether the link came back, and was not given up.
+    /// - Returns: True when the transport has reconnected; false when it has given up.
     private func survivesLoss(_ bench: Bench, _ watch: inout Watch) async -> Bool {
         bench.broker.dropConnections()
         var isWaiting = false

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// How long the end may take, as an entry says.
+/// The time limit of a disconnect, set by an entry.
 @Suite(
     "Every transport: the end, per entry",
     .serialized,

@@ -8,14 +8,14 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Design 5.4 to 5.6: interceptors, tokens and limits of time, where the other suites leave something open.
+/// Design 5.4 to 5.6: cases of interceptors, tokens and time limits that the other suites leave out.
 @Suite(
     "Every transport: chains, tokens and limits (design 5.4 to 5.6)",
     .serialized,
     .timeLimit(.minutes(5))
 )
 struct ConnectionInterceptorTests {
-    /// Does what a test says, and notes nothing by itself.
+    /// An interceptor made of closures.
     private struct Acting: Interceptor {
         var onExecute: @Sendable (Request, InterceptorContext) throws -> Request = { request, _ in
             request
@@ -85,7 +85,7 @@ struct ConnectionInterceptorTests {
         await bench.end()
     }
 
-    /// One of each command; which of them a transport knows does not matter to the chain.
+    /// One command of each kind. The chain sees all of them, whether the transport supports them or not.
     private static let commands: [EntryCommand] = [
         .connect, .send, .subscribe, .unsubscribe, .disconnect, .ack(.named("1")),
         .nack(.named("1")), .begin(transaction: "t"), .commit(transaction: "t"),
@@ -147,7 +147,7 @@ struct ConnectionInterceptorTests {
             sent = bench.dialer.swallowed
             await bench.pass(way.sendLimit, endsAt: call)
         }
-        // One attempt too many would need its own time.
+        // A further attempt would need time of its own.
         _ = await bench.advance(inStepsOf: way.sendLimit) { call.isDone }
         let error = await call.error()
         #expect(error?.code == .timedOut && error?.attempt == 3)
@@ -176,7 +176,7 @@ struct ConnectionInterceptorTests {
             await until { bench.count(way.sendWord) == attempt }
             await bench.pass(way.sendLimit, endsAt: call)
         }
-        // One attempt too many would need its own time.
+        // A further attempt would need time of its own.
         _ = await bench.advance(inStepsOf: way.sendLimit) { call.isDone }
         let error = await call.error()
         #expect(error?.code == .timedOut && error?.attempt == (isIdempotent ? 2 : 1))
@@ -188,7 +188,7 @@ struct ConnectionInterceptorTests {
 
     // MARK: 5.5
 
-    /// Gives numbered tokens, and counts.
+    /// Returns numbered tokens and counts them.
     private actor Tokens: TokenSource {
         private(set) var refused: [String] = []
         func token() -> String { "token-0" }
@@ -227,7 +227,7 @@ struct ConnectionInterceptorTests {
         let bench = try Bench(way)
         let source = Tokens()
         let tokens = TokenInterceptor(.header("token", on: [.send]) { $0 }, source: source)
-        // Refuses as a server would: whatever carries the first token.
+        // Like a server, refuses every request with the first token.
         let used = Kept([String]())
         let arrived = Kept(0)
         let server = Acting(onExecute: { request, _ in
@@ -241,7 +241,7 @@ struct ConnectionInterceptorTests {
             request.headers = [:]
             return request
         })
-        /// Holds back the requests of one provider until a test lets them go.
+        /// Holds the requests of one provider until the test opens it.
         struct Gate: Interceptor {
             let isOpen: Kept<Bool>
             let waiting: Kept<Int>
@@ -261,7 +261,7 @@ struct ConnectionInterceptorTests {
         let late = (0..<20).map { number in
             Call { try await slow.request(.say("late \(number)") { $0.qos = .atLeastOnce }) }
         }
-        // All have the first token, and are on their way.
+        // All requests have the first token and are in flight.
         await until { gate.waiting.withLock { $0 } == 20 }
         try await quick.request(.say("quick") { $0.qos = .atLeastOnce })
         #expect(await source.refused == ["token-0"])
@@ -300,7 +300,7 @@ struct ConnectionInterceptorTests {
         let messages: Messages<String> = try await Provider<Line>(transport: transport)
             .messages(.listen())
         var watch = Watch(iterator: transport.states.makeAsyncIterator())
-        // Another one, as after a sign-in elsewhere.
+        // The token changes, as it does after a sign-in elsewhere.
         #expect(try await tokens.token(replacing: "token-0") == "token-1")
         broker.dropConnections()
         await watch.until("waiting")
@@ -394,7 +394,7 @@ struct ConnectionInterceptorTests {
         let timers = bench.timerCount(after: .seconds(2))
         let closing = Call { await bench.transport.shutdown() }
         if way == .stomp || way.isOverWebSocket {
-            // The peer's answer is waited for: by whoever closes, and by the core of STOMP.
+            // Two timers wait for the peer's answer: one of the closing transport, and one of the STOMP core.
             let count = timers + (way.isSTOMP ? 2 : 1)
             await until { bench.timerCount(after: .seconds(2)) >= count }
             await bench.pass(.seconds(2), endsAt: closing)

@@ -5,18 +5,18 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Design 5.7: who gives signs of life, and when; the bytes are counted, and the clock is a manual one.
+/// Design 5.7: which layer sends keep-alives, and when. The tests count bytes on a manual clock.
 @Suite("Every transport: signs of life (design 5.7)", .serialized, .timeLimit(.minutes(5)))
 struct ConnectionKeepAliveTests {
     /// A ping of a client: two bytes and the mask.
     private static let pingLength = 6
-    /// What a PINGREQ, or a beat, takes within a WebSocket beyond itself.
+    /// The bytes that a WebSocket frame adds to a PINGREQ or a heart-beat.
     private static let frameLength = 6
 
-    /// Whose word it is that nothing above the WebSocket beats.
+    /// The side that turns off the keep-alives above the WebSocket.
     enum Silence: CaseIterable, Sendable { case byClient, byServer }
 
-    /// What is spoken above beats not at all, by the wish of either side; pings are as they are by default.
+    /// Turns off the keep-alives above the WebSocket. Its pings keep their defaults.
     private func quiet(_ plan: inout Bench.Plan, _ silence: Silence = .byClient) {
         plan.mqtt = { configuration in
             configuration.webSocket = WebSocketOptions()
@@ -35,7 +35,7 @@ struct ConnectionKeepAliveTests {
         }
     }
 
-    /// Moves the clock on, and expects so many bytes at the end of that time and none before.
+    /// Moves the clock by the time. Expects this number of bytes at its end, and none before.
     private func expect(_ count: Int, after time: Duration, _ bench: Bench) async {
         let before = bench.dialer.written
         bench.clock.advance(by: time - .nanoseconds(1))
@@ -57,7 +57,7 @@ struct ConnectionKeepAliveTests {
         var iterator = messages.makeAsyncIterator()
         for round in 1...3 {
             await expect(Self.pingLength, after: .seconds(20), bench)
-            // What comes behind the pong shows that it has come.
+            // The message comes after the pong, so its arrival shows that the pong has arrived.
             try await bench.provider.request(.say("\(round)"))
             #expect(try await iterator.next() == "\(round)")
             await until { bench.count(way.isMQTT ? "PUBACK" : "ACK") == round }
@@ -90,7 +90,7 @@ struct ConnectionKeepAliveTests {
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "alive")
         #expect(bench.dialer.count == 2)
-        // The next link is watched over as well.
+        // The next connection has keep-alives, too.
         await until { bench.count(way.isMQTT ? "PUBACK" : "ACK") == 1 }
         await expect(Self.pingLength, after: .seconds(20), bench)
         await bench.end()
@@ -148,7 +148,7 @@ struct ConnectionKeepAliveTests {
             }
         }
         let messages = try await bench.open()
-        // PINGREQ has two bytes, a beat one; a beat leaves after three quarters of the time agreed.
+        // PINGREQ has two bytes, a heart-beat one. A heart-beat is sent after three quarters of the agreed time.
         await expect(
             Self.frameLength + (way.isMQTT ? 2 : 1),
             after: .seconds(way.isMQTT || wish == .byServer ? 60 : 30),
@@ -172,7 +172,7 @@ struct ConnectionKeepAliveTests {
         var watch = bench.watch()
         let length = 2 + (way.isOverWebSocket ? Self.frameLength : 0)
         await expect(length, after: .seconds(30), bench)
-        // What comes behind PINGRESP shows that it has come.
+        // The message comes after PINGRESP, so its arrival shows that PINGRESP has arrived.
         try await bench.provider.request(.say("alive"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "alive")

@@ -5,7 +5,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Subscriptions that begin while there is no link, as their entries say.
+/// Subscriptions that begin without a connection, because their entries allow it.
 @Suite(
     "Every transport: streams that start offline",
     .serialized,
@@ -32,7 +32,7 @@ struct ConnectionOfflineStartTests {
         var watch = bench.watch()
         await watch.until("waiting (connectionRefused")
         bench.clock.advance(by: Bench.wait)
-        // Nobody answers.
+        // The second attempt gets no answer.
         await watch.until("connecting (attempt 2)")
         await until { bench.timerCount(after: .seconds(10)) > 0 }
         bench.clock.advance(by: .seconds(10))
@@ -50,7 +50,7 @@ struct ConnectionOfflineStartTests {
         let bench = try Bench(way) { $0.users = ["u": "p"] }
         let messages = try await bench.others.messages(line(), as: String.self)
         #expect(await failure { for try await _ in messages {} }?.code == .unauthorized)
-        // The state of an event stream follows its end.
+        // The state of an event stream changes after its end.
         var watch = bench.watch()
         await watch.until("disconnected (unauthorized")
         await bench.end()
@@ -97,7 +97,7 @@ struct ConnectionOfflineStartTests {
         await letOthersRun()
         #expect(bench.dialer.count == 0)
         try await bench.provider.request(.connect)
-        // It is subscribed to before the connection counts as there.
+        // The SUBSCRIBE is sent before the state becomes "connected".
         #expect(bench.count(way.subscribedWord) == 0 && bench.count(way.subscribeWord) == 1)
         try await bench.provider.request(.say("hello"))
         var iterator = messages.makeAsyncIterator()
@@ -119,7 +119,7 @@ struct ConnectionOfflineStartTests {
         bench.dialer.mode = .refuse
         await bench.lose(&watch)
         let messages = try await bench.others.messages(line("lounge"), as: String.self)
-        // Longer than any other call would wait.
+        // Longer than the timeout of any other call.
         for _ in 0..<60 {
             bench.clock.advance(by: .seconds(2))
             await letOthersRun()
@@ -127,10 +127,10 @@ struct ConnectionOfflineStartTests {
         bench.dialer.mode = .open
         for _ in 0..<2 {
             let client = bench.lastClient
-            // Both in one packet, where packets need no names.
+            // MQTT 3.1.1 puts both filters in one packet. In MQTT 5 each filter needs its own identifier.
             let count = way == .mqtt311 ? 1 : 2
             await until {
-                // An attempt that is just failing does not hear it.
+                // An attempt that is just failing ignores the hint, so the hint is repeated.
                 hints.send(.retryNow)
                 return bench.count(way.subscribeWord, from: client + 1) == count
             }
@@ -215,7 +215,7 @@ struct ConnectionOfflineStartTests {
             .listen { $0.qos = .atLeastOnce },
             as: String.self
         )
-        // The second one is for the retained messages of the last stream.
+        // The second SUBSCRIBE gets the retained messages for the last stream.
         #expect(bench.count("SUBSCRIBE") == 2)
         #expect(low.grantedQoS == .atLeastOnce)
         #expect(later.grantedQoS == .atLeastOnce)
@@ -241,7 +241,7 @@ struct ConnectionOfflineStartTests {
         await until { bench.timerCount(after: .seconds(10)) > 0 }
         let messages = try await bench.others.messages(line(), as: String.self)
         bench.clock.advance(by: .seconds(10))
-        // Whoever has connected is told all the same.
+        // The explicit connect fails all the same.
         #expect(await connect.error()?.code == .timedOut)
         await watch.until("waiting (timedOut")
         await bench.comeBack(&watch)
@@ -267,12 +267,12 @@ struct ConnectionOfflineStartTests {
         let others = bench.others
         let call = Call { try await others.messages(self.line("lounge"), as: String.self) }
         await bench.settle()
-        // It is not tried again and again meanwhile.
+        // The subscription is not retried during that time.
         #expect(noted.of(.subscriptionRefused).count <= 1)
         bench.clock.advance(by: .seconds(5))
         #expect(await disconnect.error() == nil)
         let messages = try await call.value()
-        // After an explicit disconnect the next connection is the app's to ask for.
+        // After an explicit disconnect, the app must ask for the next connection.
         try await bench.provider.request(.connect)
         try await bench.provider.request(.say("hello", to: "lounge"))
         var iterator = messages.makeAsyncIterator()
@@ -308,9 +308,9 @@ struct ConnectionOfflineStartTests {
             .skip(18),
             .reply(
                 [0x20, 3, 1, 0, 0]
-                    // "a", of subscription 1.
+                    // To "a", with subscription identifier 1.
                     + [0x30, 6, 0, 1, 0x61, 2, 0x0B, 1]
-                    // "room", of the same number.
+                    // To "room", with the same identifier.
                     + [0x30, 10, 0, 4] + Array("room".utf8) + [2, 0x0B, 1, 0x78]
             )
         )
@@ -370,7 +370,7 @@ struct ConnectionOfflineStartTests {
         let second = try await bench.others.messages(
             wantsMore ? line() : .listen { $0.startsOffline = true }
         )
-        // The session is there, and no SUBSCRIBE is answered.
+        // The session is present. The SUBSCRIBE gets no answer.
         bench.dialer.next(.say([0x20, 2, 1, 0]))
         bench.clock.advance(by: Bench.wait)
         if wantsMore {
@@ -379,7 +379,7 @@ struct ConnectionOfflineStartTests {
             await watch.until("connected")
             await letOthersRun()
         }
-        // Behind the same CONNECT: for `room`, with QoS 1.
+        // The SUBSCRIBE after the same CONNECT: `room` with QoS 1.
         var subscribe = Array(bench.dialer.writtenBytes.dropFirst(greeting.count))
         if wantsMore {
             try #require(subscribe.count > 4)

@@ -5,7 +5,7 @@ import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
-/// What apps tell of their surroundings, and sends while there is no link.
+/// The hints of apps, and sends without a connection.
 @Suite(
     "Every transport: pauses, hints and the queue",
     .serialized,
@@ -70,7 +70,7 @@ struct ConnectionPauseTests {
         for _ in 0..<20 {
             bench.setWait(.seconds(1))
             await bench.lose(&watch)
-            // At once, also before the wait is really there.
+            // The hint works at once, also before the wait has begun.
             hints.send(.retryNow)
             await watch.until("connected")
             bench.clock.advance(by: .seconds(60))
@@ -185,7 +185,7 @@ struct ConnectionPauseTests {
         await bench.lose(&watch)
         let count = bench.timerCount(after: .seconds(10))
         let call = Call { try await bench.provider.messages(.listen("lounge"), as: String.self) }
-        // It waits no longer than a connection may take.
+        // The call waits no longer than the connect timeout.
         await until { bench.timerCount(after: .seconds(10)) > count }
         await bench.settle()
         #expect(!call.isDone)

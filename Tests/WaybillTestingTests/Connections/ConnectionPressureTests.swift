@@ -6,10 +6,10 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Design 5.3: an app that is slow, and what becomes of what it does not take.
+/// Design 5.3: a slow app, and the messages that it does not take.
 @Suite("Every transport: back-pressure (design 5.3)", .serialized, .timeLimit(.minutes(5)))
 struct ConnectionPressureTests {
-    /// What the broker calls a message on its way to a client.
+    /// The broker's log word for a message to a client.
     private func messageWord(_ way: Way) -> String { way.isMQTT ? "→ PUBLISH" : "→ MESSAGE" }
 
     /// The next messages of a stream.
@@ -22,7 +22,7 @@ struct ConnectionPressureTests {
         return texts
     }
 
-    /// Has somebody else send numbers, each acknowledged.
+    /// Has another client send numbers, each acknowledged.
     private func speak(_ numbers: Range<Int>, _ bench: Bench, length: Int = 0) async throws {
         let speaker = try bench.makeSpeaker()
         for number in numbers {
@@ -41,7 +41,7 @@ struct ConnectionPressureTests {
             as: String.self
         )
         try await bench.others.request(.say("hello") { $0.qos = .exactlyOnce })
-        // The sender's own four steps are done.
+        // The four steps between the sender and the broker are complete.
         #expect(bench.sentences("→ PUBCOMP").count == 1)
         await until { bench.sentences("→ PUBLISH").count == 1 }
         await letOthersRun()
@@ -72,7 +72,7 @@ struct ConnectionPressureTests {
         for number in 0..<10 {
             #expect(bench.sentences("→ PUBLISH").count == min(3 + number, 10))
             #expect(try await iterator.next() == "\(number)")
-            // Each that is taken makes room for one.
+            // Each message that the app takes makes room for another one.
             let expected = min(4 + number, 10)
             await until { bench.sentences("→ PUBLISH").count >= expected }
         }
@@ -103,7 +103,7 @@ struct ConnectionPressureTests {
         var iterator = messages.makeAsyncIterator()
         let kept = overflow == .dropOldest ? 6..<10 : 0..<4
         #expect(try await next(4, &iterator) == kept.map { "\($0)" })
-        // What follows is not affected.
+        // Later messages are not affected.
         try await speak(10..<11, bench)
         #expect(try await iterator.next() == "10")
         await bench.end()
@@ -143,7 +143,7 @@ struct ConnectionPressureTests {
         )
         let other = try await bench.others.messages(.listen("lounge"), as: String.self)
         try await speak(0..<5, bench)
-        // While the app still holds the stream.
+        // The subscription ends although the app still holds the stream.
         await until { noted.of(.subscriptionEnded).count == 1 }
         #expect(noted.of(.subscriptionEnded)[0].topic == "room")
         let error = await failure { for try await _ in slow {} }
@@ -160,7 +160,7 @@ struct ConnectionPressureTests {
         arguments: Way.allCases
     )
     func holdingBack(way: Way) async throws {
-        // By its own default for event streams, with another limit alone.
+        // Event streams hold back by default. Only their limit is changed here.
         let bench = try Bench(way) { $0.events = { $0.buffering.messageLimit = 4 } }
         let noted = Noted(bench.transport)
         let line = Line.listen {
@@ -170,7 +170,7 @@ struct ConnectionPressureTests {
         }
         let messages = try await bench.others.messages(line, as: String.self)
         let count = 40
-        // Far more than a single read brings.
+        // Far more than one read takes.
         try await speak(0..<count, bench, length: 60_000)
         await letOthersRun()
         let received = noted.of(.received).reduce(0) { $0 + ($1.count ?? 1) }
@@ -190,7 +190,7 @@ struct ConnectionPressureTests {
         let bench = try Bench(way)
         let noted = Noted(bench.transport)
         let messages = try await bench.others.messages(.listen())
-        // As long as a message may be, with its topic: 16 of them fit, and one more does not.
+        // Each message has the maximum length, with its topic. 16 of them fit into the buffer.
         for number in 0..<17 {
             try await speak(number..<(number + 1), bench, length: 1_048_000)
             await until { noted.of(.received).reduce(0) { $0 + ($1.count ?? 1) } > number }
@@ -201,7 +201,7 @@ struct ConnectionPressureTests {
             let first = try await iterator.next()?.text
             #expect(first?.prefix { $0 != " " } == "1")
         } else {
-            // What is received has not been handed over yet.
+            // The received messages are not yet delivered to the stream.
             await until { noted.of(.subscriptionEnded).count == 1 }
             let error = await failure { while try await iterator.next() != nil {} }
             #expect(error?.code == .slowConsumer)

@@ -5,7 +5,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Links over which nothing comes for longer than the app likes.
+/// Connections on which no bytes arrive for longer than the read timeout.
 @Suite(
     "Every transport: the read timeout",
     .serialized,
@@ -37,7 +37,7 @@ struct ConnectionReadTimeoutTests {
             try await bench.provider.request(.say("\(round)"))
             #expect(try await iterator.next() == "\(round)")
         }
-        // What is acknowledged last comes to the server, from which nothing more comes.
+        // The server gets the last acknowledgement, and sends nothing more.
         let word = way.isMQTT ? "PUBACK" : "ACK"
         await until { bench.count(word) == 3 }
         #expect(bench.dialer.count == 1)
@@ -66,7 +66,7 @@ struct ConnectionReadTimeoutTests {
         await until { bench.dialer.swallowed > 0 }
         bench.clock.advance(by: Self.limit)
         await watch.until("waiting (connectionLost")
-        // MQTT sends it again over the next link.
+        // MQTT sends the message again on the next connection.
         if way.isMQTT { await bench.comeBack(&watch) }
         #expect(await call.error()?.code == (way.isMQTT ? nil : .connectionLost))
         withExtendedLifetime(messages) {}
@@ -80,7 +80,7 @@ struct ConnectionReadTimeoutTests {
         let line = Line.listen { $0.buffering = BufferPolicy(.holdBack, messageLimit: 4) }
         let messages = try await bench.others.messages(line)
         let speaker = try bench.makeSpeaker()
-        // Far more than a single read brings.
+        // Far more than one read takes.
         let count = 40
         for _ in 0..<count {
             try await speaker.request(

@@ -3,7 +3,7 @@ import Waybill
 import WaybillSSE
 import WaybillTesting
 
-/// Design 5.2 and 5.3: what happens when the link is back, in which order, and what becomes of calls.
+/// Design 5.2 and 5.3: the order of actions after a reconnection, and the outcome of calls.
 @Suite(
     "Every transport: resuming (design 5.2, 5.3)",
     .serialized,
@@ -11,7 +11,7 @@ import WaybillTesting
     .benchesEnd
 )
 struct ConnectionResumeTests {
-    /// The words of one kind among those wanted, in order.
+    /// The words of these kinds, in order.
     private func order(_ bench: Bench, from client: Int, of words: [String]) -> [String] {
         bench.words(from: client).filter { words.contains(String($0.dropFirst(2))) }
     }
@@ -70,7 +70,7 @@ struct ConnectionResumeTests {
         let last = bench.lastClient
         bench.clock.advance(by: Bench.wait)
         await watch.until("connected")
-        // New, behind what waited.
+        // A new message follows the queued ones.
         try await bench.provider.request(.say("8"))
         for call in calls { #expect(await call.error() == nil) }
         var iterator = messages.makeAsyncIterator()
@@ -87,13 +87,13 @@ struct ConnectionResumeTests {
             ]
         )
         #expect(words.count { $0 == "← PUBLISH" } == 9 && words.count { $0 == "← SUBSCRIBE" } == 1)
-        // The server's session is a new one, to which none of them is a repetition: no DUP in either version.
+        // The server's session is new, so no message is a repetition: neither version sets DUP.
         #expect(!lines.contains { $0.contains(" dup") }, "\(lines)")
         #expect(try await noMore(iterator, bench))
         await bench.end()
     }
 
-    /// Whether there is no further message once everything has settled.
+    /// True when no further message arrives once all work is done.
     private func noMore(
         _ iterator: sending Messages<String>.AsyncIterator,
         _ bench: Bench
@@ -115,7 +115,7 @@ struct ConnectionResumeTests {
     func pendingCalls(way: Way, isBack: Bool) async throws {
         let bench = try Bench(way) {
             if !isBack { $0.reconnection = .never }
-            // All of them are to be under way at a time.
+            // All calls must be in flight at the same time.
             $0.events = { $0.maximumConnectionsPerHost = 20 }
         }
         let messages = try await bench.open()
@@ -126,7 +126,7 @@ struct ConnectionResumeTests {
         if way.isMQTT { bench.dialer.mute() }
         var calls: [Call<Receipt>] = []
         for number in 0..<20 {
-            // One by one: each is under way before the link goes.
+            // Each call is in flight before the next one starts.
             let before = bench.dialer.swallowed
             calls.append(Call { try await bench.provider.request(.say("\(number)")) })
             await until {
@@ -146,11 +146,11 @@ struct ConnectionResumeTests {
         }
         bench.broker.dropConnections()
         var loss = await watch.next()
-        // The best that any stream is in, should the one that was being opened hear of it last.
+        // The transport reports the best state of all streams. The opening stream may notice the loss last.
         if way == .events, loss == "connecting (attempt 1)" { loss = await watch.next() }
         #expect(loss.hasPrefix(isBack ? "waiting" : "disconnected"), "\(loss)")
         await bench.settle()
-        // Over event streams each call has a connection of its own, which is lost for itself.
+        // Each call over HTTP has a connection of its own, which is lost separately.
         await until { events.count(.disconnected) >= (way == .events ? 21 : 1) }
         #expect(events.count(.disconnected) == (way == .events ? 21 : 1))
         await until { !isBack || events.count(.waiting) > 0 }
@@ -161,7 +161,7 @@ struct ConnectionResumeTests {
             #expect(await watch.next() == "connecting (attempt 1)")
             #expect(await watch.next() == "connected")
         }
-        // In flight in MQTT: it goes on, and is acknowledged over the next link.
+        // A message in flight over MQTT is sent again on the next connection, and acknowledged there.
         let goesOn = isBack && way.isMQTT
         for call in calls { #expect(await call.error()?.code == (goesOn ? nil : .connectionLost)) }
         #expect(await subscribing.error()?.code == .connectionLost)
@@ -171,7 +171,7 @@ struct ConnectionResumeTests {
         #expect(events.count(.sendFailed) == (goesOn ? 0 : 20))
         withExtendedLifetime(messages) {}
         await bench.end()
-        // This side's own end, and nothing else.
+        // Only the transport's own end is reported.
         #expect(await bench.rest(of: watch) == (isBack ? ["disconnected"] : []))
     }
 
@@ -192,7 +192,8 @@ struct ConnectionResumeTests {
         first.cancel()
         third.cancel()
         #expect(try await one.next() == nil)
-        // Only STOMP knows two subscriptions to one topic from each other; a stream is left by closing it.
+        // Only STOMP distinguishes two subscriptions to one topic. An event stream is ended by closing its
+        // connection.
         await until {
             way == .events
                 ? bench.broker.connectionCount == 2
@@ -228,7 +229,7 @@ struct ConnectionResumeTests {
         }
         var watch = bench.watch()
         await bench.lose(&watch)
-        // Each stream has a link, and a wait, of its own.
+        // Each stream has its own connection and its own wait.
         if way == .events { await until { bench.timerCount(after: Bench.wait) >= 10 } }
         await bench.comeBack(&watch)
         if way == .events { await until { bench.words().count { $0 == "→ 200" } >= 20 } }

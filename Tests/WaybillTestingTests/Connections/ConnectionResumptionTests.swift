@@ -5,14 +5,14 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-/// Design 5.2: what the server has kept, what it refuses, and what it does wrong.
+/// Design 5.2: state that the server has kept, refusals, and violations.
 @Suite(
     "Every transport: resumption and refusals (design 5.2)",
     .serialized,
     .timeLimit(.minutes(5))
 )
 struct ConnectionResumptionTests {
-    /// A session that the server is asked to keep.
+    /// Asks the server to keep the session.
     private func keeping(_ plan: inout Bench.Plan) {
         plan.mqtt = { configuration in
             configuration.cleanStart = false
@@ -20,7 +20,7 @@ struct ConnectionResumptionTests {
         }
     }
 
-    /// CONNACK with a reason.
+    /// CONNACK with a reason code.
     private static func connack(_ way: Way, _ code: UInt8 = 0, present: Bool = false) -> [UInt8] {
         let flag: UInt8 = present ? 1 : 0
         return way == .mqtt311 ? [0x20, 2, flag, code] : [0x20, 3, flag, code, 0]
@@ -54,12 +54,12 @@ struct ConnectionResumptionTests {
         bench.clock.advance(by: Bench.wait)
         if isPresent {
             await watch.until("connected")
-            // The subscription is the server's, and goes on.
+            // The server has kept the subscription, which continues.
             var iterator = messages.makeAsyncIterator()
             #expect(try await iterator.next() == "kept")
             #expect(bench.dialer.written == greeting)
         } else {
-            // A SUBSCRIBE, whose answer does not come.
+            // A SUBSCRIBE that gets no answer.
             await until { bench.dialer.count == 2 && bench.dialer.written > greeting }
             #expect("\(bench.transport.states.current)" == "connecting (attempt 1)")
         }
@@ -105,11 +105,11 @@ struct ConnectionResumptionTests {
         var watch = bench.watch()
         let clients = bench.lastClient
         await bench.lose(&watch)
-        // Each stream has a link, and a wait, of its own.
+        // Each stream has its own connection and its own wait.
         if way == .events { await until { bench.timerCount(after: Bench.wait) >= 3 } }
         bench.clock.advance(by: Bench.wait)
         if way.isSTOMP {
-            // The refusal is an ERROR, after which the server hangs up.
+            // The refusal is an ERROR, after which the server closes the connection.
             await watch.until("waiting")
             bench.clock.advance(by: Bench.wait)
         }
@@ -123,7 +123,7 @@ struct ConnectionResumptionTests {
         }
         #expect(Set(noted.of(.resubscribed).compactMap(\.topic)) == ["room", "den"])
         #expect(noted.of(.subscriptionEnded).map(\.topic) == ["lounge"])
-        // In one packet where nothing speaks against it.
+        // MQTT 3.1.1 sends all filters in one packet.
         let asked = bench.count(way.subscribeWord, from: clients + 1)
         #expect(way.isSTOMP ? asked >= 3 : asked == (way == .mqtt311 ? 1 : 3))
         await bench.end()
@@ -148,7 +148,7 @@ struct ConnectionResumptionTests {
         await bench.end()
     }
 
-    /// What is subscribed to, under which id.
+    /// The destination and the id of a subscription.
     private static func identity(_ sentence: String) -> String {
         sentence.split(separator: " ")
             .filter { $0.hasPrefix("id") || $0.hasPrefix("destination") }
@@ -174,7 +174,7 @@ struct ConnectionResumptionTests {
                 try await speaker.request(.say("\(missed)") { $0.qos = .atLeastOnce })
             }
             await bench.comeBack(&watch)
-            // What was missed comes, in order, and nothing else before.
+            // The missed messages arrive in order, and nothing before them.
             for _ in 0..<3 {
                 #expect(try await iterator.next() == "\(number)")
                 number += 1
@@ -185,7 +185,7 @@ struct ConnectionResumptionTests {
 
     // MARK: In flight
 
-    /// Where the link of a message of QoS 2 breaks.
+    /// The point at which the connection of a QoS 2 message breaks.
     enum Break: CaseIterable, Sendable { case beforeReceived, beforeCompleted }
 
     @Test(
@@ -199,7 +199,7 @@ struct ConnectionResumptionTests {
         configuration.clientIdentifier = "c"
         configuration.cleanStart = false
         configuration.sessionExpiry = is311 ? nil : .seconds(100)
-        // 5 of session expiry, 3 of receive maximum, 5 of packet size, and their length.
+        // 5 bytes of session expiry, 3 of receive maximum, 5 of packet size, and 1 for their length.
         let greeting = 15 + (is311 ? 0 : 14)
         let properties: [UInt8] = is311 ? [] : [0]
         let rest: [UInt8] = [0, 1, UInt8(ascii: "t"), 0, 1] + properties + [UInt8(ascii: "x")]
@@ -230,7 +230,7 @@ struct ConnectionResumptionTests {
             body: .bytes([UInt8(ascii: "x")])
         )
         let call = Call { try await provider.request(line) }
-        // Nothing waits for the clock, unless a script has failed.
+        // No step needs the clock unless a script has failed.
         for _ in 0..<100_000 where !call.isDone { await Task.yield() }
         if !call.isDone { clock.advance(by: .seconds(3_600)) }
         let error = await call.error()
@@ -242,7 +242,7 @@ struct ConnectionResumptionTests {
 
     // MARK: Refusals and violations
 
-    /// CONNACK codes, and what the client makes of them: waits, or gives up.
+    /// CONNACK codes, and the client's reaction: it waits or gives up.
     private static let codes: [Way: [UInt8: String]] = [
         .mqtt311: [
             1: "disconnected (rejected", 2: "disconnected (rejected",
@@ -277,7 +277,7 @@ struct ConnectionResumptionTests {
             let state = await watch.next()
             #expect(state.hasPrefix(outcome), "\(code)")
             if outcome.hasPrefix("waiting") {
-                // A server that is busy, or sends its clients elsewhere, is left alone before (table 2-6).
+                // A server that is busy, or that sends clients elsewhere, gets a longer wait (table 2-6).
                 if way == .mqtt5, [0x89, 0x97, 0x9C, 0x9F].contains(code) {
                     bench.clock.advance(by: .seconds(5) - .nanoseconds(1))
                     await letOthersRun()
@@ -312,7 +312,7 @@ struct ConnectionResumptionTests {
             isAboutCredentials ? .notAuthorized : .serverUnavailable
         bench.clock.advance(by: Bench.wait)
         await watch.until("connecting")
-        // An ERROR has no code: what is not about credentials might be anything.
+        // An ERROR has no code. If it is not about credentials, its cause is unknown.
         let outcome =
             isAboutCredentials
             ? "disconnected (unauthorized"
@@ -331,13 +331,13 @@ struct ConnectionResumptionTests {
         await bench.end()
     }
 
-    /// What a peer says that it must not, right after it has accepted.
+    /// Bytes after the acceptance that violate the protocol.
     private static func nonsense(_ way: Way) -> [UInt8] {
         switch way {
-        // PUBLISH with a quality of service of 3.
+        // PUBLISH with a QoS of 3.
         case .mqtt311, .mqtt5: connack(way) + [0x36, 5, 0, 1, 0x61, 0, 1]
         case .stomp: Array("CONNECTED\nversion:1.2\n\n\0NONSENSE\n\n\0".utf8)
-        // Accepted with the key of somebody else.
+        // The acceptance contains the accept key of another request.
         case .mqttOverWebSocket, .stompOverWebSocket:
             Array(
                 ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -360,7 +360,7 @@ struct ConnectionResumptionTests {
         bench.dialer.next(.say(Self.nonsense(way)))
         bench.clock.advance(by: Bench.wait)
         if way == .events {
-            // The HTML Standard, 9.2.2: fail the connection, for good.
+            // The HTML Standard, 9.2.2: "fail the connection", without a retry.
             await watch.until("disconnected (protocolViolation")
             let error = await failure { for try await _ in messages {} }
             #expect(error?.code == .protocolViolation)
@@ -426,7 +426,7 @@ struct ConnectionResumptionTests {
         await until { bench.dialer.count == dials }
         if case .silent = place { await until { bench.dialer.written > 0 } }
         let leaving = Call { try await bench.provider.request(.disconnect) }
-        // Nothing but the closing of what is half open may need the clock.
+        // Only the close of a half-open connection may need the clock.
         _ = await bench.advance { leaving.isDone }
         #expect(await leaving.error() == nil)
         if let call { #expect(await call.error()?.code == .notConnected) }

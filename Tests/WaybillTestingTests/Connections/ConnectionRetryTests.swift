@@ -3,7 +3,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// Design 5.4 and 5.5 over real frames, with connections that come and go.
+/// Design 5.4 and 5.5 over real frames, with connections that are lost and restored.
 @Suite(
     "Every transport: interceptors, retries and tokens (design 5.4, 5.5)",
     .serialized,
@@ -11,10 +11,10 @@ import WaybillTesting
     .benchesEnd
 )
 struct ConnectionRetryTests {
-    /// Which of the requests is refused.
+    /// The kind of request that is refused.
     enum Kind: CaseIterable, Sendable { case connect, subscribe, send }
 
-    /// What a server can refuse for ever, and how it says so:
+    /// The requests that a server can refuse for good, and the form of the refusal:
     ///
     /// | | connect | subscribe | send |
     /// | --- | --- | --- | --- |
@@ -84,7 +84,8 @@ struct ConnectionRetryTests {
     )
     func refusedMessages(attempts: Int) async throws {
         let bench = try Bench(.mqtt5)
-        // CONNECT of 45 bytes, and CONNACK; then PUBLISH of 44, each with an identifier of its own, and Not Authorized.
+        // CONNECT of 45 bytes, and CONNACK. Then PUBLISH of 44 bytes, each with its own identifier, and "not
+        // authorized".
         var steps: [ScriptedByteStream.Step] = [.skip(45), .reply([0x20, 3, 0, 0, 0])]
         for identifier in 1...UInt8(attempts + 1) {
             steps += [
@@ -101,7 +102,7 @@ struct ConnectionRetryTests {
         let error = await failure { try await provider.request(.say("hello")) }
         #expect(error?.code == .unauthorized && error?.attempt == attempts)
         await bench.settle()
-        // One more would have been refused, too.
+        // The script would refuse one more, too.
         #expect(script.failures.isEmpty, "\(script.failures)")
         #expect(bench.dialer.written == 45 + 44 * attempts)
         await bench.end()
@@ -151,7 +152,7 @@ struct ConnectionRetryTests {
         let messages = try await bench.open()
         var watch = bench.watch()
         var iterator = messages.makeAsyncIterator()
-        // An event stream goes on behind the last event that it has had: it needs one.
+        // An event stream resumes after its last event, so it needs one.
         try await bench.provider.request(.say("before"))
         #expect(try await iterator.next() == "before")
         let before = bench.count(way.sendWord)
@@ -177,7 +178,7 @@ struct ConnectionRetryTests {
         await bench.end()
     }
 
-    /// Lets the next send arrive and its answer get lost, or in MQTT both, over the connections that there are.
+    /// Loses the answer to the next send on the open connections. Over MQTT the send is lost, too.
     private func loseAnswers(_ bench: Bench) {
         if bench.way.isMQTT { bench.dialer.mute() } else { bench.dialer.deafen() }
     }
@@ -196,7 +197,7 @@ struct ConnectionRetryTests {
         let bench = try Bench(way)
         let messages = try await bench.open()
         var watch = bench.watch()
-        // Over event streams by a connection of its own, which is kept for the next one.
+        // Over HTTP this makes a connection, which is kept for the next send.
         try await bench.provider.request(.say("before"))
         loseAnswers(bench)
         let provider = Provider<Once>(transport: bench.transport)
@@ -213,7 +214,7 @@ struct ConnectionRetryTests {
         await bench.end()
     }
 
-    /// Adds a header after a while, and notes what it sees.
+    /// Adds a header after a short wait, and records what it sees.
     private struct Marking: Interceptor {
         let name: String
         let seen: Kept<[String]>
@@ -227,7 +228,7 @@ struct ConnectionRetryTests {
             request.headers[name] = "\(context.attempt)"
             guard isLast else { return }
             if context.attempt == 1 { throw WaybillError(.connectionRefused, "not yet") }
-            // MQTT 3.1.1 has no headers to send.
+            // MQTT 3.1.1 cannot send headers.
             request.headers = [:]
         }
 

@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// Design 5.1 and 5.2: what is reported of a connection, and when it comes back.
+/// Design 5.1 and 5.2: the reported states of a connection, and the times of reconnection.
 @Suite(
     "Every transport: states and reconnection (design 5.1, 5.2)",
     .serialized,
@@ -19,7 +19,7 @@ struct ConnectionStateTests {
         var early = bench.watch()
         let messages = try await bench.open()
         var late = bench.watch()
-        // The present state first.
+        // The current state comes first.
         #expect(await late.next() == "connected")
         bench.broker.dropConnections()
         var reported: [String] = []
@@ -63,12 +63,13 @@ struct ConnectionStateTests {
             #expect(bench.dialer.count == number + 1)
             #expect("\(bench.transport.states.current)".hasPrefix("waiting"))
         }
-        // One nanosecond more than the ceiling is none at all: it is drawn from zero to the ceiling.
+        // A random number of one nanosecond above the ceiling gives a wait of zero: the range is from zero to the
+        // ceiling.
         bench.setWait(.seconds(60) + .nanoseconds(1))
         let before = ContinuousClock.now
         bench.clock.advance(by: .nanoseconds(1))
         let end = try await watch.untilWaiting()
-        // A server that is gone is never asked without a pause.
+        // A server that is gone is not asked again without a pause.
         #expect(end <= .now + .milliseconds(100) && end > before)
         withExtendedLifetime(messages) {}
         await bench.end()
@@ -189,7 +190,7 @@ struct ConnectionStateTests {
             let error = await failure { for try await _ in messages {} }
             #expect((error?.underlying as? HTTPRefusal)?.status == status)
         } else {
-            // Who has sent too much is patient before that (RFC 6585, 4).
+            // After 429 the client waits longer (RFC 6585, 4).
             if status == 429 {
                 bench.clock.advance(by: .seconds(5))
                 await bench.settle()
@@ -222,7 +223,7 @@ struct ConnectionStateTests {
         let messages = try await bench.open()
         var watch = bench.watch()
         await bench.lose(&watch)
-        // CONNACK, then DISCONNECT with Protocol Error.
+        // CONNACK, then DISCONNECT with "protocol error".
         bench.dialer.next(.say([0x20, 3, 0, 0, 0, 0xE0, 2, 0x82, 0]))
         bench.clock.advance(by: Bench.wait)
         await watch.until("disconnected (rejected")

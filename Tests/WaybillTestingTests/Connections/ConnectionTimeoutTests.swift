@@ -2,7 +2,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// Design 5.6 and 5.7: how long anything may take, by the clock.
+/// Design 5.6 and 5.7: time limits.
 @Suite(
     "Every transport: timeouts and dead peers (design 5.6, 5.7)",
     .serialized,
@@ -81,7 +81,7 @@ struct ConnectionTimeoutTests {
 
     private func acknowledging(_ way: Way, told: Duration?, own: Duration?) async throws {
         for isSend in [true, false] {
-            // The time a stream may take to open is its connection's, not an entry's.
+            // The time limit for opening a stream belongs to its connection, not to an entry.
             if way == .events, !isSend, own != nil { continue }
             let bench = try Bench(way) { plan in
                 plan.offlineQueue = .off
@@ -105,7 +105,7 @@ struct ConnectionTimeoutTests {
                 bench.dialer.count == dials
                     && (dials == 2 ? bench.dialer.written : bench.dialer.swallowed) > 0
             }
-            // Of a connection of its own, the clock is set for that alone.
+            // Over HTTP the request has its own connection and its own timer.
             await until { way != .events || bench.timerCount(after: limit) > timers }
             await bench.pass(limit, endsAt: call)
             #expect(await call.error()?.code == .timedOut)
@@ -132,7 +132,7 @@ struct ConnectionTimeoutTests {
             }
         }
         if way.waitsToClose {
-            // DISCONNECT and the Close of MQTT, 8 bytes each; and whoever waits has set the clock.
+            // DISCONNECT and the Close frame of MQTT have 8 bytes each. Each waiting part has set a timer.
             let bytes = way.isMQTT ? 16 : 1
             let timers = way.isMQTT ? 3 : 2
             await until {
@@ -156,7 +156,7 @@ struct ConnectionTimeoutTests {
         let bench = try Bench(way) { $0.keepsAlive = true }
         let messages = try await bench.open()
         var watch = bench.watch()
-        // The broker's own signs of life come in real time, which a slow machine has enough of.
+        // The broker sends its own keep-alives in real time, and a slow test takes long enough for them.
         bench.dialer.isolate()
         for (number, step) in way.silence.enumerated() {
             #expect("\(bench.transport.states.current)" == "connected", "\(number)")

@@ -12,11 +12,11 @@ import WaybillTesting
 )
 struct ConnectionTokenTests {
     private static let count = 1_000
-    /// So many connections at the same time: each takes up to two descriptors of this process, the broker's among
-    /// them, of which a process has no more than 1,024 on some machines.
+    /// The limit on connections at the same time. Each takes up to two descriptors of this process, including the
+    /// broker's. On some machines a process has no more than 1,024.
     private static let connections = 200
 
-    /// Gives tokens in turn, others as long as they are told to fail, and waits before a refresh until it may.
+    /// Returns tokens in turn. A refresh waits until it may go on, and fails if the test says so.
     private actor Tokens: TokenSource {
         private(set) var calls: [String?] = []
         private let mayRefresh: @Sendable () -> Bool
@@ -42,7 +42,7 @@ struct ConnectionTokenTests {
         }
     }
 
-    /// Lets nobody pass at the first attempt before so many have come.
+    /// Holds first attempts until this number of requests has arrived.
     private final class Gate: Interceptor {
         private let count: Int
         private let waiting = Kept([CheckedContinuation<Void, Never>]())
@@ -111,10 +111,10 @@ struct ConnectionTokenTests {
         let tokens = Tokens(fails: fails) { refused.withLock { $0 }() }
         let interceptor = interceptor(.events, tokens)
         let bench = try bench(.events, interceptor, accepting: "token-2")
-        // No refresh is over before the last one was refused.
+        // No refresh ends before the last request was refused.
         refused.withLock { $0 = { bench.words().count { $0 == "→ 401" } == Self.count } }
         bench.dialer.limit(to: Self.connections)
-        // All have the first token before the first one is sent.
+        // All requests have the first token before the first one is sent.
         let provider = bench.provider.intercepted(interceptor).intercepted(Gate(Self.count))
         let calls = (0..<Self.count).map { number in
             Call { try await provider.request(.say("\(number)")) }
@@ -164,7 +164,7 @@ struct ConnectionTokenTests {
         let messages = try await bench.open()
         var watch = bench.watch()
         await bench.lose(&watch)
-        // The first one is not taken any more. Those who come now are known to wait: each has set the clock.
+        // The broker now refuses the first token. Each new request has set a timer, which shows that it waits.
         bench.broker.faults.refusesConnections = .badUserNameOrPassword
         let timers = bench.timerCount(after: way.sendLimit)
         let provider = bench.provider
@@ -211,7 +211,7 @@ struct ConnectionTokenTests {
         for number in 1...10 {
             let error = await attempt()
             let isStopped = number > 5
-            // The breaker stops nothing for good: a connection may be tried again after a while.
+            // The breaker does not stop connections for good: a connection may be tried again after a while.
             #expect(
                 error?.code == (isStopped && way != .events ? .notConnected : .unauthorized),
                 "\(number)"

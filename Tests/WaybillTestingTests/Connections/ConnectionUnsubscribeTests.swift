@@ -16,12 +16,12 @@ struct ConnectionUnsubscribeTests {
         let request = Request(topic: "elsewhere", command: .unsubscribe)
         let receipt = try await bench.transport.perform(request)
         #expect(receipt.topic == "elsewhere")
-        // In 3.1.1 the server does not say so.
+        // A 3.1.1 server gives no reason.
         if way != .mqtt311 {
             let reason = try #require(receipt.reason).lowercased()
             #expect(reason.hasPrefix("no subscription existed"))
         }
-        // And once more where something subscribed.
+        // The same for a topic with a subscription, which the first call ends.
         let other = Request(topic: "room", command: .unsubscribe)
         for _ in 0..<2 { _ = try await bench.transport.perform(other) }
         var iterator = messages.makeAsyncIterator()

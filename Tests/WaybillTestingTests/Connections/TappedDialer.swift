@@ -1,11 +1,11 @@
 import WaybillLink
 import WireCore
 
-/// The system's dialer, and what was written to each connection.
+/// The system's dialer, which records the bytes written to each connection.
 final class TappedDialer: Dialer {
     private let streams = Locked<[TappedStream]>([])
 
-    /// What was written to each connection, as text.
+    /// The bytes written to each connection, as text.
     var written: [String] {
         streams.withLock { $0 }.map { String(decoding: $0.written, as: UTF8.self) }
     }
@@ -27,7 +27,7 @@ final class TappedDialer: Dialer {
     }
 }
 
-/// A stream that remembers what was written.
+/// A stream that records its written bytes.
 final class TappedStream: ByteStream {
     private let base: any ByteStream
     private let bytes = Locked<[UInt8]>([])
@@ -39,7 +39,7 @@ final class TappedStream: ByteStream {
     func start(_ receiver: any ByteStreamReceiver) { base.start(receiver) }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
-        // Before the peer can answer; what it does not take comes again, and is not counted twice.
+        // The bytes are recorded before the peer can answer. Those that the stream does not take are removed again.
         let mark = self.bytes.withLock { all in
             all += Array(bytes)
             return all.count

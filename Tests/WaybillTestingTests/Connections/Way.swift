@@ -3,7 +3,7 @@ import Testing
 import Waybill
 import WaybillTesting
 
-/// A way to the broker: the rows of the table that every test of this folder runs through.
+/// A protocol over one kind of connection. Every test of this folder runs through all of them.
 ///
 /// | | MQTT | STOMP | event streams |
 /// | --- | --- | --- | --- |
@@ -32,27 +32,27 @@ enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
     var isSTOMP: Bool { [.stomp, .stompOverWebSocket].contains(self) }
     var isOverWebSocket: Bool { [.mqttOverWebSocket, .stompOverWebSocket].contains(self) }
 
-    /// Those with one connection for everything; over the others, a subscription is a connection.
+    /// The ways with one connection for everything. Over the others, each subscription has its own connection.
     static let shared = allCases.filter { $0 != .events }
     static let allMQTT = allCases.filter(\.isMQTT)
     static let allSTOMP = allCases.filter(\.isSTOMP)
     static let webSockets = allCases.filter(\.isOverWebSocket)
-    /// Those whose first words are answered with HTTP.
+    /// The ways whose first bytes are answered by HTTP.
     static let http = webSockets + [.events]
 
-    /// How long the acknowledgement of a send may take (design 5.6).
+    /// The time limit for the acknowledgement of a send (design 5.6).
     var sendLimit: Duration { isSTOMP ? .seconds(15) : .seconds(30) }
 
-    /// How long the acknowledgement of a subscription may take; a stream that opens is a connection.
+    /// The time limit for the acknowledgement of a subscription. For an event stream it is that of a connection.
     var subscribeLimit: Duration {
         isMQTT ? .seconds(30) : isSTOMP ? .seconds(15) : .seconds(10)
     }
 
-    /// How long a peer may be silent before it counts as gone (design 5.7), in the steps that the clock is moved by;
-    /// for event streams, by the limit that the test sets.
+    /// The silence after which a peer counts as gone (design 5.7), in the steps by which the clock moves. For event
+    /// streams it is the limit that the test sets.
     ///
-    /// The design says twice the interval for STOMP; it is a margin later, as the specification advises, since a
-    /// server may look only once in each interval whether to beat.
+    /// For STOMP the design demands twice the interval. A margin is added, as the specification advises, since a
+    /// server may check only once in each interval whether a heart-beat is due.
     var silence: [Duration] {
         isMQTT
             ? [.seconds(60), .seconds(20)]
@@ -61,18 +61,18 @@ enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
                 : [.seconds(20), .seconds(10)]
     }
 
-    /// Whether the peer has to be heard before the connection is closed: a receipt, or the Close of a WebSocket.
+    /// True when closing waits for the peer: for a receipt, or for the Close frame of a WebSocket.
     var waitsToClose: Bool { isSTOMP || isOverWebSocket }
 
-    /// The first word of a subscription in the broker's log.
+    /// The log word of a subscription.
     var subscribeWord: String { self == .events ? "GET" : "SUBSCRIBE" }
-    /// The first word of its acknowledgement.
+    /// The log word of its acknowledgement.
     var subscribedWord: String { isMQTT ? "SUBACK" : isSTOMP ? "RECEIPT" : "200" }
-    /// The first word of a send.
+    /// The log word of a send.
     var sendWord: String { isMQTT ? "PUBLISH" : isSTOMP ? "SEND" : "POST" }
 }
 
-/// One enum for all ways.
+/// An entry for all ways.
 enum Talk: EntryType {
     case connect
     case disconnect

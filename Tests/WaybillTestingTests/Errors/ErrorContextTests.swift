@@ -8,7 +8,7 @@ import WaybillTesting
 import WebSocketWire
 import WireCore
 
-/// What an error tells a program: code, topic, command, and the reason of the peer as a type.
+/// The parts of an error that a program can use: the code, the topic, the command, and the peer's reason as a type.
 @Suite("What errors tell", .timeLimit(.minutes(5))) struct ErrorContextTests {
     private struct Point: Codable, Sendable { var x: Int }
 
@@ -33,10 +33,10 @@ import WireCore
         let transport = try bench.transport(service)
         let provider = Provider<LoopbackEntry>(transport: transport)
 
-        // Refused by this side: a topic that nothing can be sent to.
+        // Refused by the client: an invalid topic.
         let invalid = await Self.error { try await provider.request(.send("x", to: "a\0")) }
         #expect(invalid?.topic == "a\0" && invalid?.command == "send", "\(invalid as Any)")
-        // A command that it does not have, or that has nothing to act on.
+        // A command that the transport lacks, or one without a target.
         let begin = LoopbackEntry(command: .commit(transaction: "x"))
         let commit = await Self.error { try await provider.request(begin) }
         #expect(commit?.command == "commit", "\(commit as Any)")
@@ -44,7 +44,7 @@ import WireCore
         let ack = await Self.error { try await provider.request(unknown) }
         #expect(ack?.command == "ack", "\(ack as Any)")
 
-        // A message that is not of the type asked for.
+        // A message that cannot be decoded as the requested type.
         let points = try await provider.messages(.subscribe("room"), as: Point.self)
         try await provider.request(.send("no point", to: "room"))
         var iterator = points.makeAsyncIterator()
@@ -52,12 +52,12 @@ import WireCore
         #expect(undecodable?.code == .decodingFailed)
         #expect(undecodable?.topic == "room" && undecodable?.command == "subscribe")
 
-        // Refused by the server, which over STOMP ends the connection, too.
+        // Refused by the server, which over STOMP also ends the connection.
         let refused = await Self.error { _ = try await provider.messages(.subscribe("no")) }
         #expect(refused?.topic == "no" && refused?.command == "subscribe", "\(refused as Any)")
 
         await transport.shutdown()
-        // What comes too late, also the end of a stream.
+        // Calls after the shutdown, and the end of a stream.
         let late = await Self.error { try await provider.request(.send("x", to: "room")) }
         #expect(late?.code == .shutDown && late?.topic == "room" && late?.command == "send")
         let over = await Self.error { _ = try await provider.messages(.subscribe("room")) }
@@ -87,7 +87,7 @@ import WireCore
             let subscription = await Self.error { _ = try await provider.messages(.subscribe("t")) }
             #expect(subscription?.topic == "t" && subscription?.command == "subscribe")
         }
-        // A reply that is not of the type asked for, and a request that nothing was said about.
+        // A reply that cannot be decoded, and a request without a rule.
         let mock = MockTransport().expect(.send, topic: "t", .reply("no point"))
         let provider = Provider<LoopbackEntry>(transport: mock)
         let reply = await Self.error {

@@ -12,7 +12,7 @@ import WaybillSTOMP
 import WaybillSession
 import WebSocketWire
 
-/// What errors say to those who read them: words, and no names from inside the package.
+/// Error texts consist of words, without names from inside the package.
 @Suite("Texts of errors") struct ErrorTextTests {
     private static let request = Request(topic: "a/b", command: .send)
 
@@ -165,7 +165,7 @@ import WebSocketWire
 
     // MARK: What texts must not have
 
-    /// The words of a text that look like a name in Swift, or say how a value is stored.
+    /// The words of a text that look like Swift names, or like the storage of a value.
     private static func namesFromInside(_ text: String) -> [String] {
         let words = text.split { !$0.isLetter && !$0.isNumber }
         let names = words.filter { word in
@@ -207,7 +207,7 @@ import WebSocketWire
         #expect(errors.count > 250)
     }
 
-    /// How many cases an enum has, by its source: those that are on lines of their own.
+    /// The number of cases of an enum, counted in its source. Each case has its own line.
     private static func caseCount(_ name: String, in path: String) throws -> Int {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -218,7 +218,7 @@ import WebSocketWire
         let body = try #require(source.components(separatedBy: "enum \(name)").dropFirst().first)
         let end = body.range(of: "\n}")?.lowerBound ?? body.endIndex
         let indented = body.range(of: "\n    }\n")?.lowerBound ?? body.endIndex
-        // Those of a `switch` are indented further.
+        // The cases of a `switch` are indented further.
         let cases = body[..<min(end, indented)].split(separator: "\n").filter {
             $0.drop(while: { $0 == " " }).hasPrefix("case ")
         }

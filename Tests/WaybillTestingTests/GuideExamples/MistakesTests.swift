@@ -5,16 +5,16 @@ import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
-/// The common mistakes, and what each of them says: the page `Mistakes.md`.
+/// The common mistakes and their error texts: the page `Mistakes.md`.
 ///
-/// What the compiler says of the others was checked by hand with Swift 6.3:
+/// The compiler's messages for the other mistakes were checked by hand with Swift 6.3:
 ///
 /// - A case that `body` forgets: *switch must be exhaustive*, with the note *add missing case: '.join'*.
 /// - `try chat.messages(.join)`: *expression is 'async' but is not marked with 'await'*.
 /// - `for await` instead of `for try await`: *call can throw, but the error is not handled*.
 /// - `let reply: Chat = try await chat.request(.say("x"))`, where `Chat` is not `Decodable`: *instance method
 ///   'request(_:as:)' requires that 'Chat' conform to 'Decodable'*.
-/// - An entry that the enum does not have: *type 'ChatEntry' has no member 'leave'*.
+/// - An entry that the enum lacks: *type 'ChatEntry' has no member 'leave'*.
 @Suite("Guide: common mistakes", .timeLimit(.minutes(5))) struct MistakesTests {
     private enum ChatEntry: EntryType {
         case join
@@ -62,7 +62,7 @@ import WaybillTesting
         Provider(transport: transport)
     }
 
-    /// What the error of a call says when it is printed.
+    /// The printed error of a call.
     private func text(_ body: () async throws -> Void) async -> String {
         do { try await body() } catch { return "\(error)" }
         return "no error"
@@ -104,7 +104,7 @@ import WaybillTesting
 
     @Test("A wildcard in a send")
     func wildcard() async throws {
-        // Refused before anything is sent.
+        // The entry is refused before anything is sent.
         let transport = try MQTTTransport(url: "mqtt://127.0.0.1:1")
         let text = await text { try await chat(transport).request(.sayInAllRooms) }
         #expect(
@@ -159,7 +159,7 @@ import WaybillTesting
         #expect(
             text == "decodingFailed: the message is not a Price, command subscribe, topic lobby"
         )
-        // The subscription goes on.
+        // The subscription continues.
         #expect(try await iterator.next()?.cents == 5)
     }
 
@@ -224,7 +224,7 @@ import WaybillTesting
 
     @Test("No server there")
     func noServer() async throws {
-        // Nobody listens on port 1.
+        // No server listens on port 1.
         let transport = try MQTTTransport(url: "mqtt://127.0.0.1:1")
         let text = await text { try await chat(transport).connect() }
         #expect(

@@ -6,7 +6,7 @@
 
     @testable import WaybillTesting
 
-    /// That Swift's tasks, clocks and random numbers belong to the world.
+    /// Swift's tasks, clocks and random numbers belong to the simulated world.
     @Suite("Simulation: tasks, time and chance", .enabled(if: Simulation.isAvailable))
     struct SimulatedTasksTests {
         private actor Counter {
@@ -145,7 +145,7 @@
                 world.expect(world.elapsed - elapsed - passed >= .seconds(15), "and further")
             }
             #expect(report.elapsed >= .seconds(36_015))
-            // The test itself was never in that world.
+            // The clocks of the test itself have not changed.
             #expect(ContinuousClock.now - begin < .seconds(3_600))
             #expect(abs(Date().timeIntervalSince(calendar)) < 3_600)
         }
@@ -195,7 +195,7 @@
             let orders = Notes<[String]>()
             for _ in 0..<2 {
                 try await Simulation.run(seed: 1) { _ in
-                    // Sets of the same capacity, each at an address of its own.
+                    // Sets of the same capacity at different addresses.
                     for _ in 0..<10 { orders.add(Array(Set((0..<20).map { "word \($0)" }))) }
                 }
             }

@@ -7,7 +7,7 @@
 
     @testable import WaybillTesting
 
-    /// What a test can ask of a run, and what must not be left behind.
+    /// The checks that a test can ask for, and the resources that a run must not leave behind.
     @Suite("Simulation: what must hold", .enabled(if: Simulation.isAvailable))
     struct SimulationCheckTests {
         @Test("What is expected and is not so ends the run")
@@ -128,7 +128,7 @@
                 let transport = try MQTTTransport(url: world.broker().url())
                 try await Provider<NumberEntry>(transport: transport)
                     .request(.send(1, topic: "n"))
-                // Held by what waits for ever.
+                // A task that waits without an end keeps the transport alive.
                 Task { for await _ in transport.states {} }
             }
             for what in ["timers", "clocks of connections", "ends of connections"] {

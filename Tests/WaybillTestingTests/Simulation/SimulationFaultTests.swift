@@ -6,7 +6,7 @@
 
     @testable import WaybillTesting
 
-    /// What goes wrong in a world, and how the smallest run is found in which a test fails.
+    /// The faults in a world, and the search for the smallest run in which a test fails.
     @Suite("Simulation: faults and smallest runs", .enabled(if: Simulation.isAvailable))
     struct SimulationFaultTests {
         @Test("Each kind of fault happens, over some seeds")
@@ -16,7 +16,7 @@
                 let report = try await Simulation.run(seed: seed) { world in
                     var faults = SimulatedFaults.rough(until: .seconds(60))
                     faults.losses = .seconds(60)
-                    // So long that an attempt to connect is given up, whose bytes are still under way then.
+                    // So long that a connection attempt times out while its bytes are in transit.
                     faults.stalls = 20
                     faults.longestStall = .seconds(40)
                     faults.lateArrivals = 90
@@ -71,7 +71,7 @@
             #expect(refusals == [0, 15, 50, 150])
         }
 
-        /// An app that breaks when its connection is lost for the second time, and by the seventh of many items.
+        /// An app that fails when its connection is lost the second time, if it has at least seven items.
         @Sendable private static func broken(_ world: SimulatedWorld) async throws {
             let items = world.size(of: "items", 100)
             let broker = world.broker()
@@ -120,7 +120,7 @@
             #expect(failure.violations == ["lost connections, with 7 items"])
             #expect(failure.report.faultCount <= 3, "\(failure)")
             #expect(failure.reductions.contains("items: 7 instead of 100"))
-            // The first, those of the search, and the one that is told.
+            // The first run, the runs of the search, and the run that is reported.
             #expect(bodies.all.count <= runs + 2)
         }
 

@@ -7,7 +7,7 @@
 
     @testable import WaybillTesting
 
-    /// Runs a body that must fail, as it is: the smallest run is not looked for.
+    /// Runs a body that must fail, without a search for the smallest run.
     func failure(
         seed: UInt64 = 1,
         options: Simulation.Options = Simulation.Options(),
@@ -15,7 +15,7 @@
     ) async throws -> SimulationFailure {
         var options = options
         options.shrinkingRuns = 0
-        // No task runs in the midst of another one.
+        // No task interrupts another one.
         options.preemption = 0
         let result = await Result {
             try await Simulation.run(seed: seed, options: options, body)
@@ -37,7 +37,7 @@
         }
     }
 
-    /// Values that tasks of a world note, in their order.
+    /// Values that the tasks of a world record, in their order.
     final class Notes<Value: Sendable>: Sendable {
         private let values = Locked<[Value]>([])
 
@@ -46,16 +46,16 @@
         var all: [Value] { values.withLock { $0 } }
     }
 
-    /// The number of the thread that calls.
+    /// The number of the current thread.
     func threadNumber() -> UInt { UInt(pthread_self()) }
 
     /// Waits until a thread that simulates nothing has resumed the caller's task.
-    /// - Parameter start: Runs something on such a thread.
+    /// - Parameter start: Runs a closure on such a thread.
     func waitForThread(
         _ start: (@escaping @Sendable () -> Void) -> Void = { SimulationThread.run($0) }
     ) async {
         let turns = Notes<Int>()
-        // Has its turn when the caller's task is suspended.
+        // This task runs when the caller's task is suspended.
         Task { turns.add(1) }
         await withCheckedContinuation { continuation in
             start {
@@ -92,7 +92,7 @@
 
     /// An app that sends numbers to itself.
     enum EchoApp {
-        /// Through a bad network.
+        /// Runs the app on a bad network.
         static func run(_ world: SimulatedWorld) async throws {
             try await run(world, faults: .rough(until: .seconds(60)))
         }

@@ -11,7 +11,7 @@
 
     @testable import WaybillTesting
 
-    /// That nothing real gets into a world unnoticed, and that a run which does not end says why.
+    /// Real resources cannot enter a world unnoticed, and a run that does not end reports the reason.
     @Suite(
         "Simulation: what is refused",
         .enabled(if: Simulation.isAvailable),
@@ -147,7 +147,7 @@
             }
         }
 
-        /// A clock whose sleepers a thread wakes.
+        /// A clock whose sleeping tasks are resumed by a thread.
         private struct ThreadClock: Clock {
             var now: ContinuousClock.Instant { .now }
             var minimumResolution: Duration { .nanoseconds(1) }
@@ -237,7 +237,7 @@
             let error = await #expect(throws: SimulationFailure.self) { try await running.value }
             #expect(error?.violations == ["the test was cancelled"])
             #expect(error?.seed == 1)
-            // No smaller run was looked for.
+            // There was no search for a smaller run.
             #expect(bodies.all.count == 1)
         }
     }

@@ -6,7 +6,7 @@
 
     @testable import WaybillTesting
 
-    /// That a seed decides everything.
+    /// The seed decides everything.
     @Suite("Simulation: one seed, one run", .enabled(if: Simulation.isAvailable))
     struct SimulationTests {
         @Test("The same seed gives the same run", arguments: 1...10)
@@ -61,7 +61,7 @@
             for seed in 1...4 as ClosedRange<UInt64> {
                 alone[seed] = try await Simulation.run(seed: seed, EchoApp.run).hash
             }
-            // Past the gate, which lets in no more than half the processors can run.
+            // These runs bypass the limit on concurrent runs, which is half of the processors.
             let options = Simulation.Options()
             let together = await withTaskGroup(of: (UInt64, UInt64, [String]).self) { group in
                 for number in 0..<8 as Range<UInt64> {
@@ -87,7 +87,7 @@
                 seed: seed,
                 options: Simulation.Options(),
                 body: { world in
-                    // What the note takes is a lock, where another task could run.
+                    // Recording takes a lock, at which another task could run.
                     let lock = Notes<Int>()
                     for _ in 0..<50 {
                         world.note("\(lock.all)")
