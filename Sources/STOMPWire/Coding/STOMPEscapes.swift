@@ -2,7 +2,7 @@ import WireCore
 
 /// The escapes of header names and values (STOMP 1.2, Value Encoding).
 enum STOMPEscapes {
-    /// Whether the letter may stand behind a backslash; `\r` came with 1.2.
+    /// Whether a letter is allowed after a backslash; `\r` came with 1.2.
     static func isDefined(_ letter: UInt8, in version: STOMPVersion) -> Bool {
         switch letter {
         case UInt8(ascii: "n"), UInt8(ascii: "c"), UInt8(ascii: "\\"): true
@@ -11,7 +11,7 @@ enum STOMPEscapes {
         }
     }
 
-    /// The letter that stands behind the backslash for a byte; nil when it needs no escape.
+    /// The letter after the backslash for a byte; nil if the byte needs no escape.
     static func letter(for byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "\n"): UInt8(ascii: "n")
@@ -22,7 +22,7 @@ enum STOMPEscapes {
         }
     }
 
-    /// The text of bytes whose escapes have been found to be defined.
+    /// The text of bytes whose escapes were already checked.
     static func unescaped(_ bytes: UnsafeRawBufferPointer) -> String {
         var plain: [UInt8] = []
         plain.reserveCapacity(bytes.count)

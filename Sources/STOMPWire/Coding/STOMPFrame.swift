@@ -1,17 +1,17 @@
 package import WireCore
 
-/// A frame as it was received.
+/// A received frame.
 package struct STOMPFrame: Sendable {
-    /// What it says.
+    /// The command.
     package let command: STOMPCommand
-    /// Its headers, of which text is made on demand.
+    /// The headers; text is made from them on demand.
     package internal(set) var headers: STOMPReceivedHeaders
-    /// Its body, which shares the memory that was read into.
+    /// The body, which shares the receive buffer's memory.
     package let body: ByteSlice
 }
 
 extension STOMPFrame: Equatable {
-    /// Whether command, headers and body are the same, however they were spelled.
+    /// Compares command, headers and body; the spelling on the wire does not matter.
     package static func == (left: STOMPFrame, right: STOMPFrame) -> Bool {
         left.command == right.command && left.body == right.body
             && left.headers.list == right.headers.list
@@ -19,7 +19,7 @@ extension STOMPFrame: Equatable {
 }
 
 extension STOMPFrame: CustomStringConvertible {
-    /// Command and headers that name things, in one line, without secrets or body.
+    /// The command and the identifying headers in one line, without secrets or body.
     package var description: String {
         STOMPTrace.text(command, headers.list, bodyByteCount: body.count)
     }

@@ -1,20 +1,20 @@
 package import WireCore
 
-/// Takes frames off the front of a receive buffer, whole or not at all.
+/// Takes complete frames from the front of a receive buffer.
 ///
-/// Nothing is looked at twice, however small the pieces are in which the bytes arrive.
+/// No byte is read twice, however small the arriving pieces are.
 package struct STOMPFrameDecoder: Sendable {
     /// The version of the connection; nil until it is agreed.
     ///
-    /// A client's decoder learns it from the CONNECTED that it decodes; a server's is told between
-    /// CONNECT and the next frame.
+    /// A client's decoder learns it from the CONNECTED that it decodes. A server sets it between CONNECT and the next
+    /// frame.
     package var version: STOMPVersion?
-    /// How many line ends lay between frames so far: each is a sign of life (Heart-beating).
+    /// The number of line ends between frames so far; each is a heart-beat (Heart-beating).
     package private(set) var heartBeatCount = 0
     /// The bytes of these line ends.
     package private(set) var heartBeatByteCount = 0
 
-    /// The most that an announcement alone makes this side set aside; beyond it memory grows as bytes arrive.
+    /// The most memory that is reserved for an announced body; above it, memory grows as bytes arrive.
     private static let reservationLimit = 1 << 20
 
     private let role: STOMPRole
@@ -23,13 +23,13 @@ package struct STOMPFrameDecoder: Sendable {
     /// The head of the frame at the front; nil between frames.
     private var scanner: STOMPHeadScanner?
     private var isHeadComplete = false
-    /// Up to where a body without a length was searched for its NUL.
+    /// The offset up to which a body without a length was searched for its NUL.
     private var searched = 0
 
     /// - Parameters:
-    ///   - role: Which end decodes.
-    ///   - version: The version, where it is known; nil before the connection is open.
-    ///   - limits: What to accept.
+    ///   - role: The side that decodes.
+    ///   - version: The version if known; nil before the connection is open.
+    ///   - limits: The limits of a frame.
     package init(
         role: STOMPRole,
         version: STOMPVersion? = nil,
@@ -40,10 +40,10 @@ package struct STOMPFrameDecoder: Sendable {
         self.limits = limits
     }
 
-    /// Takes the next frame, and the line ends before it.
+    /// Takes the next frame, together with the line ends before it.
     ///
     /// - Returns: The frame, or nil when more bytes are needed.
-    /// - Throws: `STOMPViolation`, again at every call after the first.
+    /// - Throws: `STOMPViolation`, and again at every later call.
     package mutating func next(
         _ buffer: inout ReceiveBuffer
     ) throws(STOMPViolation) -> STOMPFrame? {
@@ -58,7 +58,7 @@ package struct STOMPFrameDecoder: Sendable {
         }
     }
 
-    /// Line ends between frames mean nothing but life; CR LF is one in every version.
+    /// Skips line ends between frames, which are heart-beats; CR LF is allowed in every version.
     private mutating func skipLineEnds(_ buffer: inout ReceiveBuffer) throws(STOMPViolation) {
         var found = 0
         let count = buffer.withUnsafeBytes { bytes in
@@ -78,7 +78,7 @@ package struct STOMPFrameDecoder: Sendable {
         let (first, isMore) = buffer.withUnsafeBytes { ($0.first, $0.count > 1) }
         guard let first else { return }
         if first == UInt8(ascii: "\r") {
-            // Half a line end, or no frame.
+            // Half of a line end, or an invalid frame.
             guard !isMore else { throw .commandUnknown }
             return
         }
@@ -113,7 +113,7 @@ package struct STOMPFrameDecoder: Sendable {
         return STOMPFrame(command: command, headers: headers, body: body)
     }
 
-    /// The length of the body once all of it is there, with the NUL behind it.
+    /// Returns the length of the body when it has arrived completely, including the NUL after it.
     private mutating func bodyCount(
         _ buffer: inout ReceiveBuffer,
         _ scanner: STOMPHeadScanner,
@@ -141,7 +141,7 @@ package struct STOMPFrameDecoder: Sendable {
         return end == nil ? nil : length
     }
 
-    /// CONNECTED says the version; without one it is 1.0 (STOMP 1.2, Protocol Negotiation).
+    /// Reads the version from CONNECTED; without one it is 1.0 (STOMP 1.2, Protocol Negotiation).
     private mutating func learnVersion(
         _ headers: inout STOMPReceivedHeaders,
         _ scanner: STOMPHeadScanner

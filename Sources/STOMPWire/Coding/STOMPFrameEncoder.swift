@@ -4,15 +4,15 @@ package import WireCore
 package enum STOMPFrameEncoder {
     /// Writes a frame.
     ///
-    /// content-length comes first if there is a body, and never else; the headers follow in their
-    /// order. So whoever cuts the bytes into frames need not go over them (``STOMPFrameEnd``).
+    /// If there is a body, content-length is the first header; otherwise it is omitted. The other headers follow in
+    /// their order. ``STOMPFrameEnd`` relies on that to split the bytes into frames without decoding them.
     ///
     /// - Parameters:
-    ///   - command: What it says.
-    ///   - headers: Its headers, without content-length.
-    ///   - body: Its body, copied once.
+    ///   - command: The command.
+    ///   - headers: The headers, without content-length.
+    ///   - body: The body, copied once.
     ///   - version: The version of the connection; nil before it is agreed.
-    ///   - writer: Where it goes.
+    ///   - writer: The buffer to append to.
     /// - Throws: `STOMPEncodingError`; nothing was written then.
     package static func encode(
         _ command: STOMPCommand,
@@ -48,7 +48,7 @@ package enum STOMPFrameEncoder {
     }
 }
 
-/// How the headers of a frame are written (Value Encoding).
+/// The encoding of a frame's headers (Value Encoding).
 struct STOMPHeaderEncoding {
     private let hasEscapes: Bool
     private let version: STOMPVersion?
@@ -58,7 +58,7 @@ struct STOMPHeaderEncoding {
         self.version = version
     }
 
-    /// Writes a header and its line end; what was written before an error is the caller's to undo.
+    /// Writes a header and its line end; after an error the caller must remove what was written.
     func write(
         _ field: STOMPHeaders.Field,
         into writer: inout ByteWriter
@@ -98,7 +98,7 @@ struct STOMPHeaderEncoding {
         }
     }
 
-    /// Whether a byte means something in a head, or may not stand there.
+    /// Whether a byte has a meaning in a head, or is not allowed there.
     private static func isSpecial(_ byte: UInt8) -> Bool {
         byte == 0 || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "\\")
             || byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")

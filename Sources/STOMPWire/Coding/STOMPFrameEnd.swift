@@ -1,15 +1,15 @@
 import WireCore
 
-/// Finds where frames end.
+/// Finds the ends of frames.
 package enum STOMPFrameEnd {
-    /// The length of the first unit of outbound bytes: a frame through its NUL, or one heart-beat.
+    /// The length of the first unit of outbound bytes: a frame including its NUL, or a heart-beat.
     ///
-    /// A WebSocket carries one unit in each message. The bytes must be those of our own encoder and
-    /// begin with a unit: it writes content-length as the first header of every frame with a body,
-    /// ends lines with LF and lets no NUL into a head, so a glance at the head is enough.
+    /// A WebSocket carries one unit per message. The bytes must come from this package's encoder and begin with a unit.
+    /// The encoder writes content-length as the first header of every frame with a body, ends lines with LF, and allows
+    /// no NUL in a head. The first lines of the head are therefore enough.
     ///
-    /// - Parameter bytes: What waits to be sent.
-    /// - Returns: The length in bytes; 0 when the unit is not complete.
+    /// - Parameter bytes: The bytes to send.
+    /// - Returns: The length in bytes; 0 if the unit is incomplete.
     package static func unitLength(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard let first = bytes.first else { return 0 }
         guard first != UInt8(ascii: "\n") else { return 1 }
@@ -23,7 +23,7 @@ package enum STOMPFrameEnd {
         var length = 0
         var index = labelEnd
         while index < bytes.count, bytes[index] != UInt8(ascii: "\n") {
-            // What our encoder wrote is a count of bytes in memory, so it does not overflow.
+            // The encoder wrote the size of a body in memory, so the number does not overflow.
             length = length &* 10 &+ Int(bytes[index] &- UInt8(ascii: "0"))
             index += 1
         }
@@ -38,13 +38,14 @@ package enum STOMPFrameEnd {
         return 0
     }
 
-    /// Where the first NUL lies, from an offset on.
+    /// The position of the first NUL from an offset on.
+    ///
     /// - Complexity: O(n), eight bytes at a time.
     static func firstNull(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var index = start
         while bytes.count - index >= 8 {
-            // In bounds: eight bytes are left. The classic test: it may cry wolf only for bytes
-            // above a zero, so a word without a hit has no zero.
+            // In bounds: eight bytes are left. The test may report false hits only above a zero byte, so a word without
+            // a hit has no zero byte.
             let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
             let hit = (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
             if hit != 0 { break }

@@ -1,6 +1,6 @@
 import WireCore
 
-/// Goes once over the head of a frame, as far as it has arrived, and goes on where it stopped.
+/// Scans the head of a frame once, as it arrives.
 ///
 /// Offsets count from the front of the frame, which does not move until the frame is taken.
 struct STOMPHeadScanner: Sendable {
@@ -10,7 +10,7 @@ struct STOMPHeadScanner: Sendable {
     let version: STOMPVersion?
     let limits: STOMPLimits
 
-    /// The first byte that was not looked at; behind the head once that is complete.
+    /// The first byte that was not scanned; after the end of the head, the first byte behind it.
     private(set) var position = 0
     private(set) var command: STOMPCommand?
     /// Where the header lines begin.
@@ -22,7 +22,7 @@ struct STOMPHeadScanner: Sendable {
     private(set) var hasEscapes = false
 
     private var lineStart = 0
-    /// The first colon of the line; negative when there was none.
+    /// The first colon of the line; negative if there was none.
     private var colon = -1
     private var headerCount = 0
     private var isASCII = true
@@ -34,15 +34,16 @@ struct STOMPHeadScanner: Sendable {
         self.limits = limits
     }
 
-    /// Whether CR LF ends a line: in 1.2, and as long as the version is not known.
+    /// Whether CR LF ends a line: in 1.2, and before the version is known.
     private var endsLinesWithCarriageReturn: Bool { version == nil || version == .v1_2 }
 
-    /// Whether servers may put one space before a value: in 1.0, and before the version is known.
+    /// Whether servers may write a space before a value: in 1.0, and before the version is known.
     private var mayHavePadding: Bool {
         role == .client && (version == nil || version == .v1_0)
     }
 
-    /// Looks at what has arrived.
+    /// Scans the bytes that have arrived.
+    ///
     /// - Returns: Whether the head is complete.
     mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(STOMPViolation) -> Bool {
         var index = position
@@ -78,8 +79,10 @@ struct STOMPHeadScanner: Sendable {
         return try pause(at: index)
     }
 
-    /// The first byte that may mean something in a head: a control character, a colon, a backslash,
-    /// or one that is not ASCII.
+    /// The position of the first byte that may have a meaning in a head.
+    ///
+    /// That is a control character, a colon, a backslash, or a byte outside of ASCII.
+    ///
     /// - Complexity: O(n), eight bytes at a time.
     @inline(__always)
     private static func firstSpecial(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
@@ -93,8 +96,8 @@ struct STOMPHeadScanner: Sendable {
             )
             let colons = word ^ (ones &* UInt64(UInt8(ascii: ":")))
             let backslashes = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
-            // A high bit marks a byte below 0x20, a zero in one of the differences, or no ASCII.
-            // Borrows may mark bytes above such a one, never below: so the lowest mark is true.
+            // A high bit marks a byte below 0x20, a zero in one of the differences, or a byte outside of ASCII. Borrows
+            // may mark bytes above such a byte, never below, so the lowest mark is correct.
             let marks =
                 (((word &- ones &* 0x20) & ~word) | ((colons &- ones) & ~colons)
                     | ((backslashes &- ones) & ~backslashes) | word) & highs
@@ -113,7 +116,7 @@ struct STOMPHeadScanner: Sendable {
         return index
     }
 
-    /// Stops for want of bytes, unless the line is too long already.
+    /// Stops at the end of the available bytes, unless the line is already too long.
     private mutating func pause(at index: Int) throws(STOMPViolation) -> Bool {
         position = index
         let length = index - lineStart
@@ -121,7 +124,7 @@ struct STOMPHeadScanner: Sendable {
         guard command != nil || length <= STOMPCommand.longestByteCount + 1 else {
             throw .commandUnknown
         }
-        // So may a header line; compared this way round lest a limit of any height overflow.
+        // A header line may be, too; the comparison is written so that it does not overflow for any limit.
         guard length - 1 <= limits.maximumLineByteCount else {
             throw .lineTooLong(maximum: limits.maximumLineByteCount)
         }
@@ -137,7 +140,9 @@ struct STOMPHeadScanner: Sendable {
         colon = index
     }
 
-    /// - Returns: Whether the line was the empty one that ends the head.
+    /// Ends a line.
+    ///
+    /// - Returns: Whether the line is the empty one that ends the head.
     private mutating func endLine(
         at index: Int,
         _ bytes: UnsafeRawBufferPointer
@@ -187,7 +192,7 @@ struct STOMPHeadScanner: Sendable {
         // In bounds: the colon lies between the ends of the line.
         let name = UnsafeRawBufferPointer(rebasing: bytes[start..<colon])
         let value = colon + 1..<end
-        // Within the lines, since the slice of the frame begins there.
+        // Relative to the lines, since the slice of the headers begins there.
         let place = colon + 1 - linesStart..<end - linesStart
         switch name.count {
         case 3: Self.note(place, at: &places.ack, name, "ack")
@@ -205,7 +210,7 @@ struct STOMPHeadScanner: Sendable {
         }
     }
 
-    /// Notes where a value lies, if it is the first of that name.
+    /// Notes the place of a value, if it is the first with that name.
     private static func note(
         _ value: Range<Int>,
         at place: inout STOMPReceivedHeaders.Places.Place,
@@ -213,14 +218,14 @@ struct STOMPHeadScanner: Sendable {
         _ expected: StaticString
     ) {
         guard !place.isThere, expected.isEqual(to: name) else { return }
-        // The place is left out beyond 4 GiB, which no limits in use allow.
+        // Beyond 4 GiB the place is omitted; the limits do not allow such frames.
         guard let offset = UInt32(exactly: value.lowerBound),
             let count = UInt32(exactly: value.count)
         else { return }
         place = .init(offset: offset, count: count, isThere: true)
     }
 
-    /// Reads content-length and compares it with the limits, before any byte of the body.
+    /// Reads content-length and checks it against the limits, before any byte of the body is read.
     private func length(
         _ value: UnsafeRawBufferPointer,
         of command: STOMPCommand
@@ -230,7 +235,7 @@ struct STOMPHeadScanner: Sendable {
         var length = 0
         for byte in digits {
             guard byte &- UInt8(ascii: "0") <= 9 else { throw .contentLengthInvalid }
-            // Saturated instead of overflowing.
+            // Stops counting before an overflow.
             guard length < Int.max / 16 else { continue }
             length = length * 10 + Int(byte &- UInt8(ascii: "0"))
         }
@@ -247,10 +252,10 @@ struct STOMPHeadScanner: Sendable {
         guard UTF8Validation.scan(head).isWellFormed else { throw .invalidUTF8 }
     }
 
-    /// How the lines of the frame are to be read.
+    /// The reading style for the lines of the frame.
     ///
-    /// - Parameter version: The version, which a CONNECTED that was scanned without may have told.
-    /// - Returns: What a reader of the lines must know.
+    /// - Parameter version: The version; a CONNECTED that was scanned without a version may have set it.
+    /// - Returns: The reading style.
     func style(_ version: STOMPVersion?) -> STOMPReceivedHeaders.Style {
         var style: Style = []
         if endsLinesWithCarriageReturn { style.insert(.carriageReturns) }

@@ -1,29 +1,29 @@
 import WireCore
 
-/// The headers of a received frame, as they arrived: text is made only of what is asked for.
+/// The headers of a received frame in their wire format; text is made only on demand.
 ///
-/// They share the memory that was read into, so they are as short-lived as a ``ByteSlice``: whoever
-/// keeps them takes the ``list``. The headers that route a frame were found when it was scanned.
+/// They share the receive buffer's memory and must be short-lived like a ``ByteSlice``. Code that keeps the headers
+/// takes the ``list``. The scanner has already found the headers that route a frame.
 package struct STOMPReceivedHeaders: Sendable {
-    /// How the lines are to be read.
+    /// The reading style of the lines.
     struct Style: OptionSet, Sendable {
         let rawValue: UInt8
 
         /// A CR before the LF belongs to the line end.
         static let carriageReturns = Style(rawValue: 1)
-        /// Backslashes escape, and there is one at least.
+        /// Backslashes are escapes, and there is at least one.
         static let escapes = Style(rawValue: 2)
         /// One space after the colon is padding (servers of 1.0).
         static let padding = Style(rawValue: 4)
     }
 
-    /// Where the values of the headers lie that route a frame, from the start of the lines.
+    /// The places of the routing headers' values, relative to the start of the lines.
     struct Places: Sendable {
-        /// Where a value lies.
+        /// The place of a value.
         struct Place: Sendable {
             var offset: UInt32 = 0
             var count: UInt32 = 0
-            /// False when there is no such header; an empty value is one.
+            /// False if the header is missing; an empty value counts as present.
             var isThere = false
         }
 
@@ -39,25 +39,26 @@ package struct STOMPReceivedHeaders: Sendable {
     var style: Style
     let places: Places
 
-    /// No headers, as of a frame that never came.
+    /// No headers, for a frame that never arrived.
     package static let none = STOMPReceivedHeaders(
         lines: [],
         style: [],
         places: Places()
     )
 
-    /// `destination`: where a message is sent to, or came to.
+    /// `destination`: the destination of a message.
     package var destination: String? { text(at: places.destination) }
-    /// `message-id`: which message it is.
+    /// `message-id`: the identifier of the message.
     package var messageID: String? { text(at: places.messageID) }
-    /// `subscription`: whose message it is.
+    /// `subscription`: the id of the message's subscription.
     package var subscription: String? { text(at: places.subscription) }
-    /// `ack`: what acknowledges the message in 1.2.
+    /// `ack`: the identifier for acknowledging the message in 1.2.
     package var ack: String? { text(at: places.ack) }
-    /// `receipt-id`: which request is answered.
+    /// `receipt-id`: the receipt of the answered request.
     package var receiptID: String? { text(at: places.receiptID) }
 
-    /// The value that counts, of the first header of that name; case matters.
+    /// The first value of a name, which is the valid one; case matters.
+    ///
     /// - Complexity: O(bytes of the headers).
     package func first(_ name: String) -> String? {
         lines.withUnsafeBytes { bytes in
@@ -69,7 +70,7 @@ package struct STOMPReceivedHeaders: Sendable {
         }
     }
 
-    /// All headers in their order, repeated ones included.
+    /// All headers in their order, including repeated ones.
     package var list: STOMPHeaders {
         lines.withUnsafeBytes { bytes in
             var fields: [STOMPHeaders.Field] = []
@@ -81,13 +82,13 @@ package struct STOMPReceivedHeaders: Sendable {
         }
     }
 
-    /// Whether the value at a place is that text, without making text of it.
+    /// Whether the value at a place equals a text; no string is made.
     func isEqual(_ place: Places.Place, _ other: String) -> Bool {
         guard place.isThere else { return false }
         return withBytes(at: place) { matches($0, other) }
     }
 
-    /// The value at a place as a number as this side counts: digits, and no zero before them.
+    /// The value at a place as a number in this side's format: digits without a leading zero.
     func number(at place: Places.Place) -> UInt64? {
         guard place.isThere else { return nil }
         return withBytes(at: place) { bytes in
@@ -136,19 +137,19 @@ package struct STOMPReceivedHeaders: Sendable {
     }
 }
 
-/// Goes through header lines that a scanner has found to be well-formed.
+/// Iterates over header lines that a scanner has validated.
 struct STOMPHeaderLines {
     private let bytes: UnsafeRawBufferPointer
     private let style: STOMPReceivedHeaders.Style
     private var position = 0
 
-    /// The bytes must stay valid as long as this is used.
+    /// Makes an iterator; the bytes must stay valid as long as it is used.
     init(_ bytes: UnsafeRawBufferPointer, _ style: STOMPReceivedHeaders.Style) {
         self.bytes = bytes
         self.style = style
     }
 
-    /// The next name and its value, with escapes.
+    /// Returns the next name and its value, with escapes.
     mutating func next() -> (name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)? {
         let start = position
         var colon = start
@@ -166,7 +167,7 @@ struct STOMPHeaderLines {
         )
     }
 
-    /// A value without the one space that servers of 1.0 may put before it.
+    /// A value without the single space that servers of 1.0 may write before it.
     static func unpadded(_ value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard value.first == UInt8(ascii: " ") else { return value }
         return UnsafeRawBufferPointer(rebasing: value[1...])

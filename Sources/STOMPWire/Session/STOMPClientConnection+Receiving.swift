@@ -105,7 +105,7 @@ extension STOMPClientConnection {
             throw .headerMissing(.message, STOMPHeaderName.subscription)
         }
         guard let subscription = subscriptions.entry(for: frame.headers) else {
-            // It was under way when its subscription ended.
+            // Sent before the server handled the UNSUBSCRIBE.
             writer.noteReceived("dropped: no such subscription", byteCount: 0)
             return takeTraces()
         }
@@ -113,7 +113,7 @@ extension STOMPClientConnection {
         events.append(.message(subscriptionID: subscription.id, frame, token))
     }
 
-    /// What acknowledges a message, unless its subscription needs none (ACK).
+    /// The token that acknowledges a message; nil if its subscription needs none (ACK).
     private func ackToken(
         _ frame: STOMPFrame,
         _ subscription: STOMPSubscriptions.Entry
@@ -134,14 +134,14 @@ extension STOMPClientConnection {
         let number = frame.headers.number(at: place)
         if case .disconnecting(number, _) = state { return close(.disconnected) }
         guard let number, let call = receipts.take(number) else {
-            // Late, or cancelled, or not ours.
+            // The call timed out or was cancelled, or the receipt is unknown.
             writer.noteReceived("nobody waits for this receipt", byteCount: 0)
             return takeTraces()
         }
         events.append(.receipt(call, frame.headers))
     }
 
-    /// The server closes after ERROR; some leave that to the client, so it does not wait for it.
+    /// Handles ERROR, and closes without waiting: the server must close after it, but some leave that to the client.
     private mutating func handleError(_ error: STOMPErrorFrame) {
         if let text = error.receiptID, let number = UInt64(text), String(number) == text,
             let call = receipts.take(number)

@@ -3,11 +3,11 @@ package import WireCore
 extension STOMPClientConnection {
     // MARK: Connecting
 
-    /// Sends CONNECT, once and first.
+    /// Sends CONNECT, once and before all other frames.
     ///
     /// - Parameters:
-    ///   - request: What to ask.
-    ///   - now: The time.
+    ///   - request: The contents of CONNECT.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func connect(
         _ request: STOMPConnect,
@@ -24,10 +24,10 @@ extension STOMPClientConnection {
 
     /// Sends DISCONNECT and waits for its receipt; nothing is sent after it, heart-beats included.
     ///
-    /// Frames that are held leave before it, as receipts come.
+    /// Held frames are sent before it, as receipts arrive. Before CONNECTED no DISCONNECT is needed, so the connection
+    /// ends at once.
     ///
-    /// Before CONNECTED there is nothing to take leave of, so the connection ends at once.
-    /// - Parameter now: The time.
+    /// - Parameter now: The current time.
     package mutating func disconnect(at now: WireInstant) {
         switch state {
         case .connected:
@@ -42,7 +42,7 @@ extension STOMPClientConnection {
     private mutating func writeDisconnect(before deadline: WireInstant, at now: WireInstant) {
         let number = receipts.takeNumber()
         let headers: STOMPHeaders = [STOMPHeaderName.receipt: String(number)]
-        // Digits can always be written.
+        // Digits can always be encoded.
         try? write(.disconnect, headers, body: ByteSlice.empty)
         state = .disconnecting(receipt: number, deadline: deadline)
         noteSent(at: now)
@@ -53,12 +53,12 @@ extension STOMPClientConnection {
     /// Sends a message.
     ///
     /// - Parameters:
-    ///   - headers: `destination` and what else the message has, sent unchanged and in order;
-    ///     content-length and receipt are this side's. A `transaction` must be open.
-    ///   - body: The message, copied once.
-    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - headers: `destination` and further headers, sent unchanged and in order; this side writes content-length and
+    ///     receipt. A `transaction` must be open.
+    ///   - body: The body, copied once.
+    ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func send(
         _ headers: STOMPHeaders,
@@ -81,13 +81,13 @@ extension STOMPClientConnection {
     /// Sends SUBSCRIBE.
     ///
     /// - Parameters:
-    ///   - id: Names the subscription on this connection; also in 1.0, which may do without.
-    ///   - destination: What to listen to.
-    ///   - ackMode: How its messages are acknowledged.
-    ///   - headers: Further headers, as the server knows them.
-    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - id: The id of the subscription on this connection; also sent in 1.0, where it is optional.
+    ///   - destination: The destination.
+    ///   - ackMode: The ack mode of its messages.
+    ///   - headers: Further headers, as the server defines them.
+    ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func subscribe(
         id: String,
@@ -105,7 +105,7 @@ extension STOMPClientConnection {
         var all: STOMPHeaders = [
             STOMPHeaderName.id: id, STOMPHeaderName.destination: destination,
         ]
-        // Left out it means auto (SUBSCRIBE ack Header).
+        // Omitted for auto, the default (SUBSCRIBE ack Header).
         if ackMode != .auto { all.append(STOMPHeaderName.ack, ackMode.rawValue) }
         try all.appendUnreserved(
             headers,
@@ -117,11 +117,11 @@ extension STOMPClientConnection {
         subscriptions.add(.init(id: id, destination: destination, ackMode: ackMode))
     }
 
-    /// Expects messages of a subscription that the server makes by itself, in ack mode auto.
+    /// Expects messages of a subscription that the server creates by itself, in ack mode auto.
     ///
     /// - Parameters:
-    ///   - id: What its messages are named by.
-    ///   - destination: What it listens to.
+    ///   - id: The subscription id in its messages.
+    ///   - destination: Its destination.
     /// - Throws: `STOMPSendError`.
     package mutating func expectSubscription(
         id: String,
@@ -132,14 +132,14 @@ extension STOMPClientConnection {
         subscriptions.add(.init(id: id, destination: destination, ackMode: .auto))
     }
 
-    /// Sends UNSUBSCRIBE; messages of the subscription that still come are dropped.
+    /// Sends UNSUBSCRIBE; messages of the subscription that arrive after it are dropped.
     ///
     /// - Parameters:
     ///   - id: The id of the subscription.
-    ///   - headers: Further headers, as the server knows them.
-    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - headers: Further headers, as the server defines them.
+    ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func unsubscribe(
         id: String,
@@ -158,15 +158,15 @@ extension STOMPClientConnection {
 
     // MARK: Acknowledging
 
-    /// Sends ACK: the message is taken, and in client mode all before it.
+    /// Sends ACK: acknowledges the message, and in client mode all before it.
     ///
     /// - Parameters:
-    ///   - token: What came with the message; its subscription must still be open.
-    ///   - transaction: The open transaction that it belongs to; nil for none.
-    ///   - headers: Further headers, as the server knows them.
-    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - token: The token of the message; its subscription must still be open.
+    ///   - transaction: The open transaction of the acknowledgement; nil for none.
+    ///   - headers: Further headers, as the server defines them.
+    ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func acknowledge(
         _ token: STOMPAckToken,
@@ -180,15 +180,15 @@ extension STOMPClientConnection {
         try submit(.ack, all, call: call, timeout: timeout, at: now)
     }
 
-    /// Sends NACK: the message is not taken, and in client mode none before it; not in 1.0.
+    /// Sends NACK: refuses the message, and in client mode all before it; 1.0 has no NACK.
     ///
     /// - Parameters:
-    ///   - token: What came with the message; its subscription must still be open.
-    ///   - transaction: The open transaction that it belongs to; nil for none.
-    ///   - headers: Further headers, as the server knows them.
-    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - token: The token of the message; its subscription must still be open.
+    ///   - transaction: The open transaction of the refusal; nil for none.
+    ///   - headers: Further headers, as the server defines them.
+    ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func refuse(
         _ token: STOMPAckToken,
@@ -203,7 +203,7 @@ extension STOMPClientConnection {
         try submit(.nack, all, call: call, timeout: timeout, at: now)
     }
 
-    /// How each version names a message (ACK).
+    /// The headers that identify a message in each version (ACK).
     private func ackHeaders(
         _ token: STOMPAckToken,
         _ transaction: String?,
@@ -235,22 +235,22 @@ extension STOMPClientConnection {
 
     // MARK: Giving up
 
-    /// Withdraws a call: what was sent goes on, and its outcome is told to nobody.
+    /// Withdraws a call and its message, if that is still held.
     ///
-    /// A message that is held is not sent.
+    /// A frame that was sent takes effect, without a report of its outcome.
     package mutating func cancel(_ call: any STOMPCall) {
         receipts.forget(call)
     }
 
     // MARK: Writing
 
-    /// A transaction that is named must be open, else the server ends the connection.
+    /// Checks that a named transaction is open; otherwise the server would end the connection.
     private func check(_ transaction: String?) throws(STOMPSendError) {
         guard let transaction else { return }
         guard transactions.contains(transaction) else { throw .transactionUnknown }
     }
 
-    /// Writes a frame without a body, with a receipt if somebody waits for one.
+    /// Writes a frame without a body, with a receipt if a call waits for one.
     mutating func submit(
         _ command: STOMPCommand,
         _ headers: STOMPHeaders,
@@ -294,9 +294,9 @@ extension STOMPClientConnection {
         noteSent(at: now)
     }
 
-    /// Whether a frame without a receipt waits for those that are held: if it builds on one of them.
+    /// Whether a frame without a receipt must wait for held frames, because it depends on one of them.
     ///
-    /// Any other overtakes them, since nothing would bound how many of it wait.
+    /// Any other frame overtakes them, since the number of waiting frames without a receipt would have no bound.
     private func mustHold(_ command: STOMPCommand, _ headers: STOMPHeaders) -> Bool {
         guard !held.isEmpty else { return false }
         switch command {
@@ -326,7 +326,7 @@ extension STOMPClientConnection {
         }
     }
 
-    /// Sends held frames, as far as there is room in the window, and DISCONNECT behind the last one if that is wanted.
+    /// Sends held frames as long as the window has room, and a requested DISCONNECT after the last one.
     mutating func sendHeld(at now: WireInstant) {
         guard !held.isEmpty else { return }
         while let frame = held.first {

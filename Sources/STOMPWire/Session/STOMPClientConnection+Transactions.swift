@@ -4,11 +4,11 @@ extension STOMPClientConnection {
     /// Sends BEGIN.
     ///
     /// - Parameters:
-    ///   - transaction: Names the transaction; no open one may have that name.
-    ///   - headers: Further headers, as the server knows them.
-    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - transaction: The name of the transaction; no open transaction may have that name.
+    ///   - headers: Further headers, as the server defines them.
+    ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func begin(
         transaction: String,
@@ -25,14 +25,14 @@ extension STOMPClientConnection {
         transactions.insert(WireName(transaction))
     }
 
-    /// Sends COMMIT: what was sent and acknowledged in the transaction holds.
+    /// Sends COMMIT: the sends and acknowledgements of the transaction take effect.
     ///
     /// - Parameters:
     ///   - transaction: An open transaction.
-    ///   - headers: Further headers, as the server knows them.
-    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - headers: Further headers, as the server defines them.
+    ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func commit(
         transaction: String,
@@ -44,14 +44,14 @@ extension STOMPClientConnection {
         try end(.commit, transaction, headers, call: call, timeout: timeout, at: now)
     }
 
-    /// Sends ABORT: what was sent and acknowledged in the transaction never was.
+    /// Sends ABORT: the sends and acknowledgements of the transaction are discarded.
     ///
     /// - Parameters:
     ///   - transaction: An open transaction.
-    ///   - headers: Further headers, as the server knows them.
-    ///   - call: Who waits for ``STOMPClientEvent/receipt(_:_:)``; nil asks for none.
-    ///   - timeout: How long it waits; nil for the configuration's.
-    ///   - now: The time.
+    ///   - headers: Further headers, as the server defines them.
+    ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - timeout: The time limit of the call; nil for that of the configuration.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func abort(
         transaction: String,

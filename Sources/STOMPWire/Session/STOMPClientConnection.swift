@@ -1,27 +1,27 @@
 package import WireCore
 
-/// The client's end of a STOMP connection, 1.0 to 1.2: a value without socket and clock.
+/// The client side of a STOMP connection, 1.0 to 1.2: a value without socket and clock.
 ///
-/// | state | what moves it on |
+/// | state | event → next state |
 /// | --- | --- |
 /// | idle | ``connect(_:at:)`` → connecting |
 /// | connecting | CONNECTED → connected; ERROR, violation, time, end of stream → closed |
 /// | connected | ``disconnect(at:)`` → leaving or disconnecting; ERROR, violation, silence, end → closed |
 /// | leaving | the last held frame is sent → disconnecting; time, as connected → closed |
 /// | disconnecting | RECEIPT, time, end of stream → closed |
-/// | closed | nothing; what arrives is ignored |
+/// | closed | none; arriving data is ignored |
 package struct STOMPClientConnection: ProtocolCore {
-    /// What holds for every connection of a client.
+    /// The settings of every connection of a client.
     package struct Configuration: Sendable {
-        /// How much of a frame to take.
+        /// The limits of a frame.
         package var limits = STOMPLimits()
-        /// How long the server may take for CONNECTED.
+        /// The time limit for CONNECTED.
         package var connectTimeout = Duration.seconds(10)
-        /// How long it may take for a RECEIPT.
+        /// The time limit for a RECEIPT.
         package var receiptTimeout = Duration.seconds(15)
-        /// How long it may take for the RECEIPT of DISCONNECT.
+        /// The time limit for the RECEIPT of DISCONNECT.
         package var closeTimeout = Duration.seconds(5)
-        /// How many requests may wait for their receipts at a time; further ones are held.
+        /// The number of requests that may wait for their receipts; further requests are held.
         package var maximumInFlight = 200
         /// Whether frames are reported as ``STOMPClientEvent/trace(_:)``.
         package var isTracing = false
@@ -33,7 +33,7 @@ package struct STOMPClientConnection: ProtocolCore {
         case idle
         case connecting(deadline: WireInstant)
         case connected
-        /// DISCONNECT is to follow the frames that are held.
+        /// DISCONNECT will follow the held frames.
         case leaving(deadline: WireInstant)
         case disconnecting(receipt: UInt64, deadline: WireInstant)
         case closed
@@ -47,18 +47,18 @@ package struct STOMPClientConnection: ProtocolCore {
     var events: [STOMPClientEvent] = []
     package internal(set) var hasMoreInput = false
 
-    /// The request, to check the server's answer against.
+    /// The request, against which the server's answer is checked.
     var request: STOMPConnect?
-    /// Whether CONNECT was sent and no answer has come, nor ever came.
+    /// Whether CONNECT was sent and no answer arrived, also after the end.
     package internal(set) var isUnanswered = false
     var heartBeats = STOMPHeartBeatClock(.none, at: .zero)
-    /// Whether the driver does not read.
+    /// Whether the driver has stopped reading.
     var isReadingHeld = false
     var receipts = STOMPReceipts()
-    /// What waits for receipts to come.
+    /// The frames that wait until receipts arrive.
     var held = STOMPHeldFrames()
     var subscriptions = STOMPSubscriptions()
-    /// The transactions that are open.
+    /// The open transactions.
     package internal(set) var transactions: Set<WireName> = []
 
     package init(configuration: Configuration = Configuration()) {
@@ -91,18 +91,18 @@ package struct STOMPClientConnection: ProtocolCore {
         return events
     }
 
-    /// The version that was agreed; nil before that.
+    /// The agreed version; nil before that.
     package var version: STOMPVersion? { writer.version }
 
-    /// The ids of the subscriptions that are open, sorted.
+    /// The ids of the open subscriptions, sorted.
     package var subscriptionIDs: [String] { subscriptions.ids }
 
-    /// How the messages of a subscription are acknowledged; nil when it is not open.
+    /// The ack mode of a subscription; nil if it is not open.
     package func ackMode(ofSubscription id: String) -> STOMPAckMode? {
         subscriptions[id]?.ackMode
     }
 
-    /// How many calls wait for a receipt.
+    /// The number of calls that wait for a receipt.
     package var pendingReceiptCount: Int { receipts.count }
 
     package var openCallCount: Int { receipts.count }
@@ -118,7 +118,7 @@ package struct STOMPClientConnection: ProtocolCore {
         }
     }
 
-    /// When a heart-beat or a receipt is due.
+    /// The time at which a heart-beat or a receipt is due.
     private var workDeadline: WireInstant? {
         switch (heartBeats.deadline, receipts.earliestDeadline) {
         case (let one?, let other?): min(one, other)
@@ -145,8 +145,7 @@ package struct STOMPClientConnection: ProtocolCore {
         }
     }
 
-    /// Tells the core that its driver has stopped reading, or goes on: what is not read is no sign of
-    /// death.
+    /// Notes that the driver has stopped or resumed reading; unread data must not count as silence.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         isReadingHeld = isHeld
         heartBeats.holdReading(isHeld, at: now)
@@ -168,16 +167,16 @@ package struct STOMPClientConnection: ProtocolCore {
 
     package mutating func receiveEndOfStream(at now: WireInstant) {
         if case .disconnecting = state {
-            // Servers may close without the RECEIPT (DISCONNECT).
+            // Servers may close without sending the RECEIPT (DISCONNECT).
             close(.disconnected)
         } else {
             close(.endOfStream)
         }
     }
 
-    /// Ends the connection for good, and every call with it.
+    /// Ends the connection, and every call with it.
     ///
-    /// Nothing is said to the server: a client has no frame for its complaints.
+    /// Nothing is sent to the server: a client has no frame to report errors.
     mutating func close(_ closure: STOMPClosure) {
         guard !isFinished else { return }
         state = .closed

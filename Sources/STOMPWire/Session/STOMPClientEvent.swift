@@ -1,50 +1,50 @@
 import WireCore
 
-/// What a client's core tells its driver.
+/// An event of the client's core for its driver.
 package enum STOMPClientEvent: Sendable {
     /// The server has accepted the connection.
     case connected(STOMPConnected)
-    /// A message of an open subscription; one that is to be acknowledged comes with its token.
+    /// A message of an open subscription, with a token if it must be acknowledged.
     case message(subscriptionID: String, STOMPFrame, STOMPAckToken?)
-    /// The server has done what a call asked for.
+    /// The server has carried out the request of a call.
     case receipt(any STOMPCall, STOMPReceivedHeaders)
-    /// The server could not do what a call asked for; the connection ends with it.
+    /// The server could not carry out the request of a call; the connection ends.
     case failed(any STOMPCall, STOMPErrorFrame)
-    /// A call has waited for its receipt long enough.
+    /// The time limit of a call has passed.
     case timedOut(any STOMPCall)
-    /// A call will never be answered, since the connection is over.
+    /// A call will get no answer, because the connection has ended.
     case abandoned(any STOMPCall)
-    /// A call's request was never sent, since the connection is over.
+    /// The request of a call was never sent, because the connection has ended.
     case notSent(any STOMPCall)
-    /// A frame as it went over the wire, while tracing is on.
+    /// A frame on the wire, while tracing is on.
     case trace(STOMPTrace)
-    /// The connection is over; nothing follows.
+    /// The connection ended; no event follows.
     case closed(STOMPClosure)
 }
 
-/// Why a connection is over.
+/// The reason why a connection ended.
 package enum STOMPClosure: Hashable, Sendable {
-    /// This side sent DISCONNECT, or gave up before it was connected.
+    /// This side sent DISCONNECT, or ended the connection before CONNECTED.
     case disconnected
     /// The server answered CONNECT with ERROR.
     case refused(STOMPErrorFrame)
     /// The server sent ERROR, after which it must close (STOMP 1.2, ERROR).
     case error(STOMPErrorFrame)
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     case violation(STOMPViolation)
-    /// No CONNECTED in time.
+    /// No CONNECTED arrived in time.
     case connectTimedOut
-    /// Not a byte for twice the interval that was agreed, and a margin.
+    /// Nothing arrived for twice the agreed interval and a margin.
     case heartBeatMissed
     /// The server closed the stream.
     case endOfStream
 }
 
-/// What a server says about a failure, copied out of the receive buffer.
+/// The ERROR frame of a server, copied out of the receive buffer.
 package struct STOMPErrorFrame: Hashable, Sendable {
     /// All headers.
     package let headers: STOMPHeaders
-    /// The body: mostly more words, of the type that `content-type` says.
+    /// The body: usually more text, of the type in `content-type`.
     package let body: [UInt8]
 
     package init(headers: STOMPHeaders, body: [UInt8]) {
@@ -56,15 +56,17 @@ package struct STOMPErrorFrame: Hashable, Sendable {
         self.init(headers: frame.headers.list, body: frame.body.bytes)
     }
 
-    /// What failed, in short.
+    /// The short error text.
     package var message: String? { headers.first(STOMPHeaderName.message) }
-    /// Which request failed, where the server knows.
+    /// The receipt of the failed request, if the server names it.
     package var receiptID: String? { headers.first(STOMPHeaderName.receiptID) }
 
-    /// Whether it says that there is no such destination, as RabbitMQ does: it names the destination in its words, and not
-    /// the receipt.
+    /// Whether the error says that a destination does not exist.
     ///
-    /// `'/nowhere/x' is not a valid destination.`, or `NOT_FOUND - no exchange 'nope' in vhost '/'` for `/exchange/nope/x`.
+    /// RabbitMQ names the destination in the text, and not the receipt.
+    ///
+    /// Examples: `'/nowhere/x' is not a valid destination.`, or `NOT_FOUND - no exchange 'nope' in vhost '/'` for
+    /// `/exchange/nope/x`.
     func isAbout(destination: String) -> Bool {
         let names = quotedNames
         if names.contains(where: { $0.elementsEqual(destination.utf8) }) { return true }
@@ -73,13 +75,13 @@ package struct STOMPErrorFrame: Hashable, Sendable {
         return parts.contains { part in names.contains { $0.elementsEqual(part) } }
     }
 
-    /// What the body names in single quotes, within its first 4 KiB.
+    /// The names in single quotes in the body's first 4 KiB.
     private var quotedNames: [ArraySlice<UInt8>] {
         let parts = body.prefix(4_096).split(
             separator: UInt8(ascii: "'"),
             omittingEmptySubsequences: false
         )
-        // Every other part stands between two quotes; the last one has none behind it.
+        // Every second part is between two quotes; the last part has no closing quote.
         return parts.indices.dropLast().filter { $0 % 2 == 1 }.map { parts[$0] }
     }
 }

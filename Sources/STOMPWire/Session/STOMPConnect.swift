@@ -1,20 +1,20 @@
 import WireCore
 
-/// What a client asks when it opens a connection (STOMP 1.2, Connecting).
+/// The contents of a client's CONNECT (STOMP 1.2, Connecting).
 package struct STOMPConnect: Sendable {
-    /// The versions to offer; sent in ascending order, each once.
+    /// The versions to offer; sent in ascending order without duplicates.
     package var versions: [STOMPVersion]
-    /// The virtual host, which 1.1 and 1.2 demand.
+    /// The virtual host; 1.1 and 1.2 require it.
     package var host: String?
-    /// The user.
+    /// The user name.
     package var login: String?
-    /// The user's secret.
+    /// The password.
     package var passcode: String?
-    /// What this side can give and wants to hear; 1.0 has no heart-beats.
+    /// The heart-beats that this side can send and wants to receive; 1.0 has none.
     package var heartBeat: STOMPHeartBeat
-    /// Further headers, which go last.
+    /// Further headers, sent last.
     package var headers: STOMPHeaders
-    /// Whether the command is STOMP, which 1.0 servers do not know (Connecting: SHOULD be CONNECT).
+    /// Whether the command is STOMP, which 1.0 servers do not support (Connecting: SHOULD be CONNECT).
     package var usesSTOMPCommand: Bool
 
     package init(
@@ -35,18 +35,20 @@ package struct STOMPConnect: Sendable {
         self.usesSTOMPCommand = usesSTOMPCommand
     }
 
-    /// Whether nothing but 1.0 is offered, which knows neither versions nor hosts nor heart-beats.
+    /// Whether only 1.0 is offered, which has neither version negotiation nor hosts nor heart-beats.
     private var isOnly1_0: Bool { !versions.contains { $0 > .v1_0 } }
 
-    /// Checks that this can be sent, before there is a connection to send it over.
-    /// - Throws: `STOMPSendError`, as ``STOMPClientConnection/connect(_:at:)`` would.
+    /// Checks that this can be sent, before there is a connection.
+    ///
+    /// - Throws: `STOMPSendError`, as ``STOMPClientConnection/connect(_:at:)`` does.
     package func check() throws(STOMPSendError) {
         let command = usesSTOMPCommand ? STOMPCommand.stomp : .connect
         try allHeaders().check(for: command, version: nil)
     }
 
     /// The headers in the order of sending.
-    /// - Throws: `STOMPSendError` when the offer makes no sense.
+    ///
+    /// - Throws: `STOMPSendError` for an invalid offer.
     func allHeaders() throws(STOMPSendError) -> STOMPHeaders {
         guard !versions.isEmpty else { throw .noVersion }
         var all = STOMPHeaders()
@@ -76,8 +78,8 @@ extension STOMPHeaders {
     /// Checks that a frame can carry these headers.
     ///
     /// - Parameters:
-    ///   - command: What the frame says.
-    ///   - version: The version that decides about escapes.
+    ///   - command: The command of the frame.
+    ///   - version: The version, which determines the escapes.
     /// - Throws: `STOMPSendError.encoding`.
     package func check(
         for command: STOMPCommand,
@@ -97,11 +99,11 @@ extension STOMPHeaders {
         }
     }
 
-    /// Appends what a caller gave, none of which this side writes itself.
+    /// Appends a caller's headers; headers that this side writes itself are refused.
     ///
     /// - Parameters:
     ///   - headers: The caller's headers.
-    ///   - reserved: What this frame's own headers are.
+    ///   - reserved: The names of this frame's own headers.
     /// - Throws: `STOMPSendError.headerReserved`.
     mutating func appendUnreserved(
         _ headers: STOMPHeaders,
@@ -114,7 +116,8 @@ extension STOMPHeaders {
         append(headers)
     }
 
-    /// Checks that there is nothing that this side writes itself on any frame.
+    /// Checks that the headers include none that this side writes itself.
+    ///
     /// - Throws: `STOMPSendError.headerReserved`.
     func checkUnreserved() throws(STOMPSendError) {
         for field in fields
@@ -124,15 +127,15 @@ extension STOMPHeaders {
     }
 }
 
-/// What a server says when it opens a connection (STOMP 1.2, CONNECTED).
+/// The contents of a server's CONNECTED (STOMP 1.2, CONNECTED).
 package struct STOMPConnected: Hashable, Sendable {
-    /// The version that holds from now on.
+    /// The agreed version.
     package let version: STOMPVersion
-    /// The heart-beats that were agreed, as the client sees them.
+    /// The agreed heart-beats, from the client's point of view.
     package let heartBeat: STOMPHeartBeat
-    /// What the server calls itself.
+    /// The name of the server.
     package let server: String?
-    /// What it calls the session.
+    /// The session's identifier.
     package let session: String?
     /// All headers.
     package let headers: STOMPHeaders

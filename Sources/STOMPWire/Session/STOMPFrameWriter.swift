@@ -6,7 +6,7 @@ package struct STOMPFrameWriter: Sendable {
     package var version: STOMPVersion?
     /// The bytes for the peer.
     package var outbound = ByteWriter()
-    /// Whether frames are remembered for ``takeTraces()``.
+    /// Whether frames are recorded for ``takeTraces()``.
     package let isTracing: Bool
     private var traces: [STOMPTrace] = []
 
@@ -15,6 +15,7 @@ package struct STOMPFrameWriter: Sendable {
     }
 
     /// Writes a frame with its body, which is copied once.
+    ///
     /// - Throws: `STOMPEncodingError`; nothing was written then.
     package mutating func write(
         _ command: STOMPCommand,
@@ -36,9 +37,9 @@ package struct STOMPFrameWriter: Sendable {
         note(text, byteCount: outbound.count - start, isOutbound: true, body: shown)
     }
 
-    /// Writes a frame that leaves later, with ``append(_:_:)``.
+    /// Encodes a frame that is sent later by ``append(_:_:)``.
     ///
-    /// - Returns: The frame, and what is to be traced when it leaves.
+    /// - Returns: The frame, and the traces to record when it is sent.
     /// - Throws: `STOMPEncodingError`.
     func frame(
         _ command: STOMPCommand,
@@ -51,7 +52,7 @@ package struct STOMPFrameWriter: Sendable {
         return (writer.outbound.takeSlice(), writer.traces)
     }
 
-    /// Appends a frame that was written before.
+    /// Appends a frame that was encoded before.
     mutating func append(_ bytes: ByteSlice, _ traces: [STOMPTrace]) {
         outbound.append(bytes)
         self.traces += traces
@@ -63,13 +64,13 @@ package struct STOMPFrameWriter: Sendable {
         if isTracing { note("heart-beat", byteCount: 1, isOutbound: true) }
     }
 
-    /// Remembers what was received, while tracing is on.
+    /// Records a received frame, while tracing is on.
     package mutating func noteReceived(_ frame: STOMPFrame, byteCount: Int) {
         guard isTracing else { return }
         note(frame.description, byteCount: byteCount, isOutbound: false, body: frame.body)
     }
 
-    /// Remembers something about what was received, while tracing is on.
+    /// Records a note about received data, while tracing is on.
     package mutating func noteReceived(_ text: String, byteCount: Int) {
         guard isTracing else { return }
         note(text, byteCount: byteCount, isOutbound: false)
@@ -90,7 +91,7 @@ package struct STOMPFrameWriter: Sendable {
         traces.append(trace)
     }
 
-    /// Takes what was remembered.
+    /// Takes the recorded frames.
     package mutating func takeTraces() -> [STOMPTrace] {
         defer { traces = [] }
         return traces

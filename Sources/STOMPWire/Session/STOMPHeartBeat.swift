@@ -1,10 +1,10 @@
 package import WireCore
 
-/// How often an end sends something and wants to hear something (STOMP 1.2, Heart-beating).
+/// The heart-beat intervals that a side offers and wants (STOMP 1.2, Heart-beating).
 package struct STOMPHeartBeat: Hashable, Sendable {
-    /// The longest this end leaves between two signs of life; zero when it gives none.
+    /// The interval at which this side sends at least; zero for none.
     package var outgoing: Duration
-    /// The longest it wants to wait for one; zero when it wants none.
+    /// The interval at which this side wants to receive; zero for none.
     package var incoming: Duration
 
     package init(outgoing: Duration, incoming: Duration) {
@@ -12,15 +12,16 @@ package struct STOMPHeartBeat: Hashable, Sendable {
         self.incoming = incoming
     }
 
-    /// None either way; what a missing header means.
+    /// No heart-beats, the meaning of a missing header.
     package static let none = STOMPHeartBeat(outgoing: .zero, incoming: .zero)
 
-    /// The longest interval that is told apart, in milliseconds: 24 days.
+    /// The longest interval, in milliseconds: 24 days.
     private static let longest: Int64 = 1 << 31 - 1
 
-    /// Reads a header value: two non-negative integers with a comma, in milliseconds.
+    /// Reads a header value: two non-negative integers separated by a comma, in milliseconds.
     ///
     /// Intervals above 24 days count as 24 days.
+    ///
     /// - Parameter text: The value of a `heart-beat` header.
     package init?(text: String) {
         let parts = text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
@@ -40,7 +41,7 @@ package struct STOMPHeartBeat: Hashable, Sendable {
         return .milliseconds(milliseconds)
     }
 
-    /// The header value; parts of a millisecond count as one.
+    /// The header value; fractions of a millisecond are rounded up.
     package var text: String {
         "\(Self.milliseconds(outgoing)),\(Self.milliseconds(incoming))"
     }
@@ -52,10 +53,9 @@ package struct STOMPHeartBeat: Hashable, Sendable {
         return min(nanoseconds / 1_000_000 + (isWhole ? 0 : 1), longest)
     }
 
-    /// What holds between this end and a peer, as this end sees it.
+    /// The intervals agreed between this side and a peer, from this side's point of view.
     ///
-    /// Each way it is the longer of what one can do and the other wants, and none if either says
-    /// zero.
+    /// In each direction it is the longer of the sender's and the receiver's interval, or none if either is zero.
     package func agreed(with peer: STOMPHeartBeat) -> STOMPHeartBeat {
         STOMPHeartBeat(
             outgoing: Self.interval(outgoing, peer.incoming),
@@ -69,9 +69,9 @@ package struct STOMPHeartBeat: Hashable, Sendable {
     }
 }
 
-/// When to give a sign of life, and when to give up on a peer that gives none.
+/// The times to send a heart-beat, and to give up a silent peer.
 package struct STOMPHeartBeatClock: Sendable {
-    /// What is due.
+    /// The action that is due.
     package enum Due: Sendable {
         /// Nothing yet.
         case nothing
@@ -81,7 +81,7 @@ package struct STOMPHeartBeatClock: Sendable {
         case giveUp
     }
 
-    /// What was agreed.
+    /// The agreed intervals.
     package let agreed: STOMPHeartBeat
     private var lastSent: WireInstant
     private var lastReceived: WireInstant
@@ -93,7 +93,8 @@ package struct STOMPHeartBeatClock: Sendable {
         lastReceived = now
     }
 
-    /// When to beat: at three quarters of the interval, so that the gap stays below it.
+    /// The time of the next heart-beat: three quarters of the interval after the last send, so that the gap stays below
+    /// the interval.
     private var beatDeadline: WireInstant? {
         guard agreed.outgoing > .zero else { return nil }
         return lastSent.advanced(by: agreed.outgoing * 3 / 4)
@@ -102,17 +103,17 @@ package struct STOMPHeartBeatClock: Sendable {
     /// The longest margin beyond twice the interval: a second.
     package static let longestMargin = Duration.seconds(1)
 
-    /// When to give up: at twice the interval, with the margin of error that the specification advises.
+    /// The time to give up the peer: twice the interval, plus the margin of error that the specification advises.
     ///
-    /// Twice alone is too little: a server that looks once in each interval whether it has sent something, as
-    /// ActiveMQ does, beats as late as that when all is well.
+    /// Twice the interval alone is too little. A server that checks once per interval whether it has sent something,
+    /// such as ActiveMQ, may send that late in normal operation.
     private var peerDeadline: WireInstant? {
         guard agreed.incoming > .zero, !isReadingHeld else { return nil }
         let margin = min(agreed.incoming / 2, Self.longestMargin)
         return lastReceived.advanced(by: agreed.incoming * 2 + margin)
     }
 
-    /// When something is due; nil without heart-beats.
+    /// The time of the next action; nil without heart-beats.
     package var deadline: WireInstant? {
         switch (beatDeadline, peerDeadline) {
         case (let one?, let other?): min(one, other)
@@ -120,23 +121,23 @@ package struct STOMPHeartBeatClock: Sendable {
         }
     }
 
-    /// Anything that is sent is a sign of life.
+    /// Notes sent data; any data counts as a heart-beat.
     package mutating func noteSent(at now: WireInstant) {
         lastSent = now
     }
 
-    /// Any byte is a sign of life, also one of a frame that is not complete.
+    /// Notes received bytes; any byte counts as a heart-beat, also one of an incomplete frame.
     package mutating func noteReceived(at now: WireInstant) {
         lastReceived = now
     }
 
-    /// Stops to listen for signs of life, or begins again.
+    /// Notes that this side has stopped or resumed reading.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         isReadingHeld = isHeld
         lastReceived = now
     }
 
-    /// What is due now; a beat that is due counts as sent.
+    /// Returns the action that is due now; a heart-beat that is due counts as sent.
     package mutating func due(at now: WireInstant) -> Due {
         if let peerDeadline, peerDeadline <= now { return .giveUp }
         guard let beatDeadline, beatDeadline <= now else { return .nothing }

@@ -1,14 +1,14 @@
 import WireCore
 
-/// Frames that wait for a place among the requests whose receipts have not come, first come, first served.
+/// Frames that wait for room among the requests without a receipt, in order.
 struct STOMPHeldFrames: Sendable {
-    /// A frame as it will leave.
+    /// An encoded frame.
     struct Frame: Sendable {
         let bytes: ByteSlice
         let traces: [STOMPTrace]
-        /// The receipt that it asks for; nil for none.
+        /// The requested receipt; nil for none.
         let receipt: UInt64?
-        /// Whether it is not sent when its call waits no longer: a message, on which no other frame builds.
+        /// Whether it is dropped when its call is withdrawn: a message, on which no other frame depends.
         let isDroppable: Bool
     }
 
@@ -17,7 +17,7 @@ struct STOMPHeldFrames: Sendable {
 
     var isEmpty: Bool { head == frames.count }
 
-    /// The frame that leaves next.
+    /// The next frame to send.
     var first: Frame? { isEmpty ? nil : frames[head] }
 
     mutating func append(_ frame: Frame) {

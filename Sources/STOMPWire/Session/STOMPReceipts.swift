@@ -1,63 +1,65 @@
 package import WireCore
 
-/// Whoever waits for the outcome of a request: the core keeps it and gives it back with the outcome.
+/// A call that waits for the outcome of a request; the core stores it and returns it with the outcome.
 package protocol STOMPCall: AnyObject, Sendable {}
 
-/// The receipts that were asked for and have not come, by their number.
+/// The requested receipts that have not arrived, by number.
 ///
-/// Answers find their call by hashing. Deadlines stand in a heap; what was answered stays there until
-/// it comes to the top or makes up most of the heap, so nothing is ever searched for.
+/// A receipt finds its call by hashing. The deadlines are in a heap. The deadline of an answered call stays in the heap
+/// until it reaches the top or such entries make up most of the heap. No operation searches the heap.
 package struct STOMPReceipts: Sendable {
     private struct Deadline: Sendable {
         let time: WireInstant
         let number: UInt64
     }
 
-    /// One that waits.
+    /// A waiting call.
     private struct Waiting: Sendable {
         let call: any STOMPCall
-        /// Where the request goes to: some servers name it in their refusal, and not the receipt.
+        /// The destination of the request: some servers name it in their refusal, and not the receipt.
         let destination: String?
     }
 
     private var calls: [UInt64: Waiting] = [:]
-    /// Requests that were sent and withdrawn: the server has them all the same, so that they take places in the window until
-    /// it answers or their time is up.
+    /// Requests that were sent and whose calls were withdrawn.
+    ///
+    /// They take room in the window until the server answers or their time limit passes.
     private var withdrawn: Set<UInt64> = []
-    /// The number of the last request that was sent; those beyond it wait for a place in the window.
+    /// The number of the last request that was sent; later ones wait for room in the window.
     private var lastSent: UInt64 = 0
-    /// How many requests were sent whose receipts have not come.
+    /// The number of requests that were sent and whose receipts have not arrived.
     package private(set) var inFlightCount = 0
-    /// The other way round, for those who lose interest: thousands may at once.
+    /// The number of each call, for withdrawals; thousands of calls may be withdrawn at once.
     private var numbers: [ObjectIdentifier: UInt64] = [:]
     private var heap: [Deadline] = []
 
-    /// The number of the next receipt to ask for.
+    /// The number of the next receipt to request.
     package private(set) var nextNumber: UInt64 = 1
 
     package init() {}
 
-    /// The number of receipts that have not come.
+    /// The number of receipts that have not arrived.
     package var count: Int { calls.count }
 
-    /// The number of deadlines that are kept, those of answered receipts included.
+    /// The number of stored deadlines, including those of answered receipts.
     package var deadlineCount: Int { heap.count }
 
-    /// Who waits, in the order of asking.
+    /// The waiting calls, in the order of their requests.
     package var waiting: [any STOMPCall] {
         calls.sorted { $0.key < $1.key }.map(\.value.call)
     }
 
-    /// When the next call has waited long enough; nil when none waits.
+    /// The earliest time limit of a call; nil if no call waits.
     package var earliestDeadline: WireInstant? { heap.first?.time }
 
-    /// Takes the next number for a receipt that no call waits for.
+    /// Takes the next number, for a receipt without a call.
     package mutating func takeNumber() -> UInt64 {
         defer { nextNumber += 1 }
         return nextNumber
     }
 
-    /// Remembers who waits for ``nextNumber``, and takes that number.
+    /// Adds a call that waits for ``nextNumber``, and takes that number.
+    ///
     /// - Complexity: O(log n).
     package mutating func add(
         _ call: any STOMPCall,
@@ -71,7 +73,7 @@ package struct STOMPReceipts: Sendable {
         siftUp(heap.count - 1)
     }
 
-    /// Notes that a request was sent; those are sent in the order of their numbers.
+    /// Notes that a request was sent; requests are sent in the order of their numbers.
     package mutating func noteSent(_ number: UInt64) {
         lastSent = number
         if calls[number] != nil { inFlightCount += 1 }
@@ -81,8 +83,9 @@ package struct STOMPReceipts: Sendable {
     package func isWaiting(_ number: UInt64) -> Bool { calls[number] != nil }
 
     /// Ends the wait for a receipt.
-    /// - Returns: The call that waited; nil when none did. A call whose request was not sent waits on: such a receipt
-    ///   answers nothing.
+    ///
+    /// - Returns: The waiting call; nil if there is none. A receipt for a request that was not sent is ignored, and its
+    ///   call continues to wait.
     package mutating func take(_ number: UInt64) -> (any STOMPCall)? {
         guard number <= lastSent else { return nil }
         if withdrawn.remove(number) != nil {
@@ -101,7 +104,7 @@ package struct STOMPReceipts: Sendable {
         return call
     }
 
-    /// Takes the calls whose requests were sent to one of some destinations, in the order of asking.
+    /// Takes the calls whose requests were sent to matching destinations, in the order of the requests.
     package mutating func take(to isMeant: (String) -> Bool) -> [any STOMPCall] {
         let found = calls.filter { number, waiting in
             number <= lastSent && (waiting.destination.map(isMeant) ?? false)
@@ -109,7 +112,7 @@ package struct STOMPReceipts: Sendable {
         return found.keys.sorted().compactMap { remove($0) }
     }
 
-    /// Takes the calls whose time is up, in the order of their deadlines.
+    /// Takes the calls whose time limit has passed, in the order of the limits.
     package mutating func takeExpired(at now: WireInstant) -> [any STOMPCall] {
         var expired: [any STOMPCall] = []
         while let first = heap.first, first.time <= now {
@@ -122,8 +125,9 @@ package struct STOMPReceipts: Sendable {
         return expired
     }
 
-    /// Forgets a call; its receipt, when it comes, is nobody's.
-    /// - Complexity: O(1), now and then more.
+    /// Removes a call; its receipt is ignored when it arrives.
+    ///
+    /// - Complexity: O(1), except for occasional clean-ups of the heap.
     package mutating func forget(_ call: any STOMPCall) {
         guard let number = numbers[ObjectIdentifier(call)], remove(number) != nil else { return }
         if number <= lastSent {
@@ -133,7 +137,7 @@ package struct STOMPReceipts: Sendable {
         removeAnswered()
     }
 
-    /// Takes all calls, each group in the order of asking: those whose requests were sent, and the others.
+    /// Takes all calls, divided into those whose requests were sent and the others, each in the order of the requests.
     package mutating func takeAll() -> (sent: [any STOMPCall], unsent: [any STOMPCall]) {
         defer {
             calls = [:]
@@ -149,7 +153,7 @@ package struct STOMPReceipts: Sendable {
 
     // MARK: The heap
 
-    /// Keeps an unanswered one at the top, and the heap not much larger than the table.
+    /// Keeps an unanswered call at the top of the heap, and the heap's size within a factor of the table's.
     private mutating func removeAnswered() {
         while let first = heap.first, !isOpen(first.number) { removeFirst() }
         guard heap.count > 64, heap.count > (calls.count + withdrawn.count) * 4 else { return }

@@ -38,12 +38,12 @@ extension STOMPServerConnection {
         }
     }
 
-    /// Tells the client what was wrong, then closes (ERROR).
+    /// Reports a violation to the client, then closes (ERROR).
     private mutating func violate(_ violation: STOMPViolation, receiptID: String?) {
         var headers = STOMPHeaders()
         var body: [UInt8] = []
         if violation == .versionNotOffered {
-            // The versions that would have done (Protocol Negotiation).
+            // The supported versions (Protocol Negotiation).
             let texts = configuration.versions.sorted().map(\.text)
             headers.append(STOMPHeaderName.version, texts.joined(separator: ","))
             headers.append(STOMPHeaderName.contentType, "text/plain")
@@ -133,7 +133,7 @@ extension STOMPServerConnection {
         )
     }
 
-    /// The highest version in common; who offers none speaks 1.0 (Protocol Negotiation).
+    /// The highest common version; a CONNECT without an offer means 1.0 (Protocol Negotiation).
     private func agreedVersion(_ offer: String?) throws(STOMPViolation) -> STOMPVersion {
         let offered = (offer ?? STOMPVersion.v1_0.text).split(atByte: ",")
             .compactMap { STOMPVersion(text: String($0)) }
@@ -175,7 +175,7 @@ extension STOMPServerConnection {
         note(.unsubscribe(id: id, receipt: receipt), receipt)
     }
 
-    /// The id of a subscription, for which in 1.0 the destination may stand.
+    /// The id of a subscription; in 1.0 the destination can replace it.
     private func subscriptionID(_ frame: STOMPFrame) throws(STOMPViolation) -> String {
         if let id = frame.headers.first(STOMPHeaderName.id) { return id }
         guard version == .v1_0 else { throw .headerMissing(frame.command, STOMPHeaderName.id) }
@@ -215,7 +215,7 @@ extension STOMPServerConnection {
 }
 
 extension STOMPFrame {
-    /// A header without which the frame makes no sense.
+    /// The value of a required header.
     func required(_ name: String) throws(STOMPViolation) -> String {
         guard let value = headers.first(name) else { throw .headerMissing(command, name) }
         return value

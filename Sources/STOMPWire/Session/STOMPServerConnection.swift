@@ -1,27 +1,27 @@
 package import WireCore
 
-/// The server's end of a STOMP connection: enough of a server for tests and demonstrations.
+/// The server side of a STOMP connection, as far as tests and demonstrations need it.
 ///
-/// It keeps one connection in order; destinations, routing and transactions are the broker's.
+/// It handles one connection; the broker handles destinations, routing and transactions.
 ///
-/// | state | what moves it on |
+/// | state | event → next state |
 /// | --- | --- |
 /// | waiting | CONNECT → asked; anything else, or time → closed |
 /// | asked | ``accept(server:session:heartBeat:headers:at:)`` → connected; ERROR → closed |
 /// | connected | DISCONNECT → leaving; ERROR, violation, silence, end of stream → closed |
-/// | leaving | the last receipt that is owed, time, end of stream → closed |
+/// | leaving | the last owed receipt, time, end of stream → closed |
 package struct STOMPServerConnection: ProtocolCore {
-    /// What holds for every connection of a server.
+    /// The settings of every connection of a server.
     package struct Configuration: Sendable {
-        /// The versions to agree to.
+        /// The supported versions.
         package var versions = STOMPVersion.allCases
-        /// How much of a frame to take.
+        /// The limits of a frame.
         package var limits = STOMPLimits()
-        /// How long the client may take for CONNECT.
+        /// The time limit for CONNECT.
         package var connectTimeout = Duration.seconds(10)
-        /// How long the broker may take for the receipts that are owed at DISCONNECT.
+        /// The broker's time limit for the receipts that are owed at DISCONNECT.
         package var closeTimeout = Duration.seconds(5)
-        /// How many frames to hold back until the broker has decided about CONNECT.
+        /// The number of frames to hold until the broker's decision about CONNECT.
         package var maximumHeldFrameCount = 64
         /// Whether frames are reported as ``STOMPServerEvent/trace(_:)``.
         package var isTracing = false
@@ -42,19 +42,19 @@ package struct STOMPServerConnection: ProtocolCore {
     var decoder: STOMPFrameDecoder
     var writer: STOMPFrameWriter
     var events: [STOMPServerEvent] = []
-    /// What the client sent before the broker has decided about its CONNECT.
+    /// Frames that arrived before the broker's decision about the CONNECT.
     var held: [STOMPFrame] = []
     var heartBeats: STOMPHeartBeatClock
-    /// What the client said about heart-beats.
+    /// The client's heart-beat offer.
     var clientHeartBeat = STOMPHeartBeat.none
     var subscriptionIDs: Set<WireName> = []
     var transactions: Set<WireName> = []
-    /// The receipts that the broker owes, and how often.
+    /// The receipts that the broker owes, with the number of times.
     var owed: [WireName: Int] = [:]
 
     /// - Parameters:
-    ///   - configuration: What to accept.
-    ///   - now: The time; CONNECT must come soon after it.
+    ///   - configuration: The settings.
+    ///   - now: The current time; the time limit for CONNECT begins here.
     package init(configuration: Configuration = Configuration(), at now: WireInstant) {
         self.configuration = configuration
         state = .waiting(deadline: now.advanced(by: configuration.connectTimeout))
@@ -82,7 +82,7 @@ package struct STOMPServerConnection: ProtocolCore {
         return events
     }
 
-    /// The version that was agreed; nil before CONNECT.
+    /// The agreed version; nil before CONNECT.
     package var version: STOMPVersion? { writer.version }
 
     // MARK: Time
@@ -113,16 +113,16 @@ package struct STOMPServerConnection: ProtocolCore {
         }
     }
 
-    // MARK: What the broker decides
+    // MARK: Decisions of the broker
 
     /// Accepts the client with CONNECTED.
     ///
     /// - Parameters:
-    ///   - server: What the server calls itself.
-    ///   - session: What it calls the session.
-    ///   - heartBeat: What it can give and wants to hear; not said in 1.0.
+    ///   - server: The name of the server.
+    ///   - session: The session's identifier.
+    ///   - heartBeat: The heart-beats that the server can send and wants to receive; not sent in 1.0.
     ///   - headers: Further headers.
-    ///   - now: The time.
+    ///   - now: The current time.
     package mutating func accept(
         server: String? = nil,
         session: String? = nil,
@@ -146,18 +146,18 @@ package struct STOMPServerConnection: ProtocolCore {
         let frames = held
         held = []
         for frame in frames {
-            // Nothing may follow DISCONNECT, nor a violation.
+            // Nothing may follow DISCONNECT or a violation.
             guard case .connected = state else { return }
             handleOrViolate(frame, at: now)
         }
     }
 
-    /// Sends a message: `destination`, `message-id`, `subscription` and, where due, `ack`.
+    /// Sends a message with `destination`, `message-id`, `subscription` and, if needed, `ack`.
     ///
     /// - Parameters:
-    ///   - headers: All headers but content-length.
-    ///   - body: The message, copied once.
-    ///   - now: The time.
+    ///   - headers: All headers except content-length.
+    ///   - body: The body, copied once.
+    ///   - now: The current time.
     /// - Throws: `STOMPSendError`; nothing was written then.
     package mutating func message(
         _ headers: STOMPHeaders,
@@ -171,11 +171,11 @@ package struct STOMPServerConnection: ProtocolCore {
         try write(.message, headers, body: body, at: now)
     }
 
-    /// Answers a request that asked for it.
+    /// Sends the receipt of a request.
     ///
     /// - Parameters:
-    ///   - id: The id that came with the event.
-    ///   - now: The time.
+    ///   - id: The receipt id of the event.
+    ///   - now: The current time.
     package mutating func receipt(_ id: String, at now: WireInstant) {
         switch state {
         case .connected, .leaving: break
@@ -186,13 +186,13 @@ package struct STOMPServerConnection: ProtocolCore {
         leaveIfDone(at: now)
     }
 
-    /// Sends ERROR and closes; also the refusal of a CONNECT.
+    /// Sends ERROR and closes; also used to refuse a CONNECT.
     ///
     /// - Parameters:
-    ///   - message: What failed, in short.
-    ///   - receiptID: Which request failed, where it asked for a receipt.
+    ///   - message: The short error text.
+    ///   - receiptID: The receipt of the failed request, if it requested one.
     ///   - headers: Further headers.
-    ///   - body: More words.
+    ///   - body: More text.
     package mutating func error(
         message: String,
         receiptID: String? = nil,
@@ -249,7 +249,7 @@ package struct STOMPServerConnection: ProtocolCore {
         if case .leaving = state { close(.disconnected) } else { close(.endOfStream) }
     }
 
-    /// Answers DISCONNECT once nothing before it is owed any more.
+    /// Answers DISCONNECT when no earlier receipt is owed any more.
     mutating func leaveIfDone(at now: WireInstant) {
         guard case .leaving(let receipt, _) = state, owed.isEmpty else { return }
         if let receipt { writeReceipt(receipt, at: now) }

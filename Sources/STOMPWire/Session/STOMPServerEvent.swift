@@ -1,12 +1,12 @@
-/// What a server's core tells its driver; what asks for a receipt carries its id.
+/// An event of the server's core for its driver; an event of a request with a receipt carries the receipt id.
 ///
 /// The broker answers with ``STOMPServerConnection/receipt(_:at:)`` when the work is done.
 package enum STOMPServerEvent: Sendable {
-    /// A client asks to be connected.
+    /// A client requests a connection.
     case connect(STOMPConnectRequest)
-    /// A message from the client, in a transaction or not.
+    /// A message from the client, with or without a transaction.
     case send(destination: String, STOMPFrame, transaction: String?, receipt: String?)
-    /// A subscription of an id that is free; in 1.0 the destination may stand for it.
+    /// A subscription with an unused id; in 1.0 the destination can replace the id.
     case subscribe(
         id: String,
         destination: String,
@@ -14,58 +14,58 @@ package enum STOMPServerEvent: Sendable {
         STOMPHeaders,
         receipt: String?
     )
-    /// The end of a subscription that is there.
+    /// The end of an existing subscription.
     case unsubscribe(id: String, receipt: String?)
-    /// A message is taken.
+    /// A message is acknowledged.
     case acknowledge(STOMPAcknowledgement, receipt: String?)
-    /// A message is not taken.
+    /// A message is refused.
     case refuse(STOMPAcknowledgement, receipt: String?)
     case begin(transaction: String, receipt: String?)
     case commit(transaction: String, receipt: String?)
     case abort(transaction: String, receipt: String?)
-    /// The client takes its leave; the core answers it after the receipts that it still owes.
+    /// The client sent DISCONNECT; the core answers it after the receipts that are still owed.
     case disconnect(receipt: String?)
-    /// A frame as it went over the wire, while tracing is on.
+    /// A frame on the wire, while tracing is on.
     case trace(STOMPTrace)
-    /// The connection is over; nothing follows.
+    /// The connection ended; no event follows.
     case closed(STOMPServerClosure)
 }
 
-/// What a client asks for when it opens a connection (STOMP 1.2, Connecting).
+/// The contents of a client's CONNECT (STOMP 1.2, Connecting).
 package struct STOMPConnectRequest: Hashable, Sendable {
-    /// The best version that both ends have.
+    /// The highest version that both sides support.
     package let version: STOMPVersion
     /// The virtual host.
     package let host: String?
-    /// The user.
+    /// The user name.
     package let login: String?
-    /// The user's secret.
+    /// The password.
     package let passcode: String?
-    /// What the client can give and wants to hear.
+    /// The heart-beats that the client can send and wants to receive.
     package let heartBeat: STOMPHeartBeat
     /// All headers.
     package let headers: STOMPHeaders
 }
 
-/// Which message an ACK or NACK is about, as the version names it.
+/// The message of an ACK or NACK, as the version identifies it.
 package struct STOMPAcknowledgement: Hashable, Sendable {
-    /// The `ack` of the message in 1.2, else its `message-id`.
+    /// The `ack` header of the message in 1.2, otherwise its `message-id`.
     package let identifier: String
     /// The id of the subscription in 1.1.
     package let subscriptionID: String?
-    /// The transaction that it belongs to.
+    /// The transaction of the acknowledgement.
     package let transaction: String?
 }
 
-/// Why a server's connection is over.
+/// The reason why a server's connection ended.
 package enum STOMPServerClosure: Hashable, Sendable {
     /// The client sent DISCONNECT.
     case disconnected
     /// The server sent ERROR.
     case error
-    /// The client broke the protocol.
+    /// The client violated the protocol.
     case violation(STOMPViolation)
-    /// No CONNECT, or no sign of life, in time.
+    /// No CONNECT or no heart-beat arrived in time.
     case timedOut
     /// The client closed the stream.
     case endOfStream

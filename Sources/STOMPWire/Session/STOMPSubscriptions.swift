@@ -1,8 +1,8 @@
 import WireCore
 
-/// The subscriptions that are open on a connection, by their id.
+/// The open subscriptions of a connection, by id.
 package struct STOMPSubscriptions: Sendable {
-    /// One subscription.
+    /// A subscription.
     package struct Entry: Sendable {
         package let id: String
         package let destination: String
@@ -16,12 +16,12 @@ package struct STOMPSubscriptions: Sendable {
     }
 
     private var entries: [WireName: Entry] = [:]
-    /// The one that had the last message, which often has the next one, too.
+    /// The subscription of the last message; the next message often has the same.
     private var last: Entry?
 
     package init() {}
 
-    /// The ids that are open.
+    /// The ids of the open subscriptions.
     package var ids: [String] { entries.keys.sorted().map(\.text) }
 
     /// The subscription of an id.
@@ -36,9 +36,9 @@ package struct STOMPSubscriptions: Sendable {
         if let last, last.id.hasSameBytes(as: id) { self.last = nil }
     }
 
-    /// The subscription that a message belongs to: by id, not by destination, since two may share one.
+    /// The subscription of a message: found by id and not by destination, since two subscriptions may share one.
     ///
-    /// A 1.0 server may leave the id out; then it is the first one with that destination.
+    /// A 1.0 server may omit the id; the first subscription with the destination is then used.
     package mutating func entry(for headers: STOMPReceivedHeaders) -> Entry? {
         if let last, headers.isEqual(headers.places.subscription, last.id) { return last }
         let found: Entry?

@@ -1,6 +1,6 @@
 package import WireCore
 
-/// One frame, or some heart-beats, as they went over the wire.
+/// A frame, or some heart-beats, on the wire.
 package struct STOMPTrace: Hashable, Sendable {
     /// Whether this side sent it.
     package let isOutbound: Bool
@@ -8,10 +8,10 @@ package struct STOMPTrace: Hashable, Sendable {
     package let text: String
     /// Its length on the wire in bytes.
     package let byteCount: Int
-    /// The body of the frame, which is shown only where the app has asked for it.
+    /// The body of the frame, shown only if the app asks for it.
     package let body: ByteSlice
 
-    /// The headers whose values may be shown: they name or route things, and hold no secrets.
+    /// The headers whose values may be shown: they identify or route, and hold no secrets.
     private static let shown: [String] = [
         STOMPHeaderName.acceptVersion, STOMPHeaderName.ack, STOMPHeaderName.destination,
         STOMPHeaderName.heartBeat, STOMPHeaderName.id, STOMPHeaderName.messageID,
@@ -19,7 +19,7 @@ package struct STOMPTrace: Hashable, Sendable {
         STOMPHeaderName.transaction, STOMPHeaderName.version,
     ]
 
-    /// A frame in words: its command, the headers that may be shown, and the length of its body.
+    /// A frame as text: its command, the headers that may be shown, and the length of its body.
     package static func text(
         _ command: STOMPCommand,
         _ headers: STOMPHeaders,

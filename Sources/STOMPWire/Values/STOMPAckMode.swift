@@ -1,16 +1,16 @@
-/// How the messages of a subscription are acknowledged (STOMP 1.2, SUBSCRIBE ack Header).
+/// The ack mode of a subscription (STOMP 1.2, SUBSCRIBE ack Header).
 package enum STOMPAckMode: String, CaseIterable, Hashable, Sendable {
-    /// Not at all: a message counts as taken once it is sent.
+    /// The client acknowledges nothing: a message counts as delivered when it is sent.
     case auto
     /// Each acknowledgement covers all messages of the subscription before it.
     case client
-    /// Each message by itself; not in 1.0.
+    /// Each message is acknowledged separately; not in 1.0.
     case clientIndividual = "client-individual"
 }
 
-/// Names a message that can be acknowledged, in whichever way the version does it.
+/// Identifies a message for an acknowledgement in any version.
 package struct STOMPAckToken: Hashable, Sendable {
-    /// The `ack` header in 1.2, else the `message-id`.
+    /// The `ack` header in 1.2, otherwise the `message-id`.
     package let identifier: String
     /// The id of the subscription.
     package let subscriptionID: String

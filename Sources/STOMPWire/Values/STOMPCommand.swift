@@ -1,6 +1,6 @@
-/// What a frame says, of both ends (STOMP 1.2, Client Frames and Server Frames).
+/// The command of a frame, of both sides (STOMP 1.2, Client Frames and Server Frames).
 package enum STOMPCommand: CaseIterable, Hashable, Sendable {
-    // From clients.
+    // Sent by clients.
     case connect
     case stomp
     case send
@@ -12,13 +12,13 @@ package enum STOMPCommand: CaseIterable, Hashable, Sendable {
     case commit
     case abort
     case disconnect
-    // From servers.
+    // Sent by servers.
     case connected
     case message
     case receipt
     case error
 
-    /// The command as it stands in a frame: upper case, and case matters.
+    /// The command as written in a frame: upper case, and case matters.
     package var name: StaticString {
         switch self {
         case .connect: "CONNECT"
@@ -42,7 +42,7 @@ package enum STOMPCommand: CaseIterable, Hashable, Sendable {
     /// The length of the longest command, UNSUBSCRIBE, in bytes.
     package static let longestByteCount = 11
 
-    /// Which end sends it.
+    /// The side that sends it.
     package var sender: STOMPRole {
         switch self {
         case .connected, .message, .receipt, .error: .server
@@ -66,16 +66,16 @@ package enum STOMPCommand: CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// Whether the version writes names and values of this frame with escapes (Value Encoding).
+    /// Whether names and values of this frame are written with escapes (Value Encoding).
     ///
     /// - Parameter version: The version of the connection; nil before it is agreed.
-    /// - Returns: False for CONNECT and CONNECTED, which peers of any version must be able to read.
+    /// - Returns: False for CONNECT and CONNECTED, which must be readable in every version.
     package func hasEscapes(in version: STOMPVersion?) -> Bool {
         guard let version, version >= .v1_1 else { return false }
         return !isHandshake
     }
 
-    /// The command of a line; nil when the specification knows none.
+    /// The command of a line; nil for an unknown command.
     package init?(_ line: UnsafeRawBufferPointer) {
         guard let first = line.first else { return nil }
         // No two commands have the same length and the same first letter.

@@ -1,4 +1,4 @@
-/// The header names that the specification gives a meaning.
+/// The header names that the specification defines.
 package enum STOMPHeaderName {
     package static let acceptVersion = "accept-version"
     package static let ack = "ack"

@@ -2,7 +2,7 @@ import WireCore
 
 /// The headers of a frame in their order, names and values as text without escapes.
 ///
-/// A name may stand there more than once; the first counts (STOMP 1.2, Repeated Header Entries).
+/// A name may appear more than once; the first value is valid (STOMP 1.2, Repeated Header Entries).
 package struct STOMPHeaders: Hashable, Sendable {
     /// A name and its value.
     package struct Field: Hashable, Sendable {
@@ -14,7 +14,7 @@ package struct STOMPHeaders: Hashable, Sendable {
             self.value = value
         }
 
-        /// Headers are the same when their bytes are.
+        /// Headers are equal when their bytes are.
         package static func == (left: Field, right: Field) -> Bool {
             left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
         }
@@ -25,14 +25,14 @@ package struct STOMPHeaders: Hashable, Sendable {
         }
     }
 
-    /// All headers, repeated ones included.
+    /// All headers, including repeated ones.
     package private(set) var fields: [Field]
 
     package init(_ fields: [Field] = []) {
         self.fields = fields
     }
 
-    /// Appends a header; one of the same name that stands before it keeps counting.
+    /// Appends a header; an earlier header of the same name stays valid.
     package mutating func append(_ name: String, _ value: String) {
         fields.append(Field(name, value))
     }
@@ -42,14 +42,15 @@ package struct STOMPHeaders: Hashable, Sendable {
         fields += headers.fields
     }
 
-    /// The value that counts, of the first header of that name; case matters.
+    /// The first value of a name, which is the valid one; case matters.
+    ///
     /// - Complexity: O(headers).
     package func first(_ name: String) -> String? {
         for field in fields where field.name.hasSameBytes(as: name) { return field.value }
         return nil
     }
 
-    /// All values of that name, the one that counts first.
+    /// All values of a name, the valid one first.
     package func all(_ name: String) -> [String] {
         fields.filter { $0.name.hasSameBytes(as: name) }.map(\.value)
     }

@@ -7,7 +7,7 @@ package enum STOMPVersion: CaseIterable, Comparable, Hashable, Sendable {
     /// STOMP 1.2 (2012).
     case v1_2
 
-    /// The version as `accept-version` and `version` carry it.
+    /// The version as written in `accept-version` and `version`.
     package var text: String {
         switch self {
         case .v1_0: "1.0"
@@ -16,7 +16,7 @@ package enum STOMPVersion: CaseIterable, Comparable, Hashable, Sendable {
         }
     }
 
-    /// The name that a WebSocket handshake offers for this version (practice of the brokers).
+    /// The subprotocol name of this version in a WebSocket handshake (a convention of the brokers).
     package var subprotocol: String {
         switch self {
         case .v1_0: "v10.stomp"
@@ -25,13 +25,13 @@ package enum STOMPVersion: CaseIterable, Comparable, Hashable, Sendable {
         }
     }
 
-    /// The version of that text; nil when the specification knows none.
+    /// The version with a text; nil for an unknown one.
     package init?(text: String) {
         guard let version = Self.allCases.first(where: { $0.text == text }) else { return nil }
         self = version
     }
 
-    /// The version of that subprotocol; nil when there is none.
+    /// The version of a subprotocol; nil for an unknown one.
     package init?(subprotocol: String) {
         guard let version = Self.allCases.first(where: { $0.subprotocol == subprotocol }) else {
             return nil
@@ -40,7 +40,7 @@ package enum STOMPVersion: CaseIterable, Comparable, Hashable, Sendable {
     }
 }
 
-/// Which end of a connection one is.
+/// A side of a connection.
 package enum STOMPRole: Hashable, Sendable {
     case client
     case server

@@ -1,10 +1,10 @@
 extension STOMPViolation: CustomStringConvertible {
-    /// What the peer did, in words: as ``message``.
+    /// The violation in words: the same as ``message``.
     package var description: String { message }
 }
 
 extension STOMPEncodingError: CustomStringConvertible {
-    /// Why the frame cannot be sent, in words; the value of a header is not repeated.
+    /// The reason in words; the value of a header is not repeated.
     package var description: String {
         switch self {
         case .headerNameEmpty: "a header has no name"

@@ -1,70 +1,70 @@
-/// How a peer breaks the protocol; the connection ends with it.
+/// A violation of the protocol by the peer, which ends the connection.
 package enum STOMPViolation: Error, Hashable, Sendable {
-    // What cannot be parsed.
+    // Malformed frames.
 
-    /// A command that the specification does not know; case matters.
+    /// An unknown command; case matters.
     case commandUnknown
     /// A header line without a colon.
     case headerLineInvalid
     /// A header line that begins with its colon.
     case headerNameEmpty
-    /// A backslash before anything but what the version defines (Value Encoding: fatal).
+    /// A backslash with an undefined escape (Value Encoding: fatal).
     case escapeUndefined
     /// A head that is not well-formed UTF-8.
     case invalidUTF8
-    /// A NUL among the headers: the frame ends before its head does.
+    /// A NUL in the headers, which ends the frame within its head.
     case nullInHead
-    /// A CR inside a line of 1.2, which may only stand before LF.
+    /// A CR inside a line of 1.2; it is allowed only before LF.
     case carriageReturnInvalid
-    /// A content-length that is not a row of digits.
+    /// A content-length that does not consist of digits.
     case contentLengthInvalid
-    /// No NUL behind a counted body.
+    /// No NUL after a body with a content-length.
     case frameEndMissing
 
-    // What is too much.
+    // Exceeded limits.
 
-    /// A line of the head longer than this side takes.
+    /// A line of the head above this side's limit.
     case lineTooLong(maximum: Int)
-    /// More headers than this side takes.
+    /// More headers than this side's limit.
     case tooManyHeaders(maximum: Int)
-    /// A body longer than this side takes, whether its length was told or not.
+    /// A body above this side's limit, with or without a content-length.
     case bodyTooLarge(maximum: Int)
-    /// More frames before the answer to CONNECT than this side holds back.
+    /// More frames before the answer to CONNECT than this side's limit.
     case tooManyFramesHeld(maximum: Int)
 
-    // What can be parsed and may not be said.
+    // Well-formed frames with invalid content.
 
-    /// A body on a frame that may not have one (Body).
+    /// A body on a frame that must not have one (Body).
     case bodyNotAllowed(STOMPCommand)
-    /// A command that only the other end sends, or that the version does not have.
+    /// A command that only the other side sends, or that the version does not have.
     case commandNotAllowed(STOMPCommand)
-    /// A header that the frame must have is not there.
+    /// A required header is missing.
     case headerMissing(STOMPCommand, String)
-    /// A header has a value that it cannot have.
+    /// A header has an invalid value.
     case headerInvalid(STOMPCommand, String)
-    /// A version that was not offered, or no version in common.
+    /// A version that was not offered, or no common version.
     case versionNotOffered
-    /// A heart-beat that is not two non-negative integers with a comma.
+    /// A heart-beat that is not two non-negative integers separated by a comma.
     case heartBeatInvalid
 
-    // What breaks the order of things.
+    // Frames in the wrong order.
 
     /// A frame before the one that opens the connection.
     case frameBeforeConnected(STOMPCommand)
-    /// A connection opened twice.
+    /// A second CONNECT or CONNECTED.
     case connectedTwice
-    /// A subscription of an id that is taken.
+    /// A subscription with an id in use.
     case subscriptionRepeated
-    /// A subscription that is not there.
+    /// An unknown subscription.
     case subscriptionUnknown
-    /// A transaction begun twice.
+    /// A second BEGIN of an open transaction.
     case transactionRepeated
-    /// A transaction that was not begun.
+    /// A transaction without a BEGIN.
     case transactionUnknown
 }
 
 extension STOMPViolation {
-    /// What an ERROR frame says about it: nothing that the peer sent is repeated.
+    /// The text for an ERROR frame; data of the peer is not repeated.
     package var message: String {
         switch self {
         case .commandUnknown: "unknown command"

@@ -1,16 +1,16 @@
 import WireCore
 
 extension StaticString {
-    /// The bytes of the text, which live as long as the process.
+    /// The bytes of the text, which are valid as long as the process.
     var bytes: UnsafeRawBufferPointer {
-        // Every literal of this target is longer than one character, so it is kept by pointer.
+        // Every literal of this target is longer than one character, so it is stored by pointer.
         guard hasPointerRepresentation else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
         }
         return UnsafeRawBufferPointer(start: utf8Start, count: utf8CodeUnitCount)
     }
 
-    /// Whether those are the bytes of the text.
+    /// Whether bytes equal those of the text.
     func isEqual(to other: UnsafeRawBufferPointer) -> Bool {
         UTF8Validation.areEqual(bytes, other)
     }
