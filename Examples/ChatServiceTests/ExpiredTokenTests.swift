@@ -37,7 +37,7 @@ struct ExpiredTokenTests {
         }
     }
 
-    @Test("A token expires while a hundred people speak: one refresh, and everybody is heard")
+    @Test("A token expires during a hundred sends: one refresh, and every message arrives")
     func expiresInTheMiddle() async throws {
         mock.expect(.send, .after(.seconds(1), .failure(refusal)))
         let service = service(.bearer)
@@ -54,7 +54,7 @@ struct ExpiredTokenTests {
         )
     }
 
-    @Test("Who is no longer welcome is told once, and the sign-in is left alone")
+    @Test("For a locked account each call fails, and the sign-in is asked only five times")
     func signedOut() async throws {
         await account.lock()
         mock.expect(.subscribe, .failure(refusal))

@@ -84,7 +84,7 @@ struct OutageTests {
         )
     }
 
-    @Test("Nobody waits for ever: after a while a send fails, and says that it may be tried again")
+    @Test("No send waits for ever: after a while it fails, and the error allows a retry")
     func givesUp() async throws {
         mock.expect(.send)
         let service = service()

@@ -59,7 +59,7 @@ struct RaceTests {
         return ChatService(provider: Provider(transport: transport).intercepted(retries))
     }
 
-    @Test("A bad network does not keep anybody from speaking", arguments: Simulation.seeds(20))
+    @Test("On a bad network every message is sent in the end", arguments: Simulation.seeds(20))
     func spoken(seed: UInt64) async throws {
         try await Simulation.run(seed: seed) { world in
             let broker = world.broker("chat.example")

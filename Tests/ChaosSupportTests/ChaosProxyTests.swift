@@ -142,7 +142,7 @@
             #expect(seen.proxy.bytesUp == 400)
         }
 
-        @Test("While it refuses nobody can connect; then, or when it is calm, everybody can")
+        @Test("While it refuses, no client can connect; after that, or when calm, every one can")
         func refuse() throws {
             var plan = ChaosPlan(only: .refuse, after: 1)
             plan.refusals = .seconds(600) ... .seconds(600)
@@ -286,7 +286,7 @@
             listener.close()
         }
 
-        @Test("Where nobody listens behind it, connections are reset")
+        @Test("When no server listens behind it, connections are reset")
         func unreachable() throws {
             let listener = try SilentListener(backlog: nil)
             let proxy = try ChaosProxy(to: listener.port, seed: 1)

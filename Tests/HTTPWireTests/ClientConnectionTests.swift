@@ -93,7 +93,7 @@ import WireTestSupport
         #expect(!events.contains(Self.end(false)))
     }
 
-    @Test("Responses that nobody asked for, that break the rules or break off end the connection")
+    @Test("Responses without a request, invalid ones and incomplete ones end the connection")
     func faults() throws {
         var harness = Harness()
         harness.receive("HTTP/1.1 200 OK\r\n\r\n")

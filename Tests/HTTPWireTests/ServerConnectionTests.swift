@@ -141,7 +141,7 @@ import WireTestSupport
         #expect(!server.core.isStreaming)
     }
 
-    @Test("Whoever expects to be told to go on is told")
+    @Test("A request that expects 100 (Continue) gets it")
     func expectation() {
         var server = Server()
         server.receive(

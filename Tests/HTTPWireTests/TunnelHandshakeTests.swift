@@ -69,7 +69,7 @@ import WireTestSupport
             outcome: refused(302, "", ["Location": "/", "Content-Length": "0"])
         ),
         Row(
-            name: "a switch of protocols, which nobody asked for",
+            name: "a switch of protocols without a request for it",
             answer: "HTTP/1.1 101 \r\nUpgrade: x\r\n\r\n",
             outcome: refused(101, "", ["Upgrade": "x"])
         ),

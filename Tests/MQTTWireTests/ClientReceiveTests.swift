@@ -375,7 +375,7 @@ import WireTestSupport
         }
     }
 
-    @Test("Traffic puts the ping off; one who only sends still hears of a dead peer")
+    @Test("Traffic postpones the ping; a client that only sends still detects a dead peer")
     func traffic() throws {
         var harness = try harness(60)
         for _ in 0..<5 {

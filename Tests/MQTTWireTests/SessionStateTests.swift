@@ -10,7 +10,7 @@ extension ClientHarness {
     }
 }
 
-@Suite("MQTT client: who waits, and what is half received, between connections (4.1)")
+@Suite("MQTT client: pending calls and half received messages between connections (4.1)")
 struct SessionStateTests {
     private func start(_ version: MQTTVersion = .v5, window: Int = 20) throws -> ClientHarness {
         try ClientHarness(version) {

@@ -6,7 +6,7 @@ import WireTestSupport
 @Suite("STOMP client: receipts, errors and the end") struct STOMPClientTests {
     // MARK: SEND and receipts
 
-    @Test("SEND asks for a receipt only if somebody waits, with a number of its own")
+    @Test("SEND asks for a receipt only if a call waits for it, with a number of its own")
     func receipts() throws {
         var harness = try ClientHarness(.v1_2)
         try harness.send()
@@ -24,7 +24,7 @@ import WireTestSupport
         #expect(harness.client.pendingReceiptCount == 0)
     }
 
-    @Test("A receipt that nobody waits for is told as a trace and is not fatal")
+    @Test("A receipt without a waiting call is reported as a trace and is not fatal")
     func unknownReceipt() throws {
         var harness = try ClientHarness(.v1_2) { $0.isTracing = true }
         try harness.send(1)
@@ -94,7 +94,7 @@ import WireTestSupport
         }
     }
 
-    @Test("A call waits 15 seconds, or as long as it says; its receipt is nobody's then")
+    @Test("A call waits 15 seconds, or its own timeout; a later receipt completes no call")
     func timeouts() throws {
         var harness = try ClientHarness(.v1_2)
         try harness.send(1)

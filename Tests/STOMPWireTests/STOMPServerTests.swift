@@ -4,7 +4,7 @@ import WireCore
 import WireTestSupport
 
 @Suite("STOMP server") struct STOMPServerTests {
-    @Test("The highest common version is agreed; who offers none speaks 1.0")
+    @Test("The highest common version is agreed; a client that offers none speaks 1.0")
     func versions() {
         let rows: [(String, STOMPVersion)] = [
             ("accept-version:1.0,1.1,1.2\n", .v1_2), ("accept-version:1.1,2.0\n", .v1_1),
@@ -160,7 +160,7 @@ import WireTestSupport
         #expect(old.told() == [])
     }
 
-    @Test("CONNECT must come in ten seconds; who goes before is gone")
+    @Test("CONNECT must come in ten seconds; a client may leave before that")
     func waiting() {
         var silent = ServerHarness(nil)
         silent.advance(.seconds(10))

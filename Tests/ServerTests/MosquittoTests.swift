@@ -44,7 +44,7 @@ struct MosquittoTests {
     }
 
     @Test(
-        "A retained message comes to those who subscribe later, and can be deleted",
+        "A retained message goes to later subscribers, and can be deleted",
         arguments: routes
     )
     func retained(route: MosquittoServer.Route) async throws {

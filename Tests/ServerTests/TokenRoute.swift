@@ -20,7 +20,7 @@
         /// The scheme and the path of the URL.
         var scheme: String
         var path = ""
-        /// The name and password of users from whom the server itself asks no token.
+        /// The user name and password for servers that check the token elsewhere.
         var guest: String?
         var placement: TokenPlacement
 

@@ -12,7 +12,7 @@
     )
     struct TokenServerTests {
         @Test(
-            "Configured once, an interceptor has each replaced when it is refused; nobody else notices",
+            "Configured once, an interceptor replaces each refused token; no call and no stream notices",
             arguments: TokenRoute.all
         )
         func traffic(_ route: TokenRoute) async throws {

@@ -8,7 +8,7 @@
 #   WAYBILL_TOKENS_NGINX_PORT            nginx with auth_request; `Authorization: Bearer TOKEN` on every request:
 #                                        /publish/CHANNEL and /events/CHANNEL as in nginx.sh, the upgrades of
 #                                        /mqtt to another listener of Mosquitto and of /stomp to RabbitMQ, where
-#                                        anybody may enter as guest with the password guest
+#                                        every client may log in as guest with the password guest
 #   WAYBILL_TOKENS_PROPERTY_PORT         Mosquitto behind a gate that wants the user property `token` of CONNECT
 #   WAYBILL_TOKENS_HEADER_PORT           RabbitMQ behind a gate that wants the header `Authorization` of CONNECT
 # shellcheck shell=bash disable=SC2034,SC2154

@@ -148,7 +148,7 @@
             listener.close()
         }
 
-        @Test("A winner that is closed before anybody started it leaves the loop, too")
+        @Test("A winner that is closed before it was started leaves the loop, too")
         func closedUnstarted() async {
             // In a separate process no other test keeps the loop running.
             await #expect(processExitsWith: .success) {
@@ -168,7 +168,7 @@
             }
         }
 
-        @Test("Losers, and all of a race that nobody wins, are closed: no socket stays")
+        @Test("The losers of a race, and all sockets of a race without a winner, are closed")
         func nothingLeft() async {
             // In a separate process no other test has open connections.
             await #expect(processExitsWith: .success) {

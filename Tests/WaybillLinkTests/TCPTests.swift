@@ -59,7 +59,7 @@
             listener.close()
         }
 
-        @Test("A port where nobody listens refuses")
+        @Test("A port without a listener refuses connections")
         func refused() async throws {
             let listener = try TCPListener { $0.close() }
             let port = listener.port

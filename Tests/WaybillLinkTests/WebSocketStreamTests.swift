@@ -156,7 +156,7 @@ import WireTestSupport
         #expect(idle.ends.withLock { $0 }.count == 1)
     }
 
-    @Test("Nothing is told while reading is off, and all of it after, whoever turns it on")
+    @Test("Nothing is reported while reading is off, and everything after it is on, on any thread")
     func held() async throws {
         let tunnel = Tunnel()
         let stream = try await tunnel.open()

@@ -25,7 +25,7 @@ import WireTestSupport
         return try MQTTTransport(scripts: script, clock: clock, configuration: configuration)
     }
 
-    @Test("Who subscribes in time gets what came before, in order, and it is acknowledged then")
+    @Test("A subscriber in time gets the earlier messages in order, and they are acknowledged then")
     func inTime() async throws {
         let script = ScriptedByteStream(
             .expect(Self.connect),
@@ -52,7 +52,7 @@ import WireTestSupport
         withExtendedLifetime(messages) {}
     }
 
-    @Test("Who comes too late gets nothing; the server is told after the time")
+    @Test("Without a subscriber in time, the messages are acknowledged at the end of the time")
     func tooLate() async throws {
         let script = ScriptedByteStream(
             .expect(Self.connect),

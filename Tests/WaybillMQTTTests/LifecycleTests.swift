@@ -44,7 +44,7 @@ import WireTestSupport
         #expect(script.isComplete)
     }
 
-    @Test("A message that nobody listens for is acknowledged all the same (4.5.0-2)")
+    @Test("A message without a subscriber is acknowledged all the same (4.5.0-2)")
     func unclaimed() async throws {
         let script = ScriptedByteStream(
             .expect(Self.connect),
@@ -97,7 +97,7 @@ import WireTestSupport
         ) async -> RetryDecision { .retry(count: 1, delay: .zero) }
     }
 
-    @Test("Whoever tries again at once after a lost connection makes a new one")
+    @Test("A request right after a lost connection makes a new connection")
     func retryAfterLoss() async throws {
         for _ in 0..<20 {
             let lost = ScriptedByteStream(
@@ -211,7 +211,7 @@ import WireTestSupport
         try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected") }
     }
 
-    @Test("Without connecting on demand, a request fails until somebody connects")
+    @Test("Without connecting on demand, a request fails until the app connects")
     func noDemand() async throws {
         let transport = try MQTTTransport(
             configuration: configuration { $0.connectsOnDemand = false }

@@ -113,7 +113,7 @@ struct OfflineTests {
     }
 
     @Test(
-        "A full queue: who has to go, and is told so",
+        "A full queue: which send is dropped, and its error",
         arguments: [
             (OfflineQueuePolicy.Overflow.fail, 2), (.dropNewest, 2), (.dropOldest, 0),
         ]

@@ -145,7 +145,7 @@ import WireTestSupport
         await transport.shutdown()
     }
 
-    @Test("A connection that does not come back fails who waits; a shutdown does, too")
+    @Test("A connection that does not come back fails pending requests; a shutdown does, too")
     func concludes() async throws {
         let (lost, provider, _) = try transport(
             Self.start + [.expect(Self.request("1-00")), .reset]

@@ -140,7 +140,7 @@ struct TransportTests {
         await fixture.broker.stop()
     }
 
-    @Test("A better quality is asked for again, for all who listen")
+    @Test("A higher QoS is requested with a new SUBSCRIBE, for all streams of the filter")
     func raising() async throws {
         let lines = LineLog()
         let fixture = try Fixture { $0.log = { lines.append($0) } }

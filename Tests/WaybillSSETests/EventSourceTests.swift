@@ -420,7 +420,7 @@ import WireTestSupport
         #expect(weakSource == nil && weakProbe == nil && server.ends == 1)
     }
 
-    @Test("A source that nobody refers to any longer closes its connection")
+    @Test("A source without references closes its connection")
     func abandoned() async throws {
         let server = HTTPServer([.open(Say.stream("data: a\n\n"))])
         let journal = Journal()

@@ -24,7 +24,7 @@
             }
         }
 
-        @Test("Streams that nobody reads any longer close their connections")
+        @Test("Streams without a reader close their connections")
         func letGo() async throws {
             let broker = LoopbackBroker()
             try broker.start()

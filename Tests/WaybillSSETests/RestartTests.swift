@@ -59,7 +59,7 @@ import WireTestSupport
         #expect(await seen.next() == nil)
     }
 
-    @Test("One stream is asked for again from its last event on; those who listen notice nothing")
+    @Test("One stream is requested again after its last event; its listeners notice nothing")
     func restart() async throws {
         let server = HTTPServer([
             .open(Say.stream("id: 7\ndata: 1\n\n")), .open(Say.stream("data: other\n\n")),

@@ -32,7 +32,7 @@ struct AcknowledgementTests {
     }
 
     @Test(
-        "Manual: nothing is acknowledged before the app says so; nobody settles twice",
+        "Manual: nothing is acknowledged before the app asks for it, and no message twice",
         arguments: services
     )
     func manual(service: LoopbackBroker.Service) async throws {

@@ -30,7 +30,7 @@
             }
         }
 
-        @Test("A transport that nobody holds any longer closes its connection")
+        @Test("A transport without references closes its connection")
         func letGo() async throws {
             let fixture = try Fixture()
             do {

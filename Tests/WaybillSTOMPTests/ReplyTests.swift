@@ -147,7 +147,7 @@ import WireTestSupport
         try await close(transport, clock)
     }
 
-    @Test("A temporary queue goes with its connection: who waits fails at once; the next one works")
+    @Test("A temporary queue ends with its connection: pending requests fail; the next one works")
     func lost() async throws {
         let clock = ManualClock()
         let queue = Self.temporary
@@ -205,7 +205,7 @@ import WireTestSupport
         try await close(transport, clock)
     }
 
-    @Test("A connection that does not come back fails who waits; a shutdown does, too")
+    @Test("A connection that does not come back fails pending requests; a shutdown does, too")
     func concludes() async throws {
         let clock = ManualClock()
         let queue = "/queue/mine"

@@ -291,7 +291,7 @@ import WireTestSupport
         #expect("\(transport.states.current)".hasPrefix("disconnected (connectionLost: nothing"))
     }
 
-    @Test("Who leaves hears the answer, though a slow consumer held the server back")
+    @Test("A disconnect gets its receipt, although a slow consumer held the server back")
     func leaveWhileHeldBack() async throws {
         let script = ScriptedByteStream(
             .expect(Self.connect),

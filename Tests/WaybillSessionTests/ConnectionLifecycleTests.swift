@@ -227,7 +227,7 @@ import WireTestSupport
         await lifecycle.shutdown()
     }
 
-    @Test("When everybody who waits is cancelled, so is the attempt")
+    @Test("When all waiting calls are cancelled, the attempt is cancelled, too")
     func everybodyCancelled() async throws {
         let (session, begun) = silent()
         let lifecycle = LifecycleFixture(session).lifecycle

@@ -114,7 +114,7 @@ import WireCore
         #expect(settler.log == ["nack 1"])
     }
 
-    @Test("A message to be settled by hand that nobody takes is accepted")
+    @Test("A message for manual acknowledgement that no stream takes is accepted")
     func dropped() {
         let settler = Settler()
         let manual = ManualDeliveries<Settler>()
@@ -138,7 +138,7 @@ import WireCore
         #expect(settler.log == [])
     }
 
-    @Test("Who leaves is named once, with the source")
+    @Test("A stream that ends is named once, with the source")
     func leaving() {
         let left = Locked([MessageSource]())
         let listener = MessageListener(

@@ -47,7 +47,7 @@ import WireCore
     }
 
     @Test(
-        "Each policy: who goes, and what is told of it",
+        "Each policy: which sends are dropped, and the reports of them",
         arguments: [
             (OfflineQueuePolicy.Overflow.fail, [true, true, false, false], [], nil),
             (

@@ -6,7 +6,7 @@ import WireCore
 @Suite("Pending calls", .timeLimit(.minutes(5))) struct PendingCallTests {
     private static let late = WaybillError(.timedOut, "late")
 
-    @Test("The first answer counts, be it there before anybody waits")
+    @Test("The first answer counts, even when it comes before the wait")
     func answers() async throws {
         let call = PendingCall<Int>()
         let answer = try await call.answer(

@@ -119,7 +119,7 @@ import WireCore
         #expect(error?.code == .unauthorized && error?.topic == "t" && desk.count == 0)
     }
 
-    @Test("Answers to nobody are counted, and disturb nobody")
+    @Test("Replies without a request are counted, and disturb no request")
     func strays() async throws {
         let (correlation, task) = await ask()
         for stray in [nil, "", "1", correlation + "0", "2-00"] {

@@ -16,7 +16,7 @@ import WireTestSupport
         let number: Int
     }
 
-    @Test("The first result counts, for all who wait and all who come later")
+    @Test("The first result counts, for all waiting tasks and all later ones")
     func manyWaiters() async throws {
         let promise = Promise<Int>()
         try await withThrowingTaskGroup(of: Int.self) { group in
@@ -30,7 +30,7 @@ import WireTestSupport
         #expect(try await promise.value() == 1)
     }
 
-    @Test("Those who wait are woken first come, first served")
+    @Test("Waiting tasks are resumed in the order of their arrival")
     func order() async throws {
         let promise = Promise<Int>()
         let order = WakingOrder()
@@ -40,7 +40,7 @@ import WireTestSupport
         #expect(woken == Array(0..<100))
     }
 
-    @Test("An error reaches all who wait")
+    @Test("An error reaches all waiting tasks")
     func failure() async {
         let promise = Promise<Int>()
         let waiting = Task { try await promise.value() }
@@ -49,7 +49,7 @@ import WireTestSupport
         await #expect(throws: Fault(number: 1)) { try await promise.value() }
     }
 
-    @Test("It is abandoned when the last who waits is cancelled")
+    @Test("It is abandoned when the last waiting task is cancelled")
     func abandonment() async {
         let counter = Counter()
         let promise = Promise<Int>(onAbandoned: { counter.increase() })
@@ -63,7 +63,7 @@ import WireTestSupport
     }
 
     @Test(
-        "Who is cancelled hears of that, and not of what comes of giving up",
+        "A cancelled task gets the cancellation, not the result of abandoning the promise",
         arguments: [true, false]
     )
     func cancelledFirst(isWaiting: Bool) async {
@@ -85,7 +85,7 @@ import WireTestSupport
         itself.withLock { $0 = nil }
     }
 
-    @Test("One who is cancelled leaves the others waiting")
+    @Test("A cancelled task leaves the others waiting")
     func oneCancelled() async throws {
         let promise = Promise<Int>()
         let staying = Task { try await promise.value() }
@@ -109,7 +109,7 @@ import WireTestSupport
         #expect(counter.value == 0)
     }
 
-    @Test("Who waits for it to be settled is not cut short by being cancelled")
+    @Test("A wait for the settled promise does not end with a cancellation")
     func settled() async throws {
         let promise = Promise<Int>()
         let task = Task {

@@ -60,7 +60,7 @@ import WaybillSession
         for row in rows { #expect(refusal(row)?.code == .invalidEntry, "\(row)") }
     }
 
-    @Test("A proxy's URL says where and as whom")
+    @Test("A proxy's URL contains its address and the credentials")
     func urls() throws {
         let proxy = try ProxyOptions(url: "http://a%40b:c%3Ad@proxy.example:3128/")
         #expect(

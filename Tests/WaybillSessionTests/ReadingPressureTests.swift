@@ -23,7 +23,7 @@ import WireCore
 
     private let batch = (0..<3).map { Message(topic: "\($0)") }
 
-    @Test("Reading goes on when the last of those who are full has room")
+    @Test("Reading resumes when the last full subscription has room")
     func several() async throws {
         let told = Told()
         let pressure = ReadingPressure { told.append($0) }
@@ -40,7 +40,7 @@ import WireCore
         #expect(told.all == [false, true])
     }
 
-    @Test("A subscription that ends holds nobody back")
+    @Test("A subscription that ends does not hold the peer back")
     func forgotten() {
         let told = Told()
         let pressure = ReadingPressure { told.append($0) }
@@ -50,7 +50,7 @@ import WireCore
         #expect(told.all == [false, true])
     }
 
-    @Test("Once released, nobody holds the peer back any more")
+    @Test("After the release no subscription holds the peer back")
     func released() {
         let told = Told()
         let pressure = ReadingPressure { told.append($0) }

@@ -86,7 +86,7 @@ import WireTestSupport
         await lifecycle.shutdown()
     }
 
-    @Test("A fatal refusal ends it, once, and whoever waits hears why")
+    @Test("A fatal refusal ends it, once, and waiting calls get the reason")
     func fatal() async throws {
         let first = accepting()
         let second = FakeConnection { $0.end(WaybillError(.unauthorized, "no")) }
@@ -162,7 +162,7 @@ import WireTestSupport
         await lifecycle.shutdown()
     }
 
-    @Test("Nobody waits for ever: a request during an outage fails after the connect timeout")
+    @Test("No call waits for ever: a request during an outage fails after the connect timeout")
     func patience() async throws {
         let first = accepting()
         let clock = ManualClock()

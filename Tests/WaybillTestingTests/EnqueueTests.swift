@@ -153,7 +153,7 @@ private final class Recorder: EventInterceptor {
         await mock.shutdown()
     }
 
-    @Test("A failure waits in the handle; one that nobody asks for is an event")
+    @Test("A failure waits in the handle; without a handle it is an event")
     func failures() async throws {
         let refused = WaybillError(.rejected, "no")
         let mock = MockTransport().expect(.send, .failure(refused))

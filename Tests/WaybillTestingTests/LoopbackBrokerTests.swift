@@ -145,7 +145,7 @@ import WaybillWebSocket
         await broker.stop()
     }
 
-    @Test("Who has connected and says nothing does not keep the broker from stopping")
+    @Test("A silent connection does not keep the broker from stopping")
     func silence() async throws {
         let broker = try broker()
         let timers = try LinkEnvironment.system.makeTimers()

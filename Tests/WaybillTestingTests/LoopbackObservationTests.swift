@@ -121,7 +121,7 @@ import WireTestSupport
         await bench.broker.stop()
     }
 
-    @Test("Who may come in is asked each time, with what each protocol has")
+    @Test("The admission closure is called for each connection, with the fields of its protocol")
     func authentication() async throws {
         let log = Log()
         let asked = Locked<[String]>([])

@@ -128,7 +128,7 @@ import WireCore
         await bench.broker.stop()
     }
 
-    @Test("3.1.1: a clean session keeps nothing, and who wants another needs a name")
+    @Test("3.1.1: a clean session keeps nothing, and any other session needs an identifier")
     func version3() async throws {
         let bench = LoopbackBench()
         for (clean, answer) in [(true, "new"), (false, "new"), (false, "present"), (true, "new")] {

@@ -107,7 +107,7 @@ import WireTestSupport
 }
 
 @Suite("Manual clock", .timeLimit(.minutes(5))) struct ManualClockTests {
-    @Test("Whoever waits for sleepers that never come can be cancelled, before or meanwhile")
+    @Test("A wait for sleepers that never come can be cancelled, before it and during it")
     func noSleepers() async throws {
         let clock = ManualClock()
         for isLate in [false, true] {

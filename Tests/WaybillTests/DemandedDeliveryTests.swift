@@ -129,7 +129,7 @@ import Waybill
         #expect(waiting.taken.value == 1)
     }
 
-    @Test("Cancelled while an element is on its way, it cancels who waits for it and delivers none")
+    @Test("Cancelled while an element is on its way, it cancels the waiting task and delivers none")
     func cancelledOnTheWay() async {
         let (began, tell) = AsyncStream<Void>.makeStream()
         let (ended, tellEnd) = AsyncStream<Bool>.makeStream()

@@ -60,7 +60,7 @@ import WaybillTesting
         #expect(reply == "rcba")
     }
 
-    @Test("The first answer other than noOpinion wins, and nobody behind is asked")
+    @Test("The first answer other than noOpinion wins, and no later interceptor is asked")
     func firstAnswer() async throws {
         let mock = MockTransport().expect(.send, .failure(WaybillError(.rejected, "")), .success)
         try await Provider<PlainEntry>(transport: mock).intercepted(

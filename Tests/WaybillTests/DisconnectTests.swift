@@ -111,7 +111,7 @@ import WireTestSupport
         #expect(mock.requests.count == 1)
     }
 
-    @Test("Two who disconnect at the same time do not stop each other")
+    @Test("Two disconnects at the same time do not stop each other")
     @MainActor func twice() async throws {
         let mock = MockTransport().expect(.disconnect)
         let provider = Provider<PlainEntry>(transport: mock).intercepted(Pausing())

@@ -30,7 +30,7 @@ import WaybillTesting
         }
     }
 
-    @Test("Who begins later sees what comes later")
+    @Test("A later observer gets the later events")
     func late() async {
         let source = TransportEventSource()
         var early = source.events.makeAsyncIterator()
@@ -56,7 +56,7 @@ import WaybillTesting
         for number in missed..<count { #expect(await iterator.next()?.topic == "\(number)") }
     }
 
-    @Test("Nothing is made while nobody observes")
+    @Test("No event is made without an observer")
     func unobserved() async {
         let source = TransportEventSource()
         let made = LockedBox(0)

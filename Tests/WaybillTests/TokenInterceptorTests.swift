@@ -46,7 +46,7 @@ import WireTestSupport
         #expect(mock.requests.count == 2_000)
     }
 
-    @Test("A failed refresh fails all who waited, once: 1,000 failures and no second refresh")
+    @Test("A failed refresh fails all waiting requests, once: 1,000 failures and no second refresh")
     func failedRefresh() async throws {
         let mock = MockTransport(clock: clock)
         let source = NumberedTokens { if $0 > 1 { throw NumberedTokens.Failure() } }

@@ -14,7 +14,7 @@ struct TokenLifeTests {
             .intercepted(TokenInterceptor(source: source, configuration: configuration))
     }
 
-    @Test("Cancelling one who waits for a refresh does not cancel it for the others")
+    @Test("Cancelling one task that waits for a refresh does not cancel it for the others")
     @MainActor func refreshWaiterCancelled() async throws {
         let gate = Gate()
         let count = LockedBox(0)
@@ -34,7 +34,7 @@ struct TokenLifeTests {
         #expect(mock.tokens == [1, 1, 2].map { "Bearer token \($0)" })
     }
 
-    @Test("Of two who wait for the first token, one is cancelled and the other gets it")
+    @Test("Of two tasks that wait for the first token, one is cancelled and the other gets it")
     @MainActor func waiterCancelled() async throws {
         let gate = Gate()
         let count = LockedBox(0)
@@ -52,7 +52,7 @@ struct TokenLifeTests {
         #expect(source.calls == ["token"] && mock.requests.count == 1)
     }
 
-    @Test("The last one who is cancelled cancels the source; the next one asks again")
+    @Test("The cancellation of the last waiting task cancels the source; the next task asks again")
     @MainActor func lastWaiterCancelled() async throws {
         let gate = Gate()
         let count = LockedBox(0)
@@ -91,7 +91,7 @@ struct TokenLifeTests {
         #expect(mock.tokens == ["Bearer token 1", "Bearer token 1"])
     }
 
-    @Test("A source that is silent for 30 s fails all who wait, and is cancelled")
+    @Test("A source that is silent for 30 s fails all waiting requests, and is cancelled")
     @MainActor func timeLimit() async throws {
         let clock = ManualClock()
         let gate = Gate()
@@ -200,7 +200,7 @@ struct TokenLifeTests {
         #expect(TestEntry.connect.needsToken)
     }
 
-    @Test("A token that is discarded fails who waits; the next request asks anew")
+    @Test("Discarding a token fails waiting requests; the next request asks again")
     func forget() async throws {
         let gate = Gate()
         let mock = MockTransport().expect(.send)
@@ -218,7 +218,7 @@ struct TokenLifeTests {
         #expect(mock.tokens == ["Bearer token 1", "Bearer token 3"])
     }
 
-    @Test("Who asks for the token itself shares it, and its refresh, with the requests")
+    @Test("A call for the token itself shares it, and its refresh, with the requests")
     func askedDirectly() async throws {
         let mock = MockTransport().expect(.send)
         let source = NumberedTokens { if $0 == 4 { throw NumberedTokens.Failure() } }

@@ -81,7 +81,7 @@ import WaybillTesting
         #expect(good.calls == ["token"] && bad.calls == ["token"] && mock.requests.isEmpty)
     }
 
-    @Test("A source that throws CancellationError has failed: nobody was cancelled")
+    @Test("A source that throws CancellationError has failed: no task was cancelled")
     func sourceCancelsItself() async throws {
         let source = NumberedTokens { _ in throw CancellationError() }
         let error = await expectError(.unauthorized) {

@@ -37,7 +37,7 @@ import WireTestSupport
         #expect(woken == Array(0..<100))
     }
 
-    @Test("Those who wait for sleepers of a manual clock go on in the order in which they came")
+    @Test("Tasks that wait for sleepers of a manual clock resume in the order of their arrival")
     func sleepers() async throws {
         let clock = ManualClock()
         let order = WakingOrder()

@@ -53,7 +53,7 @@ import WaybillTesting
         }
     }
 
-    @Test("A pipe that nobody reads any longer ends no process")
+    @Test("A pipe without a reader ends no process")
     func brokenPipe() throws {
         let pipe = Pipe()
         try pipe.fileHandleForReading.close()

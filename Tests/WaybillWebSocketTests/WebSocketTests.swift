@@ -142,7 +142,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test("A connection that breaks is 1006, and everybody who waits hears of it")
+    @Test("A connection that breaks is 1006, and every waiting call gets the error")
     func breaks() async throws {
         let peer = Peer()
         let socket = try await peer.connect()
@@ -169,7 +169,7 @@ struct WebSocketTests {
         #expect(socket.closure?.code == .messageTooBig)
     }
 
-    @Test("What nobody reads holds the peer back, and all of it arrives in the end")
+    @Test("Unread messages hold the peer back, and all of them arrive in the end")
     func holdsBack() async throws {
         let peer = Peer(capacity: 65_536)
         let socket = try await peer.connect { $0.maximumWaitingSize = 100_000 }

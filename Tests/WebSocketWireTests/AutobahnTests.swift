@@ -127,7 +127,7 @@ import WireTestSupport
                 [pong(longest)]
             ),
             .fails("126 bytes", [Frame.server(.ping, longest + [0xFE])], .controlFrameTooLong),
-            Row("a pong that nobody asked for", [Frame.server(.pong, [])], [.pong(.empty)]),
+            Row("a pong without a ping", [Frame.server(.pong, [])], [.pong(.empty)]),
             Row(
                 "one with a payload, then a ping",
                 [Frame.server(.pong, [0x75]), Frame.server(.ping, [0x70])],

@@ -28,7 +28,7 @@ import WireTestSupport
     }
 
     @Test(
-        "Ten pings are answered in order; a pong that nobody asked for is only told (5.5.2, 5.5.3)"
+        "Ten pings are answered in order; a pong without a ping is only reported (5.5.2, 5.5.3)"
     )
     func pings() throws {
         var client = try SocketHarness.open()

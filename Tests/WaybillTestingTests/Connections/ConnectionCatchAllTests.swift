@@ -79,7 +79,7 @@ struct ConnectionCatchAllTests {
         await bench.end()
     }
 
-    @Test("What nobody has subscribed to comes, too (MQTT)")
+    @Test("Messages without a subscription come, too (MQTT)")
     func unclaimed() async throws {
         let script = ScriptedByteStream(
             .skip(15),
@@ -126,7 +126,7 @@ struct ConnectionCatchAllTests {
         #expect(late?.code == .shutDown)
     }
 
-    @Test("The mock shows what is pushed, whether or not anybody has subscribed")
+    @Test("The mock delivers every pushed message, with and without a subscription")
     func mock() async throws {
         struct Tagging: Interceptor {
             func receive(_ message: Message, context: InterceptorContext) async throws -> Message {

@@ -47,7 +47,7 @@ struct ConnectionKeepAliveTests {
     }
 
     @Test(
-        "5.7: where nothing above a WebSocket beats, a ping after each 20 s of silence, by whoever's wish that is",
+        "5.7: without keep-alives above a WebSocket, a ping after each 20 s of silence, whichever side turned them off",
         arguments: Way.webSockets,
         Silence.allCases
     )
@@ -127,7 +127,7 @@ struct ConnectionKeepAliveTests {
     }
 
     @Test(
-        "5.7: no ping where something above a WebSocket beats, by whoever's wish that is",
+        "5.7: no ping when there are keep-alives above a WebSocket, whichever side asked for them",
         arguments: Way.webSockets,
         Silence.allCases
     )

@@ -228,7 +228,7 @@ struct ConnectionOfflineStartTests {
     }
 
     @Test(
-        "Begun while somebody else's first connect is under way, it outlives the failure of that",
+        "Begun during the first connect of another call, it outlives the failure of that call",
         arguments: Way.shared
     )
     func joinsFirstConnect(way: Way) async throws {
@@ -325,7 +325,7 @@ struct ConnectionOfflineStartTests {
         await bench.end()
     }
 
-    @Test("Whoever joins a filter offline knows its quality of service, or has it raised (MQTT)")
+    @Test("A stream that joins a filter offline knows its QoS, or raises it (MQTT)")
     func raises() async throws {
         let bench = try Bench(.mqtt5) { plan in
             plan.mqtt = {

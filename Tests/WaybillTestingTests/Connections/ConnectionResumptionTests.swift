@@ -299,7 +299,7 @@ struct ConnectionResumptionTests {
     }
 
     @Test(
-        "5.2: a server that lets nobody in any more, by each way's own words",
+        "5.2: a server that refuses all connections, in the words of each protocol",
         arguments: Way.allCases,
         [true, false]
     )

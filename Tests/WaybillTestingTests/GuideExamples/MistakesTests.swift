@@ -70,7 +70,7 @@ import WaybillTesting
 
     // MARK: Entries
 
-    @Test("A send whose body was forgotten is sent empty, and who reads it is told so")
+    @Test("A send without its body is sent empty, and the reader's error says so")
     func missingBody() async throws {
         let mock = MockTransport().expect(.subscribe)
         let messages: Messages<Price> = try await chat(mock).messages(.join)

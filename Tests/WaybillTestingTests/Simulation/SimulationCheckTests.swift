@@ -154,7 +154,7 @@
             #expect(violations == ["an hour after the body's end there are jobs left: 1"])
         }
 
-        @Test("A sleep that was cancelled is nobody's, however long it would have been")
+        @Test("A cancelled sleep leaves nothing behind, however long it would have been")
         func cancelledSleep() async throws {
             try await Simulation.run(seed: 1) { _ in
                 let task = Task { try await Task.sleep(for: .seconds(36_000)) }

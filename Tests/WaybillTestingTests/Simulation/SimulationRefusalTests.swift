@@ -81,7 +81,7 @@
             #expect(failure.violations.contains { $0.hasPrefix(Self.escaped) }, "\(failure)")
         }
 
-        @Test("There are no sockets: not for a real broker, not for a connection, not for anybody")
+        @Test("No socket can be opened: not by a broker, not by a connection, not by other code")
         func sockets() async throws {
             let refusal = "a socket was asked for: only the simulated network can be used"
             let plain = try await failure { world in
