@@ -24,7 +24,7 @@
         var pieces = 0
         /// True when the source has ended.
         private(set) var isOver = false
-        /// True when the sink was told of an end. Bytes that arrive later are discarded.
+        /// True when the end was forwarded to the sink. Bytes that arrive later are discarded.
         private(set) var isFinished = false
 
         init(source: Int32, sink: Int32, seed: UInt64, plan: ChaosPlan, now: UInt64) {

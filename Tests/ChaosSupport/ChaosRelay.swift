@@ -15,7 +15,7 @@
             var client: Int32 { up.source }
             var server: Int32 { up.sink }
 
-            /// True when both sides have ended and were told so.
+            /// True when both sides have ended and the proxy has forwarded both ends.
             var isOver: Bool {
                 up.isFinished && down.isFinished && up.isOver && down.isOver
             }

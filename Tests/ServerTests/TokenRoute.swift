@@ -20,7 +20,7 @@
         /// The scheme and the path of the URL.
         var scheme: String
         var path = ""
-        /// The user name and password for servers that check the token elsewhere.
+        /// The login and passcode of routes that carry the token elsewhere; nil when the token is the passcode.
         var guest: String?
         var placement: TokenPlacement
 

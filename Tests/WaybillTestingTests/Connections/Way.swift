@@ -7,11 +7,11 @@ import WaybillTesting
 ///
 /// | | MQTT | STOMP | event streams |
 /// | --- | --- | --- | --- |
-/// | what connects | CONNECT | CONNECT | each subscription, by a connection of its own |
-/// | what confirms a subscription | SUBACK | RECEIPT | 200 |
-/// | what confirms a send | PUBACK | RECEIPT | the response |
-/// | a send under way when the link is lost | goes on | fails, once | fails, once |
-/// | a send while there is no link | waits in the queue | waits in the queue | goes, by a connection of its own |
+/// | request that connects | CONNECT | CONNECT | each subscription, by a connection of its own |
+/// | acknowledgement of a subscription | SUBACK | RECEIPT | 200 |
+/// | acknowledgement of a send | PUBACK | RECEIPT | the response |
+/// | a send in flight when the connection is lost | continues | fails, once | fails, once |
+/// | a send without a connection | waits in the queue | waits in the queue | goes, by a connection of its own |
 /// | a refusal of credentials | CONNACK | ERROR | 401 |
 enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case mqtt311, mqtt5, mqttOverWebSocket, stomp, stompOverWebSocket, events
