@@ -1,2 +1,2 @@
-// One import is enough: `import WaybillWebSocket` brings entries, providers and messages with it.
+// A single `import WaybillWebSocket` is enough: it brings entries, providers and messages with it.
 @_exported public import Waybill

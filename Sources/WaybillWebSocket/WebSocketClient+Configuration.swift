@@ -3,46 +3,45 @@ import WebSocketWire
 import WireCore
 
 extension WebSocketClient {
-    /// How a connection behaves.
+    /// The settings of a connection.
     public struct Configuration: Sendable {
-        /// What subprotocols are offered, best first (RFC 6455, 1.9).
+        /// The subprotocols to offer, the preferred one first (RFC 6455, 1.9).
         public var subprotocols: [String] = []
-        /// Whether the server must choose one of them; false by default.
+        /// Whether the server must choose one of the subprotocols; false by default.
         public var requiresSubprotocol = false
-        /// Further fields of the request for the upgrade: tokens, cookies, an origin.
+        /// Further fields of the upgrade request: tokens, cookies, an origin.
         public var headers: Headers = [:]
-        /// What compression is offered; nil for none.
+        /// The compression to offer; nil for none.
         ///
-        /// Where the system has no zlib, none is.
+        /// On a system without zlib none is offered.
         public var compression: Compression? = Compression()
-        /// How short a message is sent without compression, in bytes; 64 by default.
+        /// The length in bytes from which messages are compressed; 64 by default.
         public var compressionThreshold = 64
-        /// How the connection is secured, where the URL says `wss`.
+        /// The TLS options, for URLs with `wss`.
         public var tls = TLSOptions()
-        /// The proxy through which connections are made; nil, the default, for none.
+        /// The proxy for connections; nil, the default, for none.
         public var proxy: ProxyOptions?
-        /// Which other hosts may be connected to; none by default.
+        /// The other hosts that may be connected to; none by default.
         public var failover = FailoverOptions()
-        /// The longest message to accept, in bytes, inflated; 1 MiB by default.
+        /// The longest message to accept, in bytes after decompression; 1 MiB by default.
         ///
         /// A longer one ends the connection with code 1009.
         public var maximumMessageSize = 1 << 20
-        /// How many bytes of messages may wait for the reader before the peer is held back; 1 MiB by
-        /// default.
+        /// The bytes of messages that may wait for the reader before reading from the peer stops; 1 MiB by default.
         public var maximumWaitingSize = 1 << 20
-        /// How long connecting to a host may take, from the name to the answer; 10 seconds by default.
+        /// The time limit for connecting to a host, from resolving its name to its response; 10 seconds by default.
         public var connectTimeout = Duration.seconds(10)
-        /// How long the peer may take to answer a Close, and again to close the stream; 5 seconds by default.
+        /// The time limit for the peer's Close, and again for the end of the stream; 5 seconds by default.
         public var closeTimeout = Duration.seconds(5)
-        /// After how much silence a ping is sent; 20 seconds by default, nil for never.
+        /// The silence after which a ping is sent; 20 seconds by default, nil for never.
         public var pingInterval: Duration? = .seconds(20)
-        /// How long the peer may then stay silent; 20 seconds by default.
+        /// The time that the peer may stay silent after the ping; 20 seconds by default.
         public var pingTimeout = Duration.seconds(20)
 
-        /// The defaults.
+        /// Makes the default configuration.
         public init() {}
 
-        /// As the core below wants it.
+        /// Converts to the configuration of the WebSocket core.
         func wire(_ randomWords: @escaping @Sendable (Int) -> [UInt64]) -> WebSocketConfiguration {
             var wire = WebSocketConfiguration(randomWords: randomWords)
             wire.maximumMessageSize = max(maximumMessageSize, 0)
@@ -62,18 +61,18 @@ extension WebSocketClient {
         }
     }
 
-    /// What permessage-deflate is asked to do (RFC 7692, 7.1).
+    /// The parameters of permessage-deflate (RFC 7692, 7.1).
     public struct Compression: Hashable, Sendable {
-        /// Whether the server must compress each message on its own; false by default.
+        /// Whether the server must compress each message separately; false by default.
         public var serverNoContextTakeover = false
-        /// Whether the client does; false by default.
+        /// Whether the client compresses each message separately; false by default.
         public var clientNoContextTakeover = false
         /// The server's window, as a power of two from 8 to 15; 15 by default.
         public var serverMaxWindowBits = 15
-        /// The client's, likewise.
+        /// The client's window, as a power of two from 8 to 15; 15 by default.
         public var clientMaxWindowBits = 15
 
-        /// The defaults.
+        /// Makes the default parameters.
         public init() {}
     }
 
@@ -93,10 +92,10 @@ extension WebSocketClient {
         }
     }
 
-    /// Why a connection was closed, as a number (RFC 6455, 7.4).
+    /// The number that says why a WebSocket was closed (RFC 6455, 7.4).
     public typealias CloseCode = WebSocketClosure.Code
 
-    /// How a connection ended.
+    /// The end of a connection.
     public typealias Closure = WebSocketClosure
 }
 
@@ -114,6 +113,6 @@ extension WebSocketClient.Message: CustomDebugStringConvertible, CustomReflectab
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: content is never shown.
+    /// Empty: content is never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

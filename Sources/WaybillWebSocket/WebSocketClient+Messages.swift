@@ -4,29 +4,30 @@ import WireCore
 extension WebSocketClient {
     /// The messages of a connection, as an asynchronous sequence.
     ///
-    /// It ends when the connection does: without an error after a normal end (1000, 1001, or no code), with
-    /// `connectionLost`, `protocolViolation` or `limitExceeded` otherwise, once.
+    /// It ends with the connection: without an error after a normal end (1000, 1001, or no code). Otherwise it throws
+    /// `connectionLost`, `protocolViolation` or `limitExceeded` once.
     public struct Messages: AsyncSequence, Sendable {
         let socket: WebSocketClient
 
-        /// Begins to read.
+        /// Starts to read.
         public func makeAsyncIterator() -> AsyncIterator {
             AsyncIterator(reader: WebSocketReading(socket))
         }
 
-        /// One loop.
+        /// An iteration.
         public struct AsyncIterator: AsyncIteratorProtocol {
             let reader: WebSocketReading
 
-            /// The next message; nil at the end.
+            /// Returns the next message; nil at the end.
             ///
-            /// - Throws: `WaybillError` as the sequence says, `CancellationError`.
+            /// - Throws: The sequence's `WaybillError`; `CancellationError`.
             public mutating func next() async throws -> Message? {
                 try await reader.next()
             }
 
-            /// As ``next()``, on the caller's actor: a loop over messages that are there lets others run there each 256
-            /// messages.
+            /// Does the same as ``next()``, on the caller's actor.
+            ///
+            /// It yields the actor after every 256 messages, so that other tasks on it can run.
             public mutating func next(
                 isolation actor: isolated (any Actor)?
             ) async throws -> Message? {
@@ -36,9 +37,9 @@ extension WebSocketClient {
     }
 }
 
-/// One loop's place in a connection: what it took and has not used goes back when it is gone.
+/// One iterator's position in a connection; its unused messages return to the connection when it is gone.
 ///
-/// Used by one iterator alone, so nothing here is locked.
+/// Used by one iterator only, so it needs no lock.
 final class WebSocketReading {
     private let socket: WebSocketClient
     private let isAlone: Bool

@@ -10,7 +10,7 @@ import WireCore
     public import Foundation
 #endif
 
-/// A WebSocket (RFC 6455), for those who want just that.
+/// A WebSocket connection (RFC 6455), for apps that use WebSocket directly.
 ///
 /// ```swift
 /// let socket = try await WebSocketClient.connect(to: "ws://localhost:8080/chat")
@@ -20,19 +20,19 @@ import WireCore
 /// }
 /// ```
 ///
-/// What is received waits for the reader up to a limit, and then the peer is held back; sending waits while
-/// the peer does not read. Letting go of the last reference closes the connection with code 1001 without
-/// waiting; ``close(_:reason:)`` waits.
+/// Received messages wait for the reader up to a limit; then reading from the peer stops. A send waits while the peer
+/// does not read. Releasing the last reference closes the connection with code 1001 without waiting;
+/// ``close(_:reason:)`` waits.
 public final class WebSocketClient: Sendable {
     let session: WebSocketSession
 
     /// The subprotocol that the server chose; nil for none.
     public let subprotocol: String?
-    /// The fields of the server's answer; names are to be compared without regard to case.
+    /// The fields of the server's response; compare names without regard to case.
     public let headers: Headers
     /// Whether messages may be compressed.
     public let isCompressed: Bool
-    /// How the connection is secured; nil for `ws`.
+    /// The properties of the TLS connection; nil for `ws`.
     public let tls: NegotiatedTLS?
 
     private init(_ session: WebSocketSession, _ opening: WebSocketSession.Opening) {
@@ -50,14 +50,14 @@ public final class WebSocketClient: Sendable {
     /// Connects.
     ///
     /// - Parameters:
-    ///   - url: `ws://host:port/path?query`, or `wss` for TLS; the port is 80 or 443 unless it is named.
-    ///   - configuration: How the connection behaves.
+    ///   - url: `ws://host:port/path?query`, or `wss` for TLS; the default port is 80 or 443.
+    ///   - configuration: The settings of the connection.
     ///   - configure: Changes the configuration, as in `{ $0.maximumMessageSize = 1 << 20 }`.
     /// - Returns: An open connection.
-    /// - Throws: `WaybillError`: `unsupported` for another scheme, `invalidEntry` for what is no such URL or
-    ///   cannot be asked for, `connectionRefused`, `timedOut`, `tls`, `protocolViolation` for an answer that breaks
-    ///   the rules; for one that refuses, `unauthorized` (401, 403, 407), `connectionRefused` (408, 425, 429
-    ///   and 5xx) or `rejected`, with an ``Waybill/HTTPRefusal`` as `underlying`. Or `CancellationError`.
+    /// - Throws: `WaybillError` or `CancellationError`. The codes are `unsupported` for another scheme, `invalidEntry`
+    ///   for an invalid URL or request, `connectionRefused`, `timedOut`, `tls`, and `protocolViolation` for an invalid
+    ///   response. When the server refuses, the code is `unauthorized` (401, 403, 407), `connectionRefused` (408, 425,
+    ///   429 and 5xx) or `rejected`, with an ``Waybill/HTTPRefusal`` as `underlying`.
     public static func connect(
         to url: URL,
         configuration: Configuration = Configuration(),
@@ -71,11 +71,11 @@ public final class WebSocketClient: Sendable {
     /// Connects.
     ///
     /// - Parameters:
-    ///   - url: As text; see ``connect(to:configuration:configure:)-(URL,_,_)``.
-    ///   - configuration: How the connection behaves.
+    ///   - url: The URL as text; see ``connect(to:configuration:configure:)-(URL,_,_)``.
+    ///   - configuration: The settings of the connection.
     ///   - configure: Changes the configuration, as in `{ $0.maximumMessageSize = 1 << 20 }`.
     /// - Returns: An open connection.
-    /// - Throws: As with a URL.
+    /// - Throws: The same errors as with a URL.
     public static func connect(
         to url: String,
         configuration: Configuration = Configuration(),
@@ -90,7 +90,7 @@ public final class WebSocketClient: Sendable {
         )
     }
 
-    /// Connects over links, a clock and randomness of one's own.
+    /// Connects with a custom environment: links, clock and randomness.
     package static func connect(
         to url: URL,
         configuration: Configuration,
@@ -106,17 +106,16 @@ public final class WebSocketClient: Sendable {
 
     // MARK: Messages
 
-    /// What the peer sends, until the connection ends.
+    /// The messages of the peer, until the connection ends.
     ///
-    /// One loop at a time: a second one that begins while the first runs fails with `invalidEntry`.
+    /// One iteration at a time: a second one that begins meanwhile fails with `invalidEntry`.
     public var messages: Messages { Messages(socket: self) }
 
-    /// Sends a message, in its turn.
+    /// Sends a message after those sent before it.
     ///
-    /// - Parameter message: Goes out as one frame.
-    /// - Throws: `WaybillError` with `notConnected` when the connection is closed or closing;
-    ///   `CancellationError` when the task is cancelled while it waits for the peer to read, which takes
-    ///   nothing back.
+    /// - Parameter message: The message, sent as one frame.
+    /// - Throws: `WaybillError` with `notConnected` if the connection is closed or closing. `CancellationError` if the
+    ///   task is cancelled while it waits for the peer to read; the message is sent all the same.
     public func send(_ message: Message) async throws {
         switch message {
         case .text(let text): try await session.send(.text, Payload(text))
@@ -139,9 +138,9 @@ public final class WebSocketClient: Sendable {
         try await session.send(.binary, Payload(data))
     }
 
-    /// Asks the peer for a sign of life and waits for it.
+    /// Sends a ping and waits for the pong.
     ///
-    /// - Returns: How long it took.
+    /// - Returns: The time until the pong.
     /// - Throws: `WaybillError` with `notConnected`, `connectionLost`, or `timedOut` after the ping timeout;
     ///   `CancellationError`.
     @discardableResult
@@ -151,24 +150,24 @@ public final class WebSocketClient: Sendable {
 
     // MARK: The end
 
-    /// How the connection ended; nil as long as it has not.
+    /// The end of the connection; nil before the end.
     public var closure: Closure? { session.closure }
 
-    /// Closes, and waits until the peer has closed, too, or its time is over.
+    /// Closes, and waits until the peer has closed as well, or the close timeout has passed.
     ///
-    /// Closing what is closed does nothing.
+    /// On a closed connection the call does nothing.
     ///
     /// - Parameters:
-    ///   - code: Why.
-    ///   - reason: Why, in words: 123 bytes of UTF-8 at the most.
-    /// - Throws: `WaybillError` with `invalidEntry` for a code that must not be sent or a reason that is too
-    ///   long; nothing is closed then.
+    ///   - code: The close code.
+    ///   - reason: The reason in words: at most 123 bytes of UTF-8.
+    /// - Throws: `WaybillError` with `invalidEntry` for a code that is not allowed or a reason that is too long;
+    ///   nothing is closed then.
     public func close(_ code: CloseCode = .normalClosure, reason: String = "") async throws {
         try await session.close(code, reason: reason)
     }
 }
 
 extension WebSocketClient: CustomReflectable {
-    /// Nothing: headers and messages are never shown.
+    /// Empty: headers and messages are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

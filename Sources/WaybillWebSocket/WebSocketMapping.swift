@@ -4,7 +4,7 @@ import WaybillSession
 import WebSocketWire
 
 extension WebSocketClient.Closure {
-    /// What the core's last word means.
+    /// Converts the core's terminal event.
     init(_ closure: WebSocketEnding) {
         switch closure {
         case .closed(let code, let reason, _):
@@ -21,7 +21,7 @@ extension WebSocketClient.Closure {
 }
 
 extension WaybillError {
-    /// Why a connection is over; nil for a normal end.
+    /// The error for the end of a connection; nil for a normal end.
     static func webSocketClosure(_ closure: WebSocketEnding) -> WaybillError? {
         switch closure {
         case .closed(let code, let reason, _):

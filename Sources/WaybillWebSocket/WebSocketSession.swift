@@ -10,9 +10,9 @@ import WireCore
     import Foundation
 #endif
 
-/// One connection from its stream to its end.
+/// A connection, from its stream to its end.
 final class WebSocketSession: Sendable {
-    /// What was agreed on.
+    /// The result of the opening handshake.
     struct Opening: Sendable {
         var subprotocol: String?
         var headers: Headers
@@ -20,14 +20,14 @@ final class WebSocketSession: Sendable {
     }
 
     private struct State: Sendable {
-        /// How many bytes of messages wait for the reader, and whether the peer is held back for it.
+        /// The number of bytes of messages that wait for the reader.
         var waitingSize = 0
-        /// How many of them the reader has taken and may not be done with.
+        /// The number of bytes that the reader has taken and may still hold.
         var lentSize = 0
         var hold = ReadingHold()
-        /// Whether a violation follows the messages that wait: the reader may answer those first.
+        /// Whether a violation follows the waiting messages; the reader may answer these messages first.
         var awaitsAnswers = false
-        /// Whether this side closes, and whether anybody is left to read.
+        /// Whether this side closes, and whether the reader is gone.
         var isClosing = false
         var isAbandoned = false
         var isRead = false
@@ -110,7 +110,7 @@ final class WebSocketSession: Sendable {
     }
 
     private func open() async throws -> Opening {
-        // The driver lets go of the handler after the end, and of this session with it.
+        // The driver releases the handler after the end, and this session with it.
         driver.start(.init(receive: { self.handle($0) }, end: { self.handleEnd($0) }))
         do {
             return try await opening.value()
@@ -138,7 +138,7 @@ final class WebSocketSession: Sendable {
                     )
                 )
             case .pong(let payload): notePong(payload)
-            // Whatever broke the stream is told behind this.
+            // The error that broke the stream follows in `handleEnd`.
             case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):
                 deliver(batch)
@@ -167,9 +167,9 @@ final class WebSocketSession: Sendable {
         waiting.append { $0 += batch }
     }
 
-    /// Stops before the violation that follows until the reader asks for more, and no longer than a Close may take.
+    /// Pauses before a violation until the reader asks for more, but no longer than the close timeout.
     ///
-    /// What the reader sends meanwhile leaves before the Close.
+    /// Messages that the reader sends meanwhile are sent before the Close.
     private func awaitAnswers() {
         let awaits = state.withLock { state in
             guard state.waitingSize > 0, !state.isAbandoned else { return false }
@@ -189,10 +189,10 @@ final class WebSocketSession: Sendable {
         }
     }
 
-    /// Decides anew whether the peer is held back.
+    /// Decides again whether reading from the peer stops.
     ///
-    /// While the connection closes, more may wait, since a peer that is held back cannot be heard closing. Even then it is
-    /// no more than the memory that a connection may take.
+    /// While the connection closes, more may wait, because without reading the peer's Close cannot arrive. The account
+    /// of the connection still limits the memory.
     private func updateHold(_ state: inout State) {
         let isMuch = state.waitingSize > configuration.maximumWaitingSize
         let all = state.waitingSize + state.lentSize
@@ -202,12 +202,12 @@ final class WebSocketSession: Sendable {
 
     private static let memoryCapacity = MemoryAccount().capacity
 
-    /// What messages take up: the place of an empty one is memory, too.
+    /// The size of messages, including the memory of an empty message.
     private static func size(of messages: some Collection<WebSocketClient.Message>) -> Int {
         messages.reduce(0) { $0 + $1.byteCount + 64 }
     }
 
-    /// Tells the stream and the core whether the peer is held back, as was decided last.
+    /// Passes the last decision about reading to the stream and the core.
     private func tellReading() {
         while let isHeld = state.withLock({ $0.hold.beginTelling() }) {
             driver.setReading(!isHeld)
@@ -230,7 +230,7 @@ final class WebSocketSession: Sendable {
     }
 
     private func handleEnd(_ error: LinkError?) {
-        // Whatever the core has not said before.
+        // Has no effect if the core has already reported the end.
         finish(.endOfStream, WaybillError(error ?? .endOfStream))
         timers.invalidate()
         ended.resolve(.success(()))
@@ -279,7 +279,7 @@ final class WebSocketSession: Sendable {
         let bytes = payload.bytes
         guard bytes.count == 8 else { return }
         let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        // The peer may answer the last of several pings only (RFC 6455, 5.5.3).
+        // The peer may answer only the last of several pings (RFC 6455, 5.5.3).
         let found = state.withLock { state in
             guard number <= state.lastPing else { return [Promise<Void>]() }
             return state.pings.filter { $0.key <= number }.valuesInKeyOrder
@@ -293,7 +293,7 @@ final class WebSocketSession: Sendable {
 
     // MARK: Reading
 
-    /// Makes the caller the one reader; false when there is one.
+    /// Makes the caller the only reader; returns false if there is one already.
     func beginReading() -> Bool {
         state.withLock { state in
             defer { state.isRead = true }
@@ -310,9 +310,9 @@ final class WebSocketSession: Sendable {
         releaseTaken()
     }
 
-    /// Takes all that waits; nil at the end.
+    /// Takes all waiting messages; nil at the end.
     ///
-    /// The reader is done with what it has taken before.
+    /// It releases the messages that the reader took before.
     func take() async throws -> [WebSocketClient.Message]? {
         releaseTaken()
         guard let batch = try await waiting.take() else { return nil }
@@ -353,14 +353,14 @@ final class WebSocketSession: Sendable {
             updateHold(&state)
         }
         tellReading()
-        // Not to be cut short: the core's own timers bound it.
+        // In a separate task, which the caller's cancellation does not end; the core's timers limit it.
         await Task { @concurrent [ended] in try? await ended.value() }.value
         #if os(Linux)
             SharedEventLoop.reap()
         #endif
     }
 
-    /// Closes without waiting, when nobody refers to the connection any longer.
+    /// Closes without waiting, because the last reference to the connection is gone.
     func abandon() {
         driver.withCore(.immediate) { core, now in try? core.close(.goingAway, at: now) }
         state.withLock { state in
@@ -375,7 +375,7 @@ final class WebSocketSession: Sendable {
 extension WebSocketClient.Message {
     fileprivate init(_ message: WebSocketMessage) {
         switch message.kind {
-        // Checked by the core: nothing is repaired here.
+        // The core has validated the text, so decoding repairs nothing.
         case .text:
             self = .text(message.payload.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
         case .binary: self = .binary(message.payload.bytes)

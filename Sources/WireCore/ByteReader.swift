@@ -1,7 +1,7 @@
-/// Reads fields one after another from bytes that somebody else keeps valid.
+/// Reads fields one after another from bytes that the caller keeps valid.
 ///
-/// Every read checks the bounds and returns nil past the end; nothing is consumed then. A reader
-/// must not outlive the call that lent the bytes.
+/// Every read checks the bounds. Past the end it returns nil and consumes nothing. A reader must not outlive the call
+/// that lent the bytes.
 @usableFromInline
 package struct ByteReader {
     @usableFromInline let bytes: UnsafeRawBufferPointer
@@ -14,7 +14,7 @@ package struct ByteReader {
         self.bytes = bytes
     }
 
-    /// The number of bytes not yet read.
+    /// The number of unread bytes.
     @inlinable
     package var remaining: Int { bytes.count - position }
 
@@ -42,7 +42,7 @@ package struct ByteReader {
         return UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
     }
 
-    /// Reads that many bytes; valid only as long as the bytes that were lent.
+    /// Reads a number of bytes; the result is valid only as long as the lent bytes.
     @inlinable
     package mutating func readBytes(_ count: Int) -> UnsafeRawBufferPointer? {
         guard count >= 0, remaining >= count else { return nil }

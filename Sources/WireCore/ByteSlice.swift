@@ -1,7 +1,7 @@
 /// A range of received bytes that shares the memory they were read into.
 ///
-/// Made by ``ReceiveBuffer``; making one copies nothing. A slice keeps the whole piece of memory
-/// alive, so it is meant to be short-lived: whoever keeps a payload copies it out, once.
+/// ``ReceiveBuffer`` makes slices without copying. A slice keeps the whole allocation alive, so it should be
+/// short-lived: code that keeps a payload copies it once.
 @usableFromInline
 package struct ByteSlice: Sendable {
     @usableFromInline let storage: ByteStorage?
@@ -22,10 +22,10 @@ package struct ByteSlice: Sendable {
     /// No bytes.
     @usableFromInline package static let empty = ByteSlice(storage: nil, offset: 0, count: 0)
 
-    /// A slice over a copy of the bytes given.
+    /// Makes a slice over a copy of bytes.
     package init(copying bytes: some Collection<UInt8>) {
         let storage = ByteStorage(capacity: bytes.count)
-        // In bounds: the buffer spans just the `bytes.count` bytes that were allocated.
+        // In bounds: the buffer spans exactly the `bytes.count` bytes that were allocated.
         let target = UnsafeMutableRawBufferPointer(start: storage.base, count: bytes.count)
         target.copyBytes(from: bytes)
         self.init(storage: storage, offset: 0, count: bytes.count)
@@ -42,13 +42,13 @@ package struct ByteSlice: Sendable {
         return try body(UnsafeRawBufferPointer(start: storage.base + offset, count: count))
     }
 
-    /// The same memory without its first bytes.
+    /// The slice without its first bytes.
     package func dropFirst(_ count: Int) -> ByteSlice {
         let dropped = min(max(count, 0), self.count)
         return ByteSlice(storage: storage, offset: offset + dropped, count: self.count - dropped)
     }
 
-    /// The bytes, copied.
+    /// A copy of the bytes.
     package var bytes: [UInt8] {
         withUnsafeBytes { Array($0) }
     }

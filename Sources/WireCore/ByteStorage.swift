@@ -1,12 +1,11 @@
 /// Heap memory of a fixed size, shared by reference.
 ///
-/// The raw memory under ``ReceiveBuffer``, ``ByteSlice`` and ``ByteWriter``; nothing else touches it.
+/// It is the raw memory of ``ReceiveBuffer``, ``ByteSlice`` and ``ByteWriter``; nothing else uses it.
 ///
-/// `@unchecked Sendable`, because: a byte is written only by the one `ReceiveBuffer` or `ByteWriter`
-/// that fills this storage, and only (a) beyond every byte that a slice has been handed out for, or
-/// (b) after `isKnownUniquelyReferenced` has shown that no slice is left. So bytes that can be seen
-/// from two threads are never written again. (c) `SpareStorage` hands it from one to the next only after the same
-/// check, under a lock, and whoever gave it has let go of it.
+/// `@unchecked Sendable`, because: only the one `ReceiveBuffer` or `ByteWriter` that fills this storage writes to it.
+/// It writes a byte only (a) beyond every byte of a slice, or (b) after `isKnownUniquelyReferenced` has shown that no
+/// slice is left. Bytes that two threads can see are therefore never written again. (c) `SpareStorage` passes a storage
+/// on only after the same check, under a lock, when its last owner has released it.
 @usableFromInline
 package final class ByteStorage: @unchecked Sendable {
     // Allocated in `init` with `capacity` bytes and freed in `deinit`: valid as long as the object.
@@ -21,7 +20,7 @@ package final class ByteStorage: @unchecked Sendable {
         base = UnsafeMutableRawPointer.allocate(byteCount: max(capacity, 1), alignment: 16)
     }
 
-    /// Room for nothing.
+    /// A storage without memory.
     static let none = ByteStorage(capacity: 0)
 
     deinit {

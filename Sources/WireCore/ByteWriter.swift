@@ -1,4 +1,4 @@
-/// Bytes on their way out: encoders append, the link takes from the front.
+/// Outbound bytes: encoders append them, and the link takes them from the front.
 ///
 /// Integers are written in network order (big endian).
 @usableFromInline
@@ -7,28 +7,28 @@ package struct ByteWriter: Sendable {
     @usableFromInline var start = 0
     @usableFromInline var end = 0
 
-    /// Creates an empty writer; without a capacity it takes no memory until something is written.
+    /// Creates an empty writer; without a capacity it allocates no memory until something is written.
     package init(capacity: Int = 0) {
         storage = capacity > 0 ? ByteStorage(capacity: capacity) : .none
     }
 
-    /// Whether it has memory of its own.
+    /// Whether it has allocated memory.
     package var hasMemory: Bool { storage.capacity > 0 }
 
-    /// The number of bytes that wait.
+    /// The number of waiting bytes.
     @inlinable
     package var count: Int { end - start }
 
-    /// Whether no byte waits.
+    /// Whether no byte is waiting.
     @inlinable
     package var isEmpty: Bool { start == end }
 
-    /// The bytes that wait, copied.
+    /// A copy of the waiting bytes.
     package var bytes: [UInt8] {
         withUnsafeBytes { Array($0) }
     }
 
-    /// Calls `body` with the bytes that wait, which must not be used after it returns.
+    /// Calls `body` with the waiting bytes, which must not be used after it returns.
     @inlinable
     package func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
@@ -44,48 +44,48 @@ package struct ByteWriter: Sendable {
         if start == end { removeAll() }
     }
 
-    /// Takes back everything past a length, as if it had not been written.
+    /// Removes all bytes after a length.
     package mutating func truncate(to count: Int) {
         end = start + min(max(count, 0), end - start)
     }
 
-    /// Removes everything and keeps the memory for what comes next.
+    /// Removes all bytes and keeps the memory.
     @inlinable
     package mutating func removeAll() {
         start = 0
         end = 0
     }
 
-    /// Gives back memory beyond a size, when nothing waits.
+    /// Releases memory above a size, if no byte is waiting.
     package mutating func releaseExcess(above capacity: Int) {
         guard isEmpty, storage.capacity > capacity else { return }
         storage = ByteStorage(capacity: capacity)
     }
 
-    /// Takes the bytes that wait, copied, and leaves the writer empty.
+    /// Takes a copy of the waiting bytes, and empties the writer.
     package mutating func takeBytes() -> [UInt8] {
         defer { removeAll() }
         return bytes
     }
 
-    /// Takes the bytes that wait without copying them; the writer goes on with fresh memory.
+    /// Takes the waiting bytes without copying them; the writer continues with new memory.
     package mutating func takeSlice() -> ByteSlice {
         defer { self = ByteWriter() }
         return ByteSlice(storage: storage, offset: start, count: count)
     }
 
-    /// Appends bytes that a closure writes into the space lent to it.
+    /// Appends bytes that a closure writes into a lent space.
     ///
     /// - Parameters:
-    ///   - count: How large the space is.
-    ///   - fill: Writes into the space and returns how many of its first bytes are to stay.
+    ///   - count: The size of the space in bytes.
+    ///   - fill: Writes into the space and returns the number of bytes to keep from its start.
     @inlinable
     package mutating func append(
         upTo count: Int,
         _ fill: (UnsafeMutableRawBufferPointer) -> Int
     ) {
         guard count > 0 else { return }
-        // In bounds: `reserve` has made room for `count` bytes at `end`, in memory nobody else sees.
+        // In bounds: `reserve` has made room for `count` bytes at `end`, in memory that no slice shares.
         let space = UnsafeMutableRawBufferPointer(start: reserve(count), count: count)
         end += min(max(fill(space), 0), count)
     }
@@ -116,8 +116,9 @@ package struct ByteWriter: Sendable {
     }
 
     /// Appends the lowest bytes of an integer, the lowest first.
+    ///
     /// - Parameters:
-    ///   - count: How many, at most eight.
+    ///   - count: The number of bytes, at most eight.
     ///   - word: The integer.
     @inlinable
     @inline(__always)
@@ -132,12 +133,12 @@ package struct ByteWriter: Sendable {
     @inline(__always)
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress, bytes.count > 0 else { return }
-        // In bounds: `reserve` has made room for all of them, in memory that nobody else sees.
+        // In bounds: `reserve` has made room for all bytes at `end`, in memory that no slice shares.
         reserve(bytes.count).copyMemory(from: source, byteCount: bytes.count)
         end += bytes.count
     }
 
-    /// Appends a copy of the bytes given.
+    /// Appends a copy of bytes.
     package mutating func append(contentsOf bytes: some Sequence<UInt8>) {
         let isDone: Void? = bytes.withContiguousStorageIfAvailable {
             append(UnsafeRawBufferPointer($0))
@@ -145,19 +146,19 @@ package struct ByteWriter: Sendable {
         if isDone == nil { for byte in bytes { append(byte) } }
     }
 
-    /// Appends the bytes that something lends.
+    /// Appends the bytes of a source.
     @inlinable
     package mutating func append(_ source: some WireBytes) {
         source.withWireBytes { append($0) }
     }
 
-    /// Makes room for that many more bytes at once.
+    /// Makes room for a number of further bytes.
     @inlinable
     package mutating func reserve(total count: Int) {
         _ = reserve(count)
     }
 
-    /// Makes room for `count` more bytes and returns where they go.
+    /// Makes room for `count` further bytes and returns their address.
     @inlinable
     mutating func reserve(_ count: Int) -> UnsafeMutableRawPointer {
         if storage.capacity - end < count || !isKnownUniquelyReferenced(&storage) {
@@ -169,7 +170,7 @@ package struct ByteWriter: Sendable {
     @usableFromInline
     mutating func grow(by count: Int) {
         let waiting = end - start
-        // At least what a few packets need.
+        // At least enough for a few packets.
         let fresh = ByteStorage(capacity: max(waiting + count, storage.capacity * 2, 256))
         // In bounds on both sides: `waiting` bytes lie at `start`, and fit in the fresh memory.
         fresh.base.copyMemory(from: storage.base + start, byteCount: waiting)

@@ -1,11 +1,12 @@
 extension String {
-    /// The text as it may be shown, where it comes from a peer: in one line, and with nothing that a terminal obeys or
-    /// that reorders what stands around it.
+    /// The text in a form that is safe to show, for text from a peer.
     ///
-    /// Control characters, separators of lines and paragraphs, and the marks of bidirectional text (Unicode Standard
-    /// Annex 9) are written as their numbers, such as `\u{202e}`. All else stays.
+    /// The result is one line, and has no characters that control a terminal or reorder the text around it.
     ///
-    /// - Complexity: O(n); nothing is copied where all is printable ASCII.
+    /// Control characters, line and paragraph separators, and the marks of bidirectional text (Unicode Standard Annex
+    /// 9) are written as their numbers, such as `\u{202e}`. All other characters stay.
+    ///
+    /// - Complexity: O(n); nothing is copied if all characters are printable ASCII.
     package var escaped: String {
         guard utf8.contains(where: { $0 < 0x20 || $0 >= 0x7F }) else { return self }
         guard unicodeScalars.contains(where: Self.isDeceptive) else { return self }
@@ -24,9 +25,9 @@ extension String {
         case 0..<0x20, 0x7F..<0xA0: true
         // The Arabic letter mark; marks, embeddings, overrides and isolates.
         case 0x61C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: true
-        // The separators of lines and paragraphs.
+        // Line and paragraph separators.
         case 0x2028...0x2029: true
-        // The byte order mark: it does not show.
+        // The byte order mark, which is invisible.
         case 0xFEFF: true
         default: false
         }

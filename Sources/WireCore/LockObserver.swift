@@ -2,13 +2,13 @@
     import Synchronization
 #endif
 
-/// Tells a simulation when a lock is taken and opened.
+/// Tells a simulation when a lock is taken and released.
 ///
-/// A simulation runs all tasks in one thread. Where a thread could be preempted, just after it has opened a lock, the
-/// simulation may run another task first.
+/// A simulation runs all tasks on one thread. After a lock is released, where a thread could be preempted, the
+/// simulation may run another task.
 ///
-/// Part of debug builds on Linux, and of those with the flag `WAYBILL_SIMULATION`: there, each critical section costs a
-/// load and a branch more. Any other build has nothing of it, nor has one for the thread sanitizer.
+/// The observer is part of debug builds on Linux, and of builds with the flag `WAYBILL_SIMULATION`. There each critical
+/// section costs an additional load and branch. Other builds, and those for the thread sanitizer, do not contain it.
 @usableFromInline
 package enum LockObserver {
     /// Whether this build calls the closures.
@@ -26,19 +26,19 @@ package enum LockObserver {
         #endif
     }
 
-    /// Calls these around each critical section of every lock of the process from now on; once per process.
+    /// Installs closures that are called around each critical section of every lock; once per process.
     ///
-    /// A second call changes nothing. A build without the hook calls none of them, even where it stores them. A critical
-    /// section that has begun by then calls neither closure.
+    /// A second call has no effect. A build without the observer never calls the closures. A critical section that has
+    /// already begun calls neither closure.
     ///
-    /// A thread may have taken other locks before, and opens them in the reverse order. Only when all are open may
-    /// another task run.
+    /// A thread may hold several locks and releases them in reverse order. Another task may run only when all are
+    /// released.
     ///
     /// - Parameters:
-    ///   - willLock: Called before the lock is taken. It must use no ``Locked``, which would call it again.
-    ///   - didUnlock: Called once the lock is open, also when the body has thrown. Tasks that it runs may use locks and
-    ///     call it again; what it does itself must not.
-    ///   - hold: Called with true before something that no task may interrupt, and with false after it.
+    ///   - willLock: Called before the lock is taken. It must not use a ``Locked``, which would call it again.
+    ///   - didUnlock: Called after the lock is released, also when the body has thrown. Tasks that it runs may use
+    ///     locks and thereby call it again; its own code must not.
+    ///   - hold: Called with true before a section that no task may interrupt, and with false after it.
     package static func install(
         willLock: @escaping @Sendable () -> Void,
         didUnlock: @escaping @Sendable () -> Void,
@@ -51,9 +51,10 @@ package enum LockObserver {
         #endif
     }
 
-    /// Runs what no other task may interrupt, though it takes locks: a cancellation handler.
+    /// Runs a cancellation handler, which no other task may interrupt although it takes locks.
     ///
-    /// While one runs, the task that is cancelled waits for it at the end of its own wait. In one thread it could not.
+    /// The cancelled task waits for its cancellation handler at the end of its own wait. On a single thread that would
+    /// never end.
     @inlinable
     package static func uninterrupted(_ body: () -> Void) {
         #if os(Linux) && (DEBUG || WAYBILL_SIMULATION)
@@ -65,7 +66,7 @@ package enum LockObserver {
     }
 
     #if os(Linux)
-        /// What was installed.
+        /// The installed closures.
         @usableFromInline
         package final class Closures: Sendable {
             @usableFromInline package let willLock: @Sendable () -> Void
@@ -83,8 +84,8 @@ package enum LockObserver {
             }
         }
 
-        // Set once and never released. The load is an acquiring one: on x86 it is the same instruction as a relaxed
-        // load, and it needs no proof that the closures are seen complete.
+        // Set once and never released. The load is acquiring: on x86 that is the same instruction as a relaxed load,
+        // and it guarantees that the closures are completely visible.
         private static let installed = AtomicLazyReference<Closures>()
 
         /// The closures; nil in a process without a simulation.

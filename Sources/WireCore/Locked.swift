@@ -11,15 +11,15 @@
     public import Synchronization
 #endif
 
-/// A value and the one lock around it.
+/// A value protected by one lock.
 ///
-/// The lock is held for the length of a closure that can neither suspend nor let the value out, so
-/// it never spans an `await`. User code is never called inside.
+/// The lock is held for the length of a closure that can neither suspend nor let the value escape, so it never spans an
+/// `await`. User code is never called inside.
 @usableFromInline
 package struct Locked<State>: ~Copyable, Sendable {
     #if canImport(Darwin)
-        // `uncheckedState` only waives the check that the initial value may cross isolation domains;
-        // `init` takes it as `sending`, which is that check.
+        // `uncheckedState` only skips the check that the initial value may cross isolation domains; the `sending`
+        // parameter of `init` is that check.
         private let lock: OSAllocatedUnfairLock<State>
 
         @usableFromInline
@@ -39,8 +39,8 @@ package struct Locked<State>: ~Copyable, Sendable {
             return try result.get()
         }
     #elseif WAYBILL_THREAD_SANITIZER
-        // The thread sanitizer knows pthread's locks and not the standard library's: with those, it would
-        // report every use of a lock as a race. Never part of an ordinary build.
+        // The thread sanitizer supports pthread's locks and not those of the standard library: with the latter it would
+        // report every use as a race. Never part of an ordinary build.
         private let box: PthreadBox<State>
 
         @usableFromInline
@@ -71,13 +71,13 @@ package struct Locked<State>: ~Copyable, Sendable {
             _ body: (inout sending State) throws(Failure) -> sending Result
         ) throws(Failure) -> sending Result {
             #if DEBUG || WAYBILL_SIMULATION
-                // Asked once, so that both calls are made or none.
+                // Loaded once, so that both closures are called or none.
                 let observer = LockObserver.current
                 observer?.willLock()
                 defer { observer?.didUnlock() }
             #endif
             var attempt = 0
-            // In one place only, so that it is compiled into the caller.
+            // In one place only, so that it is inlined into the caller.
             while true {
                 if let result = try mutex.withLockIfAvailable(body) { return result }
                 attempt += 1
@@ -85,10 +85,10 @@ package struct Locked<State>: ~Copyable, Sendable {
             }
         }
 
-        /// Waits for whoever has the lock.
+        /// Waits for the thread that holds the lock.
         ///
-        /// The mutex itself would first spin for some 40 microseconds, in vain where whoever has it waits for this very
-        /// processor; to let others run once is mostly enough. Only then does the kernel have to help.
+        /// The mutex itself would first spin for about 40 microseconds. That is in vain if the holder waits for this
+        /// very processor, and a single yield is usually enough. After that the kernel waits.
         @usableFromInline
         @inline(never)
         func wait(_ attempt: Int) {
@@ -97,8 +97,8 @@ package struct Locked<State>: ~Copyable, Sendable {
                 return
             }
             #if DEBUG || WAYBILL_SIMULATION
-                // Simulated worlds begin and end threads all the time. While they do, Linux 6.18 was seen to leave threads
-                // asleep that wait for a lock which is open (FUTEX_LOCK_PI): so nothing here leaves its waking to it.
+                // Simulations start and end threads all the time. Meanwhile Linux 6.18 has left threads asleep that
+                // wait for a released lock (FUTEX_LOCK_PI). This wait therefore does not depend on being woken.
                 var pause = timespec(tv_sec: 0, tv_nsec: 50_000)
                 pselect(0, nil, nil, nil, &pause, nil)
             #else
@@ -109,7 +109,7 @@ package struct Locked<State>: ~Copyable, Sendable {
 }
 
 #if WAYBILL_THREAD_SANITIZER
-    /// `@unchecked Sendable`, because: the state is touched with the mutex locked only.
+    /// `@unchecked Sendable`, because: the state is only accessed with the mutex locked.
     private final class PthreadBox<State>: @unchecked Sendable {
         // Allocated in `init` and freed in `deinit`: valid as long as the object.
         let mutex: UnsafeMutablePointer<pthread_mutex_t>

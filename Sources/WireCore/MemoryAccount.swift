@@ -1,12 +1,12 @@
-/// The bytes that wait in memory for one connection, of whatever kind, and the limit within which they stay.
+/// The memory account of a connection: the bytes that wait, of every kind, and their limit.
 ///
-/// It counts messages with their topics, headers and properties until the app takes them. A connection also
-/// compares it with the answers that the peer does not read. Reading stops at seven eighths of the limit: the rest is
-/// for what one turn of reading still brings.
+/// It counts messages with their topics, headers and properties until the app takes them. A connection also compares it
+/// with the answers that the peer does not read. Reading stops at seven eighths of the limit; the rest is for the data
+/// of the last read.
 ///
-/// An account lasts longer than a connection: what waits from an earlier connection of the same transport still counts.
+/// An account outlives a connection: waiting messages from an earlier connection of the same transport still count.
 package final class MemoryAccount: Sendable {
-    /// 64 MiB.
+    /// The default limit: 64 MiB.
     package static let defaultLimit = 64 << 20
 
     private struct State: Sendable {
@@ -16,29 +16,31 @@ package final class MemoryAccount: Sendable {
         var lastObserver: UInt64 = 0
     }
 
-    /// How many bytes may wait before reading stops.
+    /// The number of waiting bytes at which reading stops.
     package let capacity: Int
-    /// How many bytes more may wait while a connection is being opened, so that the answers to that are heard.
+    /// The additional bytes that may wait while a connection is opened, so that the handshake can complete.
     package let reserve: Int
     private let state = Locked(State())
 
-    /// An empty account.
-    /// - Parameter limit: How many bytes may wait; at least 1.
+    /// Makes an empty account.
+    ///
+    /// - Parameter limit: The number of bytes that may wait; at least 1.
     package init(limit: Int = MemoryAccount.defaultLimit) {
         let limit = max(limit, 1)
         reserve = limit / 8
         capacity = limit - reserve
     }
 
-    /// How many bytes wait.
+    /// The number of waiting bytes.
     package var byteCount: Int { state.withLock { $0.byteCount } }
 
-    /// Whether the capacity was reached and less than a quarter of it has been released since.
+    /// Whether the capacity was reached, and less than a quarter of it was released since.
     package var isFull: Bool { state.withLock { $0.isFull } }
 
-    /// Calls `body` after each change of ``isFull``, on the thread of the change and with no lock held.
+    /// Calls `body` after each change of ``isFull``, on the thread of the change with no lock held.
     ///
-    /// Two changes at once may call it in either order: `body` looks at ``isFull`` itself.
+    /// Two simultaneous changes may call it in either order, so `body` must read ``isFull`` itself.
+    ///
     /// - Returns: A number for ``stopObserving(_:)``.
     package func observe(_ body: @escaping @Sendable () -> Void) -> UInt64 {
         state.withLock { state in
@@ -48,21 +50,22 @@ package final class MemoryAccount: Sendable {
         }
     }
 
-    /// Forgets an observer.
+    /// Removes an observer.
     ///
-    /// A call that is under way may still be heard.
+    /// A call that has already begun may still run.
     package func stopObserving(_ observer: UInt64) {
         let gone = state.withLock { $0.observers.removeValue(forKey: observer) }
-        // Released with no lock held.
+        // Released without a lock.
         withExtendedLifetime(gone) {}
     }
 
-    /// Whether so many bytes more would stay below the capacity.
+    /// Whether a number of further bytes stays below the capacity.
     package func hasRoom(for byteCount: Int) -> Bool {
         state.withLock { $0.byteCount + byteCount < capacity }
     }
 
-    /// Counts bytes that begin to wait, if they stay below the capacity; ``isFull`` does not change then.
+    /// Counts waiting bytes if they stay below the capacity; ``isFull`` then does not change.
+    ///
     /// - Returns: Whether they were counted.
     package func chargeIfRoom(_ byteCount: Int) -> Bool {
         state.withLock { state in
@@ -72,7 +75,7 @@ package final class MemoryAccount: Sendable {
         }
     }
 
-    /// Counts bytes that begin to wait.
+    /// Counts bytes that start to wait.
     package func charge(_ byteCount: Int) {
         change(by: byteCount)
     }

@@ -1,13 +1,13 @@
 /// A name and its value: a header, or a user property.
 ///
-/// One type for all rings, so that a list of them goes from the caller to the encoder without being made anew.
+/// One type for all layers, so that a list passes from the caller to the encoder without a conversion.
 package struct NamedValue: Hashable, Sendable {
     /// The name.
     package var name: String
     /// The value.
     package var value: String
 
-    /// Names and values are the same when their bytes are.
+    /// Pairs are equal when the bytes of their names and values are.
     package static func == (left: NamedValue, right: NamedValue) -> Bool {
         left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
     }

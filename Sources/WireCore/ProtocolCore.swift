@@ -1,64 +1,65 @@
 /// The contract of every protocol core: bytes in, events out; commands in, bytes out.
 ///
-/// A core is a value without socket, clock or dice. Its driver feeds it, takes the outbound
-/// bytes, takes the events and re-arms one timer, in that order, after each call.
+/// A core is a value without socket, clock or random numbers. After each call its driver does the following, in this
+/// order: it feeds the core, takes the outbound bytes, takes the events, and sets one timer.
 ///
-/// Receiving never throws: when the peer breaks the protocol, the core queues what the peer must be
-/// told, emits one terminal event and from then on ignores what comes. Misuse by the caller throws
-/// from the sending methods, before anything is written.
+/// Receiving never throws. When the peer violates the protocol, the core writes the report to the peer, emits one
+/// terminal event, and ignores further input. Misuse by the caller throws from the sending methods, before anything is
+/// written.
 @usableFromInline
 package protocol ProtocolCore: Sendable {
-    /// What the core tells its driver.
+    /// The events for the driver.
     associatedtype Event: Sendable
 
     /// Bytes for the peer. The driver consumes them from the front.
     var outbound: ByteWriter { get set }
 
-    /// How many bytes wait for the peer: asked more often than the bytes themselves, and cheaper.
+    /// The number of bytes for the peer; cheaper to read than the bytes themselves.
     var outboundByteCount: Int { get }
 
-    /// When the core wants ``advance(to:)`` to be called next; nil for never.
+    /// The time at which the core needs a call of ``advance(to:)``; nil for never.
     var deadline: WireInstant? { get }
 
-    /// Whether the core is done: once the outbound bytes are written, the stream is to be closed.
+    /// Whether the core has ended: the stream is closed after the outbound bytes are written.
     var isFinished: Bool { get }
 
-    /// Whether the peer has not answered the first words: the stream is then abandoned instead of closed.
+    /// Whether the peer has not answered the opening data; the stream is then aborted instead of closed.
     ///
-    /// First words that the network still holds must not reach the peer when this side has given up.
+    /// Opening data that is still in the network must not reach the peer after this side has given up.
     var isUnanswered: Bool { get }
 
-    /// Whether events wait.
+    /// Whether events are waiting.
     var hasEvents: Bool { get }
 
-    /// How many calls wait for the peer's answer: with many, what is written is worth gathering.
+    /// The number of calls that wait for the peer's answer; with many of them, it pays to collect outbound bytes.
     var openCallCount: Int { get }
 
-    /// Decodes what is complete at the front of the buffer and consumes it.
+    /// Decodes and consumes the complete units at the front of the buffer.
     ///
-    /// Stops when the events of this call reach a limit of ``ReceiveTurn``, and then ``hasMoreInput`` is true. So what
-    /// waits for the driver is bounded, however many messages a few compressed bytes hold.
+    /// It stops when the events of this call reach a limit of ``ReceiveTurn``; ``hasMoreInput`` is then true. The
+    /// events for the driver are therefore bounded, however many messages a few compressed bytes hold.
     mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant)
 
-    /// Whether the last ``receive(_:at:)`` has stopped at a limit: the driver takes the events and calls it again before
-    /// it reads more.
+    /// Whether the last ``receive(_:at:)`` stopped at a limit.
+    ///
+    /// The driver then takes the events and calls it again before it reads more.
     var hasMoreInput: Bool { get }
 
-    /// Tells the core that its driver has stopped reading, or goes on: silence meanwhile is not the peer's.
+    /// Notes that the driver has stopped or resumed reading; unread data must not count as silence.
     mutating func holdReading(_ isHeld: Bool, at now: WireInstant)
 
-    /// Tells the core that the peer will send nothing more.
+    /// Notes that the peer will send nothing more.
     mutating func receiveEndOfStream(at now: WireInstant)
 
-    /// Tells the core that the stream is broken: nothing more comes, and what came may not be all.
+    /// Notes that the stream is broken: no more data arrives, and the received data may be incomplete.
     ///
-    /// The same as an orderly end, unless the protocol tells them apart.
+    /// It has the same effect as an orderly end, unless the protocol distinguishes the two.
     mutating func receiveLoss(at now: WireInstant)
 
-    /// Tells the core the time.
+    /// Sets the current time.
     mutating func advance(to now: WireInstant)
 
-    /// Takes the events that wait, in order.
+    /// Takes the waiting events, in order.
     mutating func takeEvents() -> [Event]
 }
 
@@ -78,12 +79,12 @@ extension ProtocolCore {
     }
 }
 
-/// How many events one call of ``ProtocolCore/receive(_:at:)`` may bring.
+/// The limits of the events of one call of ``ProtocolCore/receive(_:at:)``.
 package enum ReceiveTurn {
     /// The number of events: 4,096.
     ///
-    /// More than a read of 64 KiB holds of all but the smallest messages.
+    /// A read of 64 KiB contains fewer events, except with the smallest messages.
     package static let maximumEventCount = 4_096
-    /// Their bytes, where a core decompresses: 1 MiB, and one message more.
+    /// The bytes of the events of a core that decompresses: 1 MiB, plus one message.
     package static let maximumByteCount = 1 << 20
 }

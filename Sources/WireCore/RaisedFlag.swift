@@ -2,9 +2,10 @@
     import Synchronization
 #endif
 
-/// A flag that is raised once and looked at often.
+/// A flag that is raised once and read often.
 ///
-/// Looking costs a load. On Apple platforms it costs an uncontended lock: the standard library's atomics need macOS 15.
+/// A read costs one load. On Apple platforms it costs an uncontended lock, because the standard library's atomics need
+/// macOS 15.
 package final class RaisedFlag: Sendable {
     #if canImport(Darwin)
         private let state = Locked(false)
@@ -15,7 +16,7 @@ package final class RaisedFlag: Sendable {
     /// Makes a flag that is not raised.
     package init() {}
 
-    /// Whether it is raised.
+    /// Whether the flag is raised.
     package var isRaised: Bool {
         #if canImport(Darwin)
             state.withLock { $0 }
@@ -24,7 +25,7 @@ package final class RaisedFlag: Sendable {
         #endif
     }
 
-    /// Raises it for good.
+    /// Raises the flag permanently.
     package func raise() {
         #if canImport(Darwin)
             state.withLock { $0 = true }

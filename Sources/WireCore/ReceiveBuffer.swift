@@ -1,8 +1,8 @@
-/// The bytes that have arrived and are not yet decoded.
+/// The bytes that have arrived and are not decoded yet.
 ///
-/// A driver reads into it, a core decodes from its front. Payloads leave as ``ByteSlice`` values that
-/// share its memory, so decoding copies nothing; when slices are still alive at the next read, the
-/// buffer moves to fresh memory and leaves the old to them.
+/// A driver reads into the buffer, and a core decodes from its front. Payloads are returned as ``ByteSlice`` values
+/// that share the buffer's memory, so decoding copies nothing. If slices are still alive at the next read, the buffer
+/// moves to new memory and leaves the old memory to them.
 @usableFromInline
 package struct ReceiveBuffer: Sendable {
     @usableFromInline var storage: ByteStorage
@@ -11,13 +11,14 @@ package struct ReceiveBuffer: Sendable {
     private let initialCapacity: Int
 
     /// Creates an empty buffer.
-    /// - Parameter capacity: How many bytes one read may take, at the least.
+    ///
+    /// - Parameter capacity: The minimum size of a read in bytes.
     package init(capacity: Int = 65_536) {
         initialCapacity = max(capacity, 16)
         storage = ByteStorage.none
     }
 
-    /// Gives back the memory while nothing waits, so that an idle connection has none.
+    /// Releases the memory if no bytes wait, so that an idle connection has none.
     package mutating func release() {
         guard start == end, storage !== ByteStorage.none else { return }
         SpareStorage.give(&storage)
@@ -25,11 +26,11 @@ package struct ReceiveBuffer: Sendable {
         end = 0
     }
 
-    /// The number of bytes that wait to be decoded.
+    /// The number of bytes to decode.
     @inlinable
     package var count: Int { end - start }
 
-    /// Calls `body` with the bytes that wait, which must not be used after it returns.
+    /// Calls `body` with the waiting bytes, which must not be used after it returns.
     @inlinable
     package func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
@@ -39,7 +40,7 @@ package struct ReceiveBuffer: Sendable {
         return try body(UnsafeRawBufferPointer(start: storage.base + start, count: end - start))
     }
 
-    /// A range of the waiting bytes, clamped to what is there.
+    /// A range of the waiting bytes, clamped to the available ones.
     @inlinable
     package func slice(at offset: Int, count: Int) -> ByteSlice {
         let lower = start + min(max(offset, 0), self.count)
@@ -54,18 +55,18 @@ package struct ReceiveBuffer: Sendable {
         start = min(start + max(count, 0), end)
     }
 
-    /// Removes everything.
+    /// Removes all bytes.
     package mutating func removeAll() {
         start = end
     }
 
-    /// Lends free space to a reader and keeps what it filled.
+    /// Lends free space to a reader and keeps the bytes that it wrote.
     ///
     /// - Parameters:
-    ///   - minimum: How much space there must be at the least, in bytes.
-    ///   - read: Fills a prefix of the space and returns its length, or nil when it read nothing.
-    /// - Returns: What `read` returned.
-    /// - Throws: What `read` throws.
+    ///   - minimum: The minimum size of the space in bytes.
+    ///   - read: Fills the start of the space and returns the number of bytes, or nil if it read nothing.
+    /// - Returns: The result of `read`.
+    /// - Throws: The error of `read`.
     package mutating func fill<Failure: Error>(
         atLeast minimum: Int = 1,
         _ read: (UnsafeMutableRawBufferPointer) throws(Failure) -> Int?
@@ -81,7 +82,7 @@ package struct ReceiveBuffer: Sendable {
         return filled
     }
 
-    /// Appends a copy of the bytes given.
+    /// Appends a copy of bytes.
     package mutating func append(_ bytes: some Collection<UInt8>) {
         let count = bytes.count
         guard count > 0 else { return }
@@ -91,10 +92,11 @@ package struct ReceiveBuffer: Sendable {
         }
     }
 
-    /// Sees to it that the message at the front will lie in one piece.
+    /// Ensures that the message at the front fits into one piece of memory.
     ///
-    /// To be called only after the length has been checked against a limit.
-    /// - Parameter total: The length in bytes of the message that starts at the front.
+    /// Call it only after the length was checked against a limit.
+    ///
+    /// - Parameter total: The length in bytes of the message at the front.
     package mutating func reserve(total: Int) {
         guard total > count else { return }
         makeRoom(for: total - count)
@@ -107,17 +109,17 @@ package struct ReceiveBuffer: Sendable {
             end = 0
         }
         let waiting = end - start
-        // What is left of a message is moved to the front while it is short, so that the next read takes much.
+        // A short rest of a message is moved to the front, so that the next read has much space.
         let isCramped =
             !isShared && start > 0 && waiting <= 1_024
             && storage.capacity - end < storage.capacity / 2
         guard storage.capacity - end < minimum || isCramped else { return }
         let needed = waiting + minimum
         if !isShared, storage.capacity >= needed {
-            // In bounds, and no slice is left that could see the bytes move.
+            // In bounds, and no slice is left that shares the moved bytes.
             storage.base.copyMemory(from: storage.base + start, byteCount: waiting)
         } else {
-            // Doubled, so that a message of unknown length is not copied for each byte more.
+            // Doubled, so that a message of unknown length is not copied for each further byte.
             let capacity = max(initialCapacity, needed, waiting * 2)
             let isUsual = capacity == SpareStorage.capacity
             let fresh = isUsual ? SpareStorage.take() : ByteStorage(capacity: capacity)

@@ -1,4 +1,4 @@
-/// A value that is never shown: what prints, dumps or mirrors its owner sees that something is there, not what.
+/// A value that is never shown: printing, dumping or mirroring its owner shows a mark in its place.
 package struct Redacted<Value> {
     /// The value.
     package var value: Value
@@ -16,12 +16,12 @@ extension Redacted: Equatable where Value: Equatable {}
 extension Redacted: Hashable where Value: Hashable {}
 
 extension Redacted: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// A mark in the value's place.
+    /// A mark in place of the value.
     package var description: String { "<redacted>" }
 
-    /// A mark in the value's place.
+    /// A mark in place of the value.
     package var debugDescription: String { description }
 
-    /// Nothing.
+    /// Empty: the value is never shown.
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }

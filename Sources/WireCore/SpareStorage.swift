@@ -1,12 +1,13 @@
-/// Memory of 64 KiB that connections take while they read, and give back when they are done.
+/// A pool of memory blocks of 64 KiB, which connections use while they read.
 ///
-/// So an idle connection has none; and connections that take turns use the same memory, which is still in the
-/// processor's cache. What they had in it stays there until the next one writes over it, out of anybody's reach.
+/// An idle connection therefore has no block. Connections that take turns reuse the same memory, which is still in the
+/// processor's cache. Old bytes stay in a block until the next connection overwrites them; no code can read them
+/// before.
 enum SpareStorage {
-    /// How much one has: what a read takes well.
+    /// The size of a block, suitable for one read.
     static var capacity: Int { 65_536 }
 
-    /// How many are kept: as many as threads may read at a time.
+    /// The number of blocks in the pool: as many as threads may read at a time.
     private static var limit: Int { 8 }
     private static let spares = Locked<[ByteStorage]>([])
 
@@ -14,7 +15,7 @@ enum SpareStorage {
         spares.withLock { $0.popLast() } ?? ByteStorage(capacity: capacity)
     }
 
-    /// Takes the memory away, and keeps it if it is of that size and nobody else sees it.
+    /// Takes a block back into the pool if it has the right size and no slice shares it.
     static func give(_ storage: inout ByteStorage) {
         let isUsable = storage.capacity == capacity && isKnownUniquelyReferenced(&storage)
         let spare = storage

@@ -1,29 +1,30 @@
-/// Waiting for a callback without leaving the caller's actor.
+/// Waits for a callback without leaving the caller's actor.
 @usableFromInline
 package enum Suspension {
     #if DEBUG
-        /// Traps when it is resumed twice, and says so when it is forgotten.
+        /// Traps when it is resumed twice, and reports when it is never resumed.
         @usableFromInline
         package typealias Continuation = CheckedContinuation<Void, Never>
     #else
-        /// Unchecked, which saves an object for each wait.
+        /// Unchecked, which saves an allocation per wait.
         ///
-        /// Whoever keeps one takes it out of its state, under its lock, to resume it, so that it is resumed once;
-        /// every test of a debug build runs with those that check.
+        /// The owner takes a continuation out of its state under its lock before resuming it, so each is resumed once.
+        /// Every test of a debug build runs with checked continuations.
         @usableFromInline
         package typealias Continuation = UnsafeContinuation<Void, Never>
     #endif
 
-    /// How many continuations are resumed one by one: 4.
+    /// The number of continuations up to which each is resumed directly: 4.
     package static var fewContinuations: Int { 4 }
 
-    /// Resumes all of them, in order.
+    /// Resumes all continuations, in order.
     ///
-    /// Many are left to the shared pool itself: resumed here, the first would wake a thread of the pool, which would run
-    /// its task, find no other and go back to sleep, and so on with each of them.
+    /// Many are resumed from a task on the shared pool. Resumed here, the first would wake a thread of the pool, which
+    /// would run its task, find no other and sleep again, and so on for each of them.
     ///
-    /// The pool has threads for each priority. The high one is what an app's main task has and what it begins: off the main
-    /// actor, such callers run on the very thread that has resumed them. To ask each for its own priority costs 0.2 us.
+    /// The pool has threads for each priority. The high priority is that of an app's main task and of tasks it starts:
+    /// off the main actor, such callers run on the thread that resumed them. Reading each task's own priority would
+    /// cost 0.2 us.
     package static func resume(_ continuations: [Continuation]) {
         guard continuations.count > fewContinuations else {
             for continuation in continuations { continuation.resume() }
@@ -36,15 +37,15 @@ package enum Suspension {
 
     /// Suspends the task until its continuation is resumed.
     ///
-    /// As `withTaskCancellationHandler` around `withCheckedContinuation`, but for one thing: used as they
-    /// are, their closure runs on the shared pool, so that a wait from an actor costs two more hops between
+    /// It works like `withTaskCancellationHandler` around `withCheckedContinuation`, with one difference. Used
+    /// directly, the closure of those runs on the shared pool, so that a wait from an actor costs two more hops between
     /// threads, 7 to 12 microseconds each. A closure that captures the actor stays on it.
     ///
     /// - Parameters:
-    ///   - actor: The caller's.
-    ///   - body: Keeps the continuation, or resumes it.
-    ///   - cancel: Called when the task is cancelled, perhaps before `body`; sees to it that the
-    ///     continuation is resumed.
+    ///   - actor: The caller's actor.
+    ///   - body: Stores the continuation, or resumes it.
+    ///   - cancel: Called when the task is cancelled, possibly before `body`; it must ensure that the continuation is
+    ///     resumed.
     @inlinable
     package static func wait(
         isolation actor: isolated (any Actor)? = #isolation,
@@ -59,11 +60,11 @@ package enum Suspension {
         }
     }
 
-    /// Suspends the task until its continuation is resumed, cancelled or not.
+    /// Suspends the task until its continuation is resumed; a cancellation does not end the wait.
     ///
     /// - Parameters:
-    ///   - actor: The caller's.
-    ///   - body: Keeps the continuation, or resumes it.
+    ///   - actor: The caller's actor.
+    ///   - body: Stores the continuation, or resumes it.
     @inlinable @inline(__always)
     package static func wait(
         isolation actor: isolated (any Actor)? = #isolation,

@@ -1,10 +1,10 @@
-/// Counts what tasks get done without being suspended.
+/// Counts the work of a task since it was last suspended.
 ///
-/// A task keeps its thread until it is suspended, and there are as many threads as processors: whoever sends or
-/// consumes without end, and is never made to wait, lets nobody else run on a machine with one.
+/// A task keeps its thread until it is suspended, and there are as many threads as processors. On a machine with one
+/// processor, a task that sends or consumes without ever waiting would keep all other tasks from running.
 @usableFromInline
 package struct Turn: Sendable {
-    /// How many messages make a turn: 256, some 100 microseconds of work.
+    /// The number of messages in a turn: 256, about 100 microseconds of work.
     @inlinable package static var length: Int { 256 }
 
     @usableFromInline var count = 0
@@ -18,12 +18,12 @@ package struct Turn: Sendable {
         count += 1
     }
 
-    /// Lets others run, on the caller's actor if it has one, which `Task.yield()` would leave for a moment.
+    /// Yields to other tasks; a caller on an actor stays on it, which `Task.yield()` would not ensure.
     package static func giveWay(isolation actor: isolated (any Actor)? = #isolation) async {
         guard actor != nil else { return await Task.yield() }
-        // Resumed exactly once, by the one task that has it.
+        // Resumed exactly once, by the one task that holds it.
         await Suspension.wait { continuation in
-            // Behind all that the actor has to do already.
+            // Runs after the jobs that already wait for the actor.
             Task {
                 _ = actor
                 continuation.resume()
@@ -31,8 +31,9 @@ package struct Turn: Sendable {
         }
     }
 
-    /// Begins another turn if this one is over.
-    /// - Returns: Whether it was, and others should run before.
+    /// Starts another turn if this one is over.
+    ///
+    /// - Returns: Whether it was over, so that the caller should yield.
     @inlinable
     package mutating func endIfOver() -> Bool {
         guard count >= Self.length else { return false }

@@ -1,20 +1,21 @@
-/// Validates text that comes in pieces, and fails at the first byte that no valid text can have there.
+/// Validates text that arrives in pieces, and fails at the first byte that cannot be valid at its place.
 ///
-/// Follows table 3-7 of Unicode 15: no surrogates, no overlong forms, nothing beyond U+10FFFF.
+/// It follows table 3-7 of Unicode 15: no surrogates, no overlong forms, nothing beyond U+10FFFF.
 package struct UTF8StreamValidator: Hashable, Sendable {
-    /// How many bytes of the character under way are missing.
+    /// The number of missing bytes of the current character.
     private var missing = 0
-    /// What the next of them may be.
+    /// The range of the next byte.
     private var lower: UInt8 = 0x80
     private var upper: UInt8 = 0xBF
 
     package init() {}
 
-    /// Whether no character is under way: the text may end here.
+    /// Whether no character is incomplete, so that the text may end here.
     package var isComplete: Bool { missing == 0 }
 
     /// Takes the next bytes.
-    /// - Returns: Whether the text can still be valid; after a no, the validator is of no further use.
+    ///
+    /// - Returns: Whether the text can still be valid; after false, the validator must not be used again.
     /// - Complexity: O(n), eight bytes at a time as long as they are ASCII.
     package mutating func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var index = 0

@@ -1,15 +1,16 @@
-/// Looks at bytes as text: whether they are well-formed UTF-8 (Unicode 15, table 3-7), and the same.
+/// Checks bytes as text: whether they are well-formed UTF-8 (Unicode 15, table 3-7), and whether they are equal.
 @usableFromInline
 package enum UTF8Validation {
-    /// What a scan found.
+    /// The result of a scan.
     package struct Result: Equatable, Sendable {
         /// Whether all bytes form well-formed UTF-8: no surrogates, no overlong forms.
         package var isWellFormed: Bool
-        /// Whether a U+0000 was among them.
+        /// Whether the bytes contain a U+0000.
         package var containsNull: Bool
     }
 
     /// Scans the bytes once.
+    ///
     /// - Complexity: O(n); eight bytes at a time as long as they are ASCII.
     package static func scan(_ bytes: UnsafeRawBufferPointer) -> Result {
         var containsNull = false
@@ -20,8 +21,7 @@ package enum UTF8Validation {
                 // In bounds: eight bytes are left.
                 let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
                 if word & 0x8080_8080_8080_8080 == 0 {
-                    // The classic test for a zero byte: borrows reach a high bit only from zero,
-                    // given that no high bit is set.
+                    // A test for a zero byte: if no high bit is set, a borrow reaches a high bit only from a zero byte.
                     if (word &- 0x0101_0101_0101_0101) & 0x8080_8080_8080_8080 != 0 {
                         containsNull = true
                     }
@@ -44,6 +44,7 @@ package enum UTF8Validation {
     }
 
     /// Whether two texts have the same bytes.
+    ///
     /// - Complexity: O(n), eight bytes at a time.
     @usableFromInline
     package static func areEqual(
@@ -60,7 +61,7 @@ package enum UTF8Validation {
             index += 8
         }
         if left.count >= 8 {
-            // The rest, with bytes before it that are equal; in bounds: there are eight in all.
+            // The rest, together with bytes that were already compared; in bounds: there are at least eight in total.
             let one = left.loadUnaligned(fromByteOffset: left.count - 8, as: UInt64.self)
             let other = right.loadUnaligned(fromByteOffset: left.count - 8, as: UInt64.self)
             return one == other
@@ -72,7 +73,7 @@ package enum UTF8Validation {
         return true
     }
 
-    /// The length of the multi-byte sequence at an index, or nil if it is ill-formed.
+    /// The length of the multi-byte sequence at an index; nil if it is ill-formed.
     private static func sequenceLength(
         _ bytes: UnsafeRawBufferPointer,
         at index: Int,

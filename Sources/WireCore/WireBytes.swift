@@ -1,10 +1,10 @@
-/// Something that can lend its bytes to an encoder.
+/// A source of bytes for an encoder.
 ///
-/// Payloads come from users in several shapes (text, data, arrays). A core that encodes takes any of
-/// them by this protocol and copies the bytes once, straight into its outbound buffer.
+/// Users give payloads as text, data or arrays. A core accepts all of them by this protocol, and copies the bytes once,
+/// directly into its outbound buffer.
 @usableFromInline
 package protocol WireBytes: Sendable {
-    /// The number of bytes that ``withWireBytes(_:)`` lends.
+    /// The number of bytes from ``withWireBytes(_:)``.
     var wireByteCount: Int { get }
 
     /// Calls `body` once with the bytes, which must not be used after it returns.

@@ -1,7 +1,7 @@
-/// A point on the monotonic time line of whoever drives a protocol core.
+/// A point in time on the monotonic clock of a core's driver.
 ///
-/// Cores never read a clock: the time comes in as an argument, so that a test of a 60-second keep
-/// alive is a literal and not a wait. Only differences mean anything; the origin is the driver's.
+/// Cores never read a clock: the time is an argument, so that a test of a 60-second keep alive needs no wait. Only
+/// differences have a meaning; the driver chooses the origin.
 @usableFromInline
 package struct WireInstant: Hashable, Comparable, Sendable {
     /// Nanoseconds since the driver's origin.
@@ -15,19 +15,19 @@ package struct WireInstant: Hashable, Comparable, Sendable {
     /// The driver's origin.
     package static let zero = WireInstant(nanoseconds: 0)
 
-    /// This instant moved by a duration; saturates instead of overflowing.
+    /// Returns this instant moved by a duration; saturates instead of overflowing.
     package func advanced(by duration: Duration) -> WireInstant {
         advanced(byNanoseconds: duration.wireNanoseconds)
     }
 
-    /// This instant moved by so many nanoseconds; saturates instead of overflowing.
+    /// Returns this instant moved by a number of nanoseconds; saturates instead of overflowing.
     @inlinable
     package func advanced(byNanoseconds count: Int64) -> WireInstant {
         let (sum, overflow) = nanoseconds.addingReportingOverflow(count)
         return WireInstant(nanoseconds: overflow ? .max : sum)
     }
 
-    /// The time from this instant to another, negative when the other is earlier.
+    /// Returns the time from this instant to another; negative if the other is earlier.
     package func duration(to other: WireInstant) -> Duration {
         .nanoseconds(other.nanoseconds - nanoseconds)
     }
@@ -39,7 +39,7 @@ package struct WireInstant: Hashable, Comparable, Sendable {
 }
 
 extension Duration {
-    /// The duration in whole nanoseconds, saturated at the range of `Int64` (292 years).
+    /// The duration in whole nanoseconds, saturated to the range of `Int64` (292 years).
     package var wireNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

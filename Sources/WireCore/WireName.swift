@@ -1,13 +1,13 @@
 /// A name that is compared by its bytes: a topic, a filter, a destination, an identifier, the name of a header.
 ///
-/// Swift compares strings by their characters: "é" as one scalar equals "e" with a combining accent, and "K" equals
-/// U+212A (Unicode canonical equivalence). Servers tell these apart, so that names are keys of this type, never `String`.
+/// Swift compares strings by characters: "é" as one scalar equals "e" with a combining accent, and "K" equals U+212A
+/// (Unicode canonical equivalence). Servers distinguish these, so names are keys of this type and never of `String`.
 @usableFromInline
 package struct WireName: Hashable, Sendable {
     /// The name as text.
     @usableFromInline package let text: String
 
-    /// Takes a name as it is.
+    /// Takes a name unchanged.
     @inlinable
     package init(_ text: String) {
         self.text = text
@@ -41,13 +41,14 @@ extension Dictionary where Key == WireName {
 }
 
 extension Set where Element == WireName {
-    /// Whether a name is there.
+    /// Whether the set contains a name.
     package func contains(_ name: String) -> Bool { contains(WireName(name)) }
 }
 
 extension StringProtocol {
-    /// Whether both texts are the same bytes of UTF-8.
-    /// - Complexity: O(n); O(1) when the lengths differ or both share their memory.
+    /// Whether both texts have the same UTF-8 bytes.
+    ///
+    /// - Complexity: O(n); O(1) if the lengths differ or both share their memory.
     @inlinable
     package func hasSameBytes(as other: some StringProtocol) -> Bool {
         let isSame = utf8.withContiguousStorageIfAvailable { mine in
@@ -63,7 +64,7 @@ extension StringProtocol {
         return isSame.flatMap { $0 } ?? utf8.elementsEqual(other.utf8)
     }
 
-    /// Whether both texts are the same bytes of UTF-8 without regard to the case of ASCII letters.
+    /// Whether both texts have the same UTF-8 bytes without regard to the case of ASCII letters.
     package func hasSameBytesIgnoringASCIICase(as other: some StringProtocol) -> Bool {
         utf8.count == other.utf8.count
             && zip(utf8, other.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
@@ -77,12 +78,12 @@ extension StringProtocol {
         utf8.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
     }
 
-    /// The text with ASCII capitals made small; all else stays as it is.
+    /// The text with ASCII capitals in lower case; all other characters stay.
     package var asciiLowercased: String {
         String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// The parts between the bytes of an ASCII character, empty ones included.
+    /// The parts between an ASCII separator, including empty ones.
     package func split(
         atByte separator: Unicode.Scalar,
         maxSplits: Int = .max
@@ -95,24 +96,24 @@ extension StringProtocol {
         ).map { Substring($0) }
     }
 
-    /// Feeds the bytes to a hasher, so that texts of the same bytes have the same hash.
+    /// Hashes the bytes, so that texts with the same bytes have the same hash.
     @inlinable
     package func hashBytes(into hasher: inout Hasher) {
         let isDone: Void? = utf8.withContiguousStorageIfAvailable { bytes in
             hasher.combine(bytes: UnsafeRawBufferPointer(bytes))
         }
         if isDone == nil {
-            // A text bridged from Objective-C: in one piece, as the other case feeds it.
+            // A text bridged from Objective-C: hashed in one piece, as in the other case.
             let bytes = Array(utf8)
             bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
         }
-        // Ends the name: the hash of two names in a row depends on where the first ends.
+        // Marks the end of the name: the hash of two consecutive names depends on where the first ends.
         hasher.combine(0xFF as UInt8)
     }
 }
 
 extension UInt8 {
-    /// The small letter of an ASCII capital; any other byte as it is.
+    /// The lower case of an ASCII capital; any other byte unchanged.
     package var asciiLowercased: UInt8 {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
     }

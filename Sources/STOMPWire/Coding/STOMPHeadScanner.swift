@@ -13,9 +13,9 @@ struct STOMPHeadScanner: Sendable {
     /// The first byte that was not scanned; after the end of the head, the first byte behind it.
     private(set) var position = 0
     private(set) var command: STOMPCommand?
-    /// Where the header lines begin.
+    /// The offset of the header lines.
     private(set) var linesStart = 0
-    /// Where the empty line begins, behind the header lines.
+    /// The offset of the empty line after the header lines.
     private(set) var linesEnd = 0
     private(set) var contentLength: Int?
     private(set) var places = STOMPReceivedHeaders.Places()
