@@ -98,10 +98,12 @@ let package = Package(
                 "WireCore",
             ]
         ),
+        source("WaybillMock", ["Waybill", "WaybillSession", "WaybillLink", "WireCore"]),
         source(
             "WaybillTesting",
             [
-                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
+                "Waybill", "WaybillMock", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
+                "WaybillWebSocket",
                 "WaybillSession", "WaybillLink", "WebSocketWire", "EventStreamWire", "HTTPWire",
                 "MQTTWire", "STOMPWire", "WireCore", "CWaybillSimulation",
             ]

@@ -1,2 +1,2 @@
-// One import is enough: `import WaybillTesting` brings entries, providers and messages with it.
-@_exported public import Waybill
+// One import is enough: `import WaybillTesting` brings the mocks, and with them entries, providers and messages.
+@_exported public import WaybillMock

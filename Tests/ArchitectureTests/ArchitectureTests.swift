@@ -49,8 +49,10 @@ import Testing
             "Waybill", "WaybillSession", "WaybillLink", "EventStreamWire", "HTTPWire", "WireCore",
         ],
         "WaybillSTOMP": ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"],
+        "WaybillMock": ["Waybill", "WaybillSession", "WaybillLink", "WireCore"],
         "WaybillTesting": [
-            "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
+            "Waybill", "WaybillMock", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
+            "WaybillWebSocket",
             "WaybillSession", "WaybillLink", "WebSocketWire", "HTTPWire", "EventStreamWire",
             "MQTTWire", "STOMPWire", "WireCore", "CWaybillSimulation",
         ],
@@ -82,6 +84,7 @@ import Testing
         "HTTPWire": [],
         "WebSocketWire": [],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],
+        "WaybillMock": [],
         // For the simulation: threads and logarithms.
         "WaybillTesting": ["FoundationEssentials", "Foundation", "Glibc", "Musl", "Darwin"],
     ]

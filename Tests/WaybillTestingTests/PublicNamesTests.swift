@@ -14,8 +14,8 @@ struct PublicNamesTests {
             .deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Sources")
         let modules = [
-            "Waybill", "WaybillMQTT", "WaybillSSE", "WaybillSTOMP", "WaybillTesting",
-            "WaybillWebSocket",
+            "Waybill", "WaybillMQTT", "WaybillMock", "WaybillSSE", "WaybillSTOMP",
+            "WaybillTesting", "WaybillWebSocket",
         ]
         let kinds: Set<Substring> = ["struct", "class", "enum", "actor", "protocol", "typealias"]
         for module in modules {

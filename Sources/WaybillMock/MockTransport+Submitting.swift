@@ -7,8 +7,11 @@ extension MockTransport {
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission {
-        guard behavior == nil, case .send = request.command, !outage.isOn else { return .notNow }
+        guard rules.connectivity == .assumed, case .send = request.command, !outage.isOn else {
+            return .notNow
+        }
         do throws(WaybillError) {
+            try rules.check(request)
             let outcome = try note(request)
             let begun = reporter.events.timestamp
             reporter.reportBegin(of: request)

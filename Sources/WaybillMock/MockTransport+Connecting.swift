@@ -47,17 +47,6 @@ final class MockAttempt: Sendable {
     }
 }
 
-extension MockTransport.Stream {
-    /// Whether its messages wait for the app to acknowledge them.
-    func isManual(_ behavior: MockBehavior?) -> Bool {
-        guard options.acknowledgement == .manual else { return false }
-        return switch behavior?.wireProtocol {
-        case .mqtt5, .mqtt3_1_1: options.qos != .atMostOnce
-        case .stomp, .events, nil: true
-        }
-    }
-}
-
 extension MockTransport.State {
     /// The connection is over, and no other follows by itself.
     mutating func noteConnectionEnd(_ error: WaybillError) {
@@ -74,7 +63,7 @@ extension MockTransport.State {
 extension MockTransport {
     /// Refuses what makes sense over a connection only, where there is none.
     func checkConnection(for request: Request) throws(WaybillError) {
-        guard let behavior, behavior.needsConnection(request) else { return }
+        guard needsConnection(request) else { return }
         guard case .connected = state.withLock({ $0.link }) else {
             throw WaybillError.noConnection.about(request)
         }
@@ -84,9 +73,25 @@ extension MockTransport {
         }
     }
 
+    /// Tells whether a request makes a connection where there is none.
+    private func connectsOnDemand(for request: Request) -> Bool {
+        switch request.command {
+        case .send, .subscribe, .begin: rules.connectivity == .shared
+        default: false
+        }
+    }
+
+    /// Tells whether a request is refused where there is no connection.
+    private func needsConnection(_ request: Request) -> Bool {
+        switch request.command {
+        case .ack, .nack, .unsubscribe, .commit, .abort: rules.connectivity == .shared
+        default: false
+        }
+    }
+
     /// Makes the connection that a request needs, with a CONNECT that the request's interceptors adapt.
     func connectOnDemand(for request: Request) async throws {
-        guard let behavior, behavior.connectsOnDemand(for: request) else { return }
+        guard connectsOnDemand(for: request) else { return }
         let greeting = Request.connecting(for: request)
         let (attempt, isNew) = try state.withLock {
             state throws(WaybillError) -> (MockAttempt?, Bool) in
@@ -200,7 +205,7 @@ extension MockTransport {
     }
 
     private func restored() async throws -> Receipt {
-        guard behavior?.wireProtocol.hasConnection == false else {
+        guard rules.connectivity == .perStream else {
             let greeting =
                 state.withLock { $0.greeting } ?? Request(topic: nil, command: .connect)
             return try await dial(greeting, isReconnection: true)
@@ -257,7 +262,7 @@ extension MockTransport {
         )
         while true {
             let adapted = try await occasion.adapted(request, askingAt: nil)
-            try behavior?.check(adapted)
+            try rules.check(adapted)
             noteConnect(adapted)
             do {
                 let receipt = try await attempt(adapted)

@@ -115,33 +115,18 @@ public final class MockTransport: Transport, ImmediateTransport {
     let state = Locked(State())
     let outage = MockOutage()
     let reporter = MockReporter()
-    let behavior: MockBehavior?
+    let rules: any MockRules
     private let catchAll: CatchAll
     let clock: any Clock<Duration>
-    let wildcards: Wildcards
 
-    /// Makes a mock without a protocol, which expects nothing.
+    /// Makes a mock that expects nothing.
     ///
     /// - Parameters:
-    ///   - clock: What delays are measured by.
-    ///   - wildcards: Which topics mean more than one.
-    public init(clock: any Clock<Duration> = ContinuousClock(), wildcards: Wildcards = .mqtt) {
+    ///   - rules: The protocol that the mock stands for.
+    ///   - clock: The clock that measures delays and timeouts.
+    package init(rules: any MockRules, clock: any Clock<Duration>) {
+        self.rules = rules
         self.clock = clock
-        self.wildcards = wildcards
-        behavior = nil
-        catchAll = CatchAll(reportingTo: reporter.events)
-    }
-
-    /// Makes a mock that behaves as the transport of a protocol, and expects nothing.
-    ///
-    /// - Parameters:
-    ///   - wireProtocol: The protocol.
-    ///   - clock: What delays and timeouts are measured by. The timeouts are the defaults of that transport: 10 s for a
-    ///     `connect`, 30 s for an acknowledgement of MQTT, 15 s for a receipt of STOMP, 30 s for a response of HTTP.
-    public init(like wireProtocol: WireProtocol, clock: any Clock<Duration> = ContinuousClock()) {
-        self.clock = clock
-        wildcards = wireProtocol.wildcards
-        behavior = MockBehavior(wireProtocol)
         catchAll = CatchAll(reportingTo: reporter.events)
     }
 
@@ -180,12 +165,12 @@ public final class MockTransport: Transport, ImmediateTransport {
             state.streams.sorted { $0.key < $1.key }
                 .filter { _, stream in
                     stream.filters.contains {
-                        TopicMatching.matches($0, message.topic, wildcards)
+                        rules.matches($0, message.topic)
                     }
                 }
                 .map { number, stream in
                     var copy = message
-                    if stream.isManual(behavior) {
+                    if rules.waitsForAcknowledgement(stream.options) {
                         let isCumulative = stream.options.ackMode == .client
                         state.deliveries.hold(&copy, of: number, isCumulative: isCumulative)
                     }
@@ -241,7 +226,7 @@ public final class MockTransport: Transport, ImmediateTransport {
         let silent = state.withLock { state in
             defer { state.silent = [:] }
             // STOMP has no session that outlives a connection.
-            if behavior?.wireProtocol == .stomp { state.deliveries.removeAll() }
+            if !rules.keepsSession { state.deliveries.removeAll() }
             return state.silent.valuesInKeyOrder
         }
         reporter.reportWaiting(until: .now + delay, error)
@@ -255,7 +240,7 @@ public final class MockTransport: Transport, ImmediateTransport {
     /// this is called again; after any other error it is lost for good.
     public func restoreConnection() {
         guard outage.isOn else { return }
-        guard behavior == nil else {
+        guard rules.connectivity == .assumed else {
             _ = reconnect()
             return
         }
@@ -298,12 +283,12 @@ public final class MockTransport: Transport, ImmediateTransport {
     public var events: TransportEvents { reporter.events.events }
 
     /// True of a mock of event streams, which have a connection each.
-    public var isConnectionless: Bool { behavior?.wireProtocol.hasConnection == false }
+    public var isConnectionless: Bool { rules.connectivity == .perStream }
 
     /// Does what the rules say.
     public func perform(_ request: Request) async throws -> Receipt {
         try check(request)
-        if behavior?.wireProtocol.hasConnection == true, case .connect = request.command {
+        if rules.connectivity == .shared, case .connect = request.command {
             return try await connect(request)
         }
         let outcome = try await admit(request)
@@ -325,7 +310,7 @@ public final class MockTransport: Transport, ImmediateTransport {
         state.withLock { $0.deliveries.note(request) }
         switch request.command {
         case .unsubscribe: endStreams(of: request.topic)
-        case .disconnect where behavior != nil:
+        case .disconnect where rules.connectivity != .assumed:
             let (streams, silent) = state.withLock { state in
                 defer {
                     state.streams = [:]
@@ -344,7 +329,7 @@ public final class MockTransport: Transport, ImmediateTransport {
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
         try check(request)
         let outcome = try await admit(request)
-        if behavior?.wireProtocol.hasConnection == false { noteConnect(request) }
+        if rules.connectivity == .perStream { noteConnect(request) }
         let begun = reporter.events.timestamp
         do {
             let receipt = try await carryOut(outcome, request)
@@ -373,7 +358,7 @@ public final class MockTransport: Transport, ImmediateTransport {
         state.withLock { state in
             // The interceptors are kept only for streams that are asked for again.
             var kept = request
-            if behavior?.wireProtocol != .events { kept.chain = nil }
+            if rules.connectivity != .perStream { kept.chain = nil }
             state.streams[identifier] = Stream(
                 filters: request.topics,
                 feed: feed,
@@ -418,7 +403,7 @@ public final class MockTransport: Transport, ImmediateTransport {
     /// Refuses what a transport of the protocol refuses before any input or output.
     private func check(_ request: Request) throws(WaybillError) {
         guard !state.withLock({ $0.isShutDown }) else { throw Self.shutDown }
-        try behavior?.check(request)
+        try rules.check(request)
     }
 
     /// Lets a request pass when there is a connection, and finds what becomes of it.
@@ -427,10 +412,10 @@ public final class MockTransport: Transport, ImmediateTransport {
         case .connect: restoreConnection()
         case .disconnect:
             outage.end(throwing: Self.disconnected)
-            if behavior?.wireProtocol.hasConnection == true { state.withLock { $0.isLeft = true } }
+            if rules.connectivity == .shared { state.withLock { $0.isLeft = true } }
         default:
             try checkConnection(for: request)
-            if behavior?.wireProtocol.hasConnection != false {
+            if rules.connectivity != .perStream {
                 let outcome = try await outage.pass(request, within: .seconds(10), by: clock)
                 if let outcome { return outcome }
             }

@@ -1,6 +1,7 @@
 public import Waybill
 import WaybillLink
 public import WaybillMQTT
+public import WaybillMock
 public import WaybillSSE
 public import WaybillSTOMP
 public import WaybillWebSocket
@@ -160,38 +161,5 @@ extension WebSocketClient {
             configuration: configuration,
             environment: dialer.environment(clock)
         )
-    }
-}
-
-extension ManualClock {
-    /// Moves the clock on in steps, until a condition holds.
-    ///
-    /// Between the steps other tasks run. For code that waits by this clock again and again, as a transport does.
-    ///
-    /// - Parameters:
-    ///   - step: How far the clock moves at once.
-    ///   - limit: How far it moves in all.
-    ///   - condition: Looked at before each step.
-    /// - Throws: `WaybillError` with `timedOut` when the condition does not hold at the limit; `CancellationError`; what
-    ///   the condition throws.
-    public func advance(
-        by step: Duration,
-        within limit: Duration = .seconds(3_600),
-        until condition: () async throws -> Bool
-    ) async throws {
-        let end = now.advanced(by: limit)
-        while true {
-            for _ in 0..<50 {
-                if try await condition() { return }
-                await Task.yield()
-            }
-            // Leaves the processor to the threads that are to make it so.
-            try await Task.sleep(for: .milliseconds(1))
-            if try await condition() { return }
-            guard now < end else {
-                throw WaybillError(.timedOut, "not so within \(limit) of the manual clock")
-            }
-            advance(by: step)
-        }
     }
 }

@@ -21,16 +21,6 @@ extension MockTransport {
 
     /// Remembers a request and finds what becomes of it.
     func note(_ request: Request) throws(WaybillError) -> Outcome {
-        if wildcards == .mqtt, case .send = request.command,
-            TopicMatching.hasWildcard(request.topic ?? "")
-        {
-            throw WaybillError(
-                .invalidEntry,
-                "a send goes to one topic, without wildcards",
-                topic: request.topic,
-                command: request.command.name
-            )
-        }
         let outcome: Outcome? = try state.withLock { state throws(WaybillError) in
             if state.isShutDown { throw Self.shutDown }
             try checkSettlement(request, state.deliveries)
@@ -57,23 +47,25 @@ extension MockTransport {
         _ request: Request,
         _ deliveries: MockDeliveries
     ) throws(WaybillError) {
-        guard let behavior else { return }
+        guard rules.connectivity != .assumed else { return }
         switch request.command {
         case .ack(let id, _), .nack(let id, _):
             if !deliveries.isWaiting(id) { throw WaybillError.messageNotWaiting.about(request) }
         default: break
         }
-        try behavior.check(request, against: deliveries.transactions)
+        try rules.check(request, against: deliveries.transactions)
     }
 
     /// Does what a rule says, within the time that the request has.
     func carryOut(_ outcome: Outcome, _ request: Request) async throws -> Receipt {
-        let limit = request.statedTimeout ?? behavior?.timeout(of: request)
+        let limit = request.statedTimeout ?? rules.timeout(of: request)
         do {
             return try await carryOut(outcome, request, within: limit)
         } catch is Late {
             // A connection that the peer does not help to close is closed all the same.
-            if behavior != nil, case .disconnect = request.command { return Receipt() }
+            if rules.connectivity != .assumed, case .disconnect = request.command {
+                return Receipt()
+            }
             throw WaybillError(.timedOut, "the server did not acknowledge in time").about(request)
         }
     }
@@ -136,6 +128,19 @@ extension MockTransport {
         } onCancel: {
             let waiting = state.withLock { $0.silent.removeValue(forKey: identifier) }
             waiting?.resume(throwing: CancellationError())
+        }
+    }
+}
+
+extension Request {
+    /// The time that the peer has to answer, as the entry states it.
+    fileprivate var statedTimeout: Duration? {
+        switch command {
+        case .connect(let options): options.timeout
+        case .send(let options): options.timeout
+        case .subscribe(let options): options.timeout
+        case .disconnect(let options): options.timeout
+        default: nil
         }
     }
 }

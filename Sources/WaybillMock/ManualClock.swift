@@ -1,3 +1,4 @@
+import Waybill
 package import WaybillLink
 import WireCore
 
@@ -167,6 +168,39 @@ public final class ManualClock: Clock {
 
         func cancelTimer(_ token: UInt64) {
             clock.cancelLinkTimer(token)
+        }
+    }
+}
+
+extension ManualClock {
+    /// Moves the clock on in steps, until a condition holds.
+    ///
+    /// Between the steps other tasks run. For code that waits by this clock again and again, as a transport does.
+    ///
+    /// - Parameters:
+    ///   - step: How far the clock moves at once.
+    ///   - limit: How far it moves in all.
+    ///   - condition: Looked at before each step.
+    /// - Throws: `WaybillError` with `timedOut` when the condition does not hold at the limit; `CancellationError`; what
+    ///   the condition throws.
+    public func advance(
+        by step: Duration,
+        within limit: Duration = .seconds(3_600),
+        until condition: () async throws -> Bool
+    ) async throws {
+        let end = now.advanced(by: limit)
+        while true {
+            for _ in 0..<50 {
+                if try await condition() { return }
+                await Task.yield()
+            }
+            // Leaves the processor to the threads that are to make it so.
+            try await Task.sleep(for: .milliseconds(1))
+            if try await condition() { return }
+            guard now < end else {
+                throw WaybillError(.timedOut, "not so within \(limit) of the manual clock")
+            }
+            advance(by: step)
         }
     }
 }

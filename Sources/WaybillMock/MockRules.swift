@@ -1,0 +1,38 @@
+package import Waybill
+package import WireCore
+
+/// What a mock knows of the protocol that it stands for.
+///
+/// The target of the mocks itself knows no protocol.
+package protocol MockRules: Sendable {
+    /// How requests depend on a connection.
+    var connectivity: MockConnectivity { get }
+
+    /// True when messages that wait for an acknowledgement outlive the connection, as in an MQTT session.
+    var keepsSession: Bool { get }
+
+    /// Tells whether a subscription to a filter gets the messages of a topic.
+    func matches(_ filter: String, _ topic: String) -> Bool
+
+    /// Tells whether the messages of a subscription wait for the app to acknowledge them.
+    func waitsForAcknowledgement(_ options: SubscribeOptions) -> Bool
+
+    /// The time that the peer has to answer, unless the request states one; nil for no limit.
+    func timeout(of request: Request) -> Duration?
+
+    /// Refuses what the transport of the protocol refuses before any input or output, with the same error.
+    func check(_ request: Request) throws(WaybillError)
+
+    /// Refuses a request that does not fit the open transactions.
+    func check(_ request: Request, against open: Set<WireName>) throws(WaybillError)
+}
+
+/// How the requests of a mock depend on a connection.
+package enum MockConnectivity: Sendable {
+    /// A mock without a protocol: it is taken to be connected, unless the test has interrupted the connection.
+    case assumed
+    /// One connection carries all requests, and is made on demand.
+    case shared
+    /// Each event stream has a connection of its own.
+    case perStream
+}
