@@ -1,22 +1,22 @@
 package import WireCore
 
-/// The race of a host's addresses for a connection (RFC 8305): which is tried when, and what is left to say
-/// when none accepts.
+/// The race of a host's addresses for a connection (RFC 8305): when each address is tried, and the error if none
+/// accepts.
 ///
-/// A value without sockets or clock: ask ``takeDue(at:)`` until it gives nothing, at the start, at the
-/// ``deadline`` and after each ``noteFailure(_:)``. Whoever connects first has won, and there is nothing more
-/// to ask.
+/// The race is a value without sockets or clock. Call ``takeDue(at:)`` until it returns nil: at the start, at the
+/// ``deadline`` and after each ``noteFailure(_:)``. The first address that connects wins; no further call is needed
+/// then.
 package struct AddressRace<Address: Sendable>: Sendable {
     /// How an attempt failed.
     package enum Failure: Hashable, Sendable {
-        /// The address refused.
+        /// The address refused the connection.
         case refused
-        /// The system gave up waiting for it.
+        /// The system's time limit for the address has passed.
         case timedOut
         /// The system's error number.
         case unreachable(Int32)
 
-        /// How close it came: an answer, silence, no way there.
+        /// The order of meaning: a refusal says more than silence, and silence more than a missing route.
         fileprivate var rank: Int {
             switch self {
             case .refused: 2
@@ -26,7 +26,7 @@ package struct AddressRace<Address: Sendable>: Sendable {
         }
     }
 
-    /// How long an attempt is alone before the next one begins: 250 milliseconds (RFC 8305, 5 and 8).
+    /// The head start of an attempt before the next one begins: 250 milliseconds (RFC 8305, 5 and 8).
     package static var attemptDelay: Duration { .milliseconds(250) }
 
     /// The addresses in the order in which they are tried.
@@ -34,18 +34,18 @@ package struct AddressRace<Address: Sendable>: Sendable {
     private var nextIndex = 0
     private var failureCount = 0
     private var tellingFailure: Failure?
-    /// When the next address is due; zero for at once.
+    /// The time of the next attempt; zero for at once.
     private var due = WireInstant.zero
 
     /// - Parameters:
-    ///   - addresses: In the order that the resolver prefers (RFC 6724).
-    ///   - family: What kind an address is.
+    ///   - addresses: The addresses in the resolver's order of preference (RFC 6724).
+    ///   - family: Returns the family of an address.
     package init<Family: Hashable>(_ addresses: [Address], family: (Address) -> Family) {
         self.addresses = Self.interleaved(addresses, family: family)
     }
 
-    /// The families by turns, beginning with that of the first address (RFC 8305, 4); within each the order
-    /// stays as it is.
+    /// Alternates between the families, beginning with that of the first address (RFC 8305, 4); each family keeps its
+    /// order.
     private static func interleaved<Family: Hashable>(
         _ addresses: [Address],
         family: (Address) -> Family
@@ -66,10 +66,10 @@ package struct AddressRace<Address: Sendable>: Sendable {
         return result
     }
 
-    /// Takes the address to try now.
+    /// Takes the next address to try.
     ///
-    /// - Parameter now: The time.
-    /// - Returns: The address and its place in ``addresses``; nil while none is due.
+    /// - Parameter now: The current time.
+    /// - Returns: The address and its index in ``addresses``; nil if none is due.
     package mutating func takeDue(at now: WireInstant) -> (index: Int, address: Address)? {
         guard nextIndex < addresses.count, due <= now else { return nil }
         defer { nextIndex += 1 }
@@ -77,20 +77,20 @@ package struct AddressRace<Address: Sendable>: Sendable {
         return (nextIndex, addresses[nextIndex])
     }
 
-    /// When the next address is due, if nothing happens before; nil when none is left.
+    /// The time at which the next address is due; nil if none is left.
     package var deadline: WireInstant? { nextIndex < addresses.count ? due : nil }
 
-    /// Notes that an attempt has failed: the next address is due at once.
+    /// Notes that an attempt failed; the next address is then due at once.
     package mutating func noteFailure(_ failure: Failure) {
         failureCount += 1
         if failure.rank >= tellingFailure?.rank ?? 0 { tellingFailure = failure }
         due = .zero
     }
 
-    /// How the host failed, once every address has; nil while one may still connect.
+    /// The failure of the host after every address has failed; nil while an address may still connect.
     ///
-    /// The word of the address that came closest, among equals that of the last. The addresses that cannot be
-    /// reached at all come last in the resolver's order (RFC 6724, 6), and say the least.
+    /// It is the failure with the highest rank, and of several the last one. Addresses that cannot be reached are last
+    /// in the resolver's order (RFC 6724, 6) and say the least.
     package var failure: Failure? {
         failureCount == addresses.count ? tellingFailure ?? .unreachable(0) : nil
     }

@@ -1,64 +1,68 @@
-/// An ordered, lossless stream of bytes to one peer: the boundary below which platforms differ.
+/// An ordered, lossless stream of bytes to one peer: the boundary between platforms.
 ///
-/// TCP on Linux, Network.framework on Apple platforms, a pair in memory and a script in tests all
-/// look like this. All methods may be called from any thread, ``read(into:)`` by one at a time: from within
-/// ``ByteStreamReceiver/streamIsReadable()``, or to hear what the peer said before a write failed.
+/// It is implemented by TCP on Linux, by Network.framework on Apple platforms, by a pair in memory and by scripts in
+/// tests. All methods may be called from any thread. Only ``read(into:)`` is called by one thread at a time: from
+/// within ``ByteStreamReceiver/streamIsReadable()``, or to read the peer's last data after a failed write.
 package protocol ByteStream: AnyObject, Sendable {
-    /// Begins to tell the receiver what happens. To be called once.
+    /// Starts to call the receiver; call it once.
     ///
-    /// The stream keeps the receiver until it has told it ``ByteStreamReceiver/streamDidEnd(_:)``.
+    /// The stream keeps the receiver alive until it has called ``ByteStreamReceiver/streamDidEnd(_:)``.
     func start(_ receiver: any ByteStreamReceiver)
 
-    /// Hands over as many of the bytes as can be taken without waiting.
+    /// Writes as many of the bytes as possible without waiting.
     ///
-    /// - Parameter bytes: What to write.
-    /// - Returns: How many were taken; when fewer than given, ``ByteStreamReceiver/streamIsWritable()``
-    ///   follows, and the next write begins with those that were not.
-    /// - Throws: `LinkError` when the stream is broken or closed.
+    /// - Parameter bytes: The bytes.
+    /// - Returns: The number of bytes taken. If it is smaller than given, ``ByteStreamReceiver/streamIsWritable()``
+    ///   follows, and the next write begins with the rest.
+    /// - Throws: `LinkError` if the stream is broken or closed.
     func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int
 
-    /// Reads what is there.
+    /// Reads available bytes.
     ///
-    /// - Parameter space: Where to put it.
-    /// - Returns: What was found.
-    /// - Throws: `LinkError` when the stream is broken or closed.
+    /// - Parameter space: The destination.
+    /// - Returns: The result of the read.
+    /// - Throws: `LinkError` if the stream is broken or closed.
     func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome
 
-    /// Asks for a call of ``ByteStreamReceiver/streamShouldFlush()`` in a moment, so that what is
-    /// written meanwhile leaves in one piece.
+    /// Requests a call of ``ByteStreamReceiver/streamShouldFlush()`` after a short time, to send the bytes written
+    /// meanwhile in one piece.
     ///
-    /// - Returns: Whether the stream does that; if not, the caller flushes at once.
+    /// - Returns: Whether the stream makes that call; if not, the caller flushes at once.
     func scheduleFlush() -> Bool
 
-    /// Stops or resumes reading, which holds back the peer.
+    /// Stops or resumes reading; without reading, the peer's writes will stall.
     func setReading(_ isReading: Bool)
 
-    /// Asks for another call of ``ByteStreamReceiver/streamIsReadable()`` although nothing new may have come:
-    /// a stream on top of this one has something left.
+    /// Requests another call of ``ByteStreamReceiver/streamIsReadable()`` without new data.
+    ///
+    /// A stream on top of this one uses it when it has unread data left.
     func readAgain()
 
-    /// Tells the peer that nothing more will be written, and goes on reading.
+    /// Ends the write direction, and continues reading.
     func finishWriting()
 
-    /// Closes both directions. ``ByteStreamReceiver/streamDidEnd(_:)`` follows unless it was called
-    /// already. Closing twice does nothing.
+    /// Closes both directions; a second call does nothing.
+    ///
+    /// ``ByteStreamReceiver/streamDidEnd(_:)`` follows unless it was already called.
     func close()
 
-    /// Closes both directions with a reset where the stream has such a thing: the system sends nothing again that the
-    /// peer has not acknowledged. ``ByteStreamReceiver/streamDidEnd(_:)`` follows as with ``close()``.
+    /// Closes both directions with a reset, if the stream has one.
+    ///
+    /// The system then resends no unacknowledged data. ``ByteStreamReceiver/streamDidEnd(_:)`` follows as with
+    /// ``close()``.
     func abandon()
 
-    /// Asks the stream to find out by itself whether the peer is still there, since nothing above does.
+    /// Makes the stream probe a silent peer by itself, because no layer above does.
     ///
-    /// Does nothing where the stream has no means to.
+    /// It does nothing if the stream cannot do that.
     func keepAlive()
 
-    /// Whether something waits to be read that the receiver has not been told of yet, the end included.
+    /// Whether there is unread data, or the end, of which the receiver was not told yet.
     ///
-    /// False where the stream cannot tell.
+    /// False if the stream cannot know.
     var hasInput: Bool { get }
 
-    /// What was agreed on to secure the stream, or the one below it; nil where nothing was.
+    /// The TLS properties of the stream, or of the stream below it; nil without TLS.
     var tls: TLSAgreement? { get }
 }
 
@@ -72,30 +76,31 @@ extension ByteStream {
     package var tls: TLSAgreement? { nil }
 }
 
-/// What a read found.
+/// The result of a read.
 package enum ReadOutcome: Equatable, Sendable {
-    /// That many bytes, at least one.
+    /// A number of bytes, at least one.
     case bytes(Int)
-    /// Nothing for now.
+    /// No bytes at present.
     case nothing
-    /// The peer has finished writing.
+    /// The peer has ended its write direction.
     case endOfStream
 }
 
-/// Who hears of what happens on a stream.
+/// The receiver of a stream's events.
 ///
 /// Calls come one at a time and in order.
 package protocol ByteStreamReceiver: AnyObject, Sendable {
-    /// There is something to read, possibly the end.
+    /// Bytes or the end can be read.
     func streamIsReadable()
 
-    /// A write that was cut short can go on.
+    /// A partial write can continue.
     func streamIsWritable()
 
-    /// The moment that ``ByteStream/scheduleFlush()`` asked for has come.
+    /// The time requested by ``ByteStream/scheduleFlush()`` has come.
     func streamShouldFlush()
 
-    /// The stream is over; nothing follows.
-    /// - Parameter error: Why, or nil when it was closed from this side.
+    /// The stream has ended; no call follows.
+    ///
+    /// - Parameter error: The cause; nil if this side closed the stream.
     func streamDidEnd(_ error: LinkError?)
 }

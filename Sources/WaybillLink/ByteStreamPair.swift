@@ -1,12 +1,11 @@
 import WireCore
 
-/// Two streams joined in memory, without threads: what one end writes the other end reads.
+/// Two streams joined in memory without threads: one side reads what the other writes.
 ///
-/// Nothing happens by itself. A call that has effects on either end runs them to the end, on the
-/// caller's thread, one after another, before it returns; a call made from within waits its turn. So
-/// tests are deterministic and can stop time.
+/// A call that affects either side runs its effects completely, on the caller's thread, one after another, before it
+/// returns. A nested call waits for its turn. Tests are therefore deterministic and can stop time.
 package final class ByteStreamPair: Sendable {
-    /// What happens on an end.
+    /// An event of a side.
     private enum Signal: Sendable {
         case readable(End)
         case writable(End)
@@ -40,25 +39,26 @@ package final class ByteStreamPair: Sendable {
     private let capacity: Int
 
     /// Makes a pair.
-    /// - Parameter capacity: How many bytes each direction holds before writes are cut short.
+    ///
+    /// - Parameter capacity: The number of bytes that each direction holds before writes become partial.
     package init(capacity: Int = 1 << 20) {
         self.capacity = max(capacity, 1)
     }
 
-    /// One end.
+    /// One side.
     package var first: any ByteStream { End(pair: self, index: 0) }
 
-    /// The other end.
+    /// The other side.
     package var second: any ByteStream { End(pair: self, index: 1) }
 
-    /// Whether all that was written has been read, and nobody is at work on it.
+    /// Whether all written data was read, and no call is processing effects.
     package var isQuiet: Bool {
         state.withLock { state in
             !state.isDraining && state.signals.isEmpty && state.sides.allSatisfy(\.inbox.isEmpty)
         }
     }
 
-    /// Breaks the connection, as a reset does: both ends hear of it.
+    /// Breaks the connection as a reset does, for both sides.
     package func reset() {
         state.withLock { state in
             for index in 0...1 where !state.sides[index].isClosed {
@@ -147,7 +147,7 @@ package final class ByteStreamPair: Sendable {
                 }
                 space.copyBytes(from: state.sides[index].inbox.prefix(count))
                 state.sides[index].inbox.removeFirst(count)
-                // As a socket does: only what is left to find is told again.
+                // As with a socket, only remaining data is signalled again.
                 if !state.sides[index].inbox.isEmpty || state.sides[index].inboxIsComplete {
                     state.signalReadable(self)
                 }

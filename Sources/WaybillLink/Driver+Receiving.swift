@@ -1,11 +1,11 @@
 import WireCore
 
-/// What the stream tells a driver.
+/// The stream's calls to a driver.
 extension Driver {
     package func streamIsReadable() {
-        // A flood on one stream must not keep the others waiting.
+        // Limited, so that a flood on one stream does not delay the others.
         for _ in 0..<Self.roundsInTurn {
-            // Looked at here, too: a stream calls although it was told to stop when its connection has broken.
+            // Checked here, too: on a broken connection a stream calls although reading is stopped.
             let (isFull, isOver) = state.withLock { ($0.noteAccount(account), $0.isStreamOver) }
             guard !isFull else { return tellReading() }
             let (outcome, next, hasMore) = received.withLock { read(&$0, isOver: isOver) }
@@ -16,14 +16,14 @@ extension Driver {
             switch outcome {
             case .success(.bytes):
                 if case .some(let error) = delayedEnd { return end(error) }
-                // The events may have led to the peer being held back.
+                // The events may have stopped reading.
                 if hasMore, mayGoOn { continue }
             case .success(.nothing): if case .some(let error) = delayedEnd { return end(error) }
             case .success(.endOfStream): return end(lastWord(.endOfStream))
             case .failure(let error): return end(lastWord(error))
             }
             received.withLock { $0.buffer.release() }
-            // The peer has been heard to its last word.
+            // All of the peer's data was read.
             if let unwritable { end(unwritable) }
             return
         }
@@ -38,14 +38,15 @@ extension Driver {
         }
     }
 
-    /// What a read that fails says of the end: an alert of TLS more than the write that failed before it, all else
-    /// less.
+    /// The error that a failed read reports as the end.
+    ///
+    /// An alert of TLS says more than an earlier failed write; any other error says less.
     private func lastWord(_ error: LinkError) -> LinkError {
         if case .tls = error { return error }
         return state.withLock { $0.unwritable } ?? error
     }
 
-    /// Reads and decodes, or goes on decoding what was read before.
+    /// Reads and decodes, or continues decoding earlier data.
     private func read(
         _ received: inout Received,
         isOver: Bool
@@ -74,7 +75,7 @@ extension Driver {
         }
     }
 
-    /// Reads what the stream has.
+    /// Reads from the stream.
     private func fill(
         _ received: inout Received
     ) -> (Result<ReadOutcome, LinkError>, wasFilled: Bool) {
@@ -99,8 +100,9 @@ extension Driver {
         return (outcome, wasFilled)
     }
 
-    /// Whether bytes begin as an alert of TLS does (RFC 8446, 5.1), with which no protocol here begins: what a
-    /// server that wants TLS says to a client that has not begun with it.
+    /// Whether bytes begin like an alert of TLS (RFC 8446, 5.1).
+    ///
+    /// No protocol here begins that way. A server that requires TLS answers a client without TLS so.
     private static func isAlert(_ bytes: Slice<UnsafeMutableRawBufferPointer>) -> Bool {
         bytes.starts(with: [21, 3])
     }

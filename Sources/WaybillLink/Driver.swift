@@ -1,15 +1,15 @@
 public import WireCore
 
-/// Joins a protocol core to a byte stream and a clock: the one driver for every protocol.
+/// Joins a protocol core to a byte stream and a clock; the only driver, for every protocol.
 ///
-/// The core sits behind one lock, held only while bytes are encoded or decoded. Whoever calls into it
-/// also carries out what follows, outside the lock: one flusher at a time writes, one deliverer at a
-/// time hands out events, so both keep their order whatever threads are involved.
+/// One lock protects the core, and is held only while bytes are encoded or decoded. The thread that calls into the core
+/// also carries out the consequences, outside of the lock. One thread at a time writes and one at a time delivers
+/// events, so both keep their order on any number of threads.
 @usableFromInline
 package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
-    /// Who hears of the core's events and of the end.
+    /// The receiver of the core's events and of the end.
     ///
-    /// Calls come one at a time, with no lock held.
+    /// Its closures are called one at a time, with no lock held.
     package struct Handler: Sendable {
         let receive: @Sendable ([Core.Event]) -> Void
         let end: @Sendable (LinkError?) -> Void
@@ -17,9 +17,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
         /// - Parameters:
         ///   - receive: Takes events, in order.
-        ///   - end: Called once, after the last event; the error is nil when this side closed.
-        ///   - drained: Called once for each ``Driver/requestDrainNotice()`` that said yes, from any
-        ///     thread, unless the end comes first.
+        ///   - end: Called once, after the last event; the error is nil if this side closed the stream.
+        ///   - drained: Called once, from any thread, for each ``Driver/requestDrainNotice()`` that returned true,
+        ///     unless the end comes first.
         package init(
             receive: @escaping @Sendable ([Core.Event]) -> Void,
             end: @escaping @Sendable (LinkError?) -> Void,
@@ -31,51 +31,51 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         }
     }
 
-    /// When bytes leave.
+    /// When bytes are sent.
     @usableFromInline
     package enum Urgency: Sendable {
         /// At once.
         case immediate
-        /// As the pacer finds best.
+        /// When the pacer decides.
         case paced
     }
 
-    /// Above this many bytes that wait to leave, senders are told to wait: 1 MiB.
+    /// Above this number of unsent bytes, senders wait: 1 MiB.
     @inlinable package static var highWaterMark: Int { 1 << 20 }
 
-    /// How long a peer may take to read what is left when the core is done: 5 seconds.
+    /// The time for the peer to read the last bytes after the core has ended: 5 seconds.
     package static var closingPatience: Duration { .seconds(5) }
 
-    /// How often one call reads or writes before others have their turn: 4 times.
+    /// The number of reads or writes of one call before other streams get their turn: 4.
     static var roundsInTurn: Int { 4 }
 
-    /// Below this many bytes, waiting senders go on: 256 KiB.
+    /// Below this number of unsent bytes, waiting senders continue: 256 KiB.
     package static var lowWaterMark: Int { 1 << 18 }
 
     struct Received: Sendable {
         var buffer = ReceiveBuffer()
         var isFirst = true
-        /// Whether the core has more to decode, so that nothing is read before.
+        /// Whether the core has more to decode before the next read.
         var isUndecoded = false
     }
 
     @usableFromInline package let state: Locked<DriverState<Core>>
-    /// Touched only by the receiver's calls, which come one at a time.
+    /// Used only in the receiver's calls, which come one at a time.
     let received = Locked(Received())
     let stream: any ByteStream
     @usableFromInline package let timers: any TimerSource
-    /// What waits for the connection; nothing is read while it is full.
+    /// The memory account of the connection; nothing is read while it is full.
     let account: MemoryAccount?
 
-    /// Joins the three; ``start(_:)`` sets them going.
+    /// Joins core, stream and clock; ``start(_:)`` starts them.
     ///
     /// - Parameters:
-    ///   - core: The protocol.
-    ///   - stream: What carries its bytes; not started yet.
+    ///   - core: The protocol core.
+    ///   - stream: The stream, not started yet.
     ///   - timers: The clock.
-    ///   - account: Counts what the events make wait. While it is full nothing is read.
+    ///   - account: The account of waiting messages. Nothing is read while it is full.
     ///   - isOpening: Whether a handshake follows. Until ``endOpening()`` the account's reserve may be used, so that a
-    ///     connection can be opened while messages of an earlier one still wait.
+    ///     connection can be opened while messages of an earlier connection still wait.
     package init(
         core: Core,
         stream: any ByteStream,
@@ -91,13 +91,11 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         self.account = account
     }
 
-    /// Begins to read, and sends what the core has to say from the start.
+    /// Starts to read, and sends the core's first bytes; call it once.
     ///
-    /// To be called once.
-    ///
-    /// - Parameter handler: Kept until it has been told the end.
+    /// - Parameter handler: Kept until it was told of the end.
     package func start(_ handler: Handler) {
-        // Until the end, which the stream tells in any case.
+        // Until the end, which the stream reports in any case.
         let observation = account?.observe { self.accountDidChange() }
         state.withLock { state in
             state.handler = handler
@@ -109,10 +107,10 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     // MARK: Calling into the core
 
-    // Both are specialised where they are called: with a core that is not known when they are compiled, each call
-    // would look up types at run time, which takes longer than to encode a message.
+    // Both are specialised at the call: with a core that is unknown at compile time, each call would look up types at
+    // run time, which takes longer than encoding a message.
 
-    /// Runs `body` with the core and the time, then carries out what the core wants.
+    /// Runs `body` with the core and the current time, then carries out the core's requests.
     @inlinable @discardableResult
     package func withCore<Result: Sendable, Failure: Error>(
         _ urgency: Urgency = .paced,
@@ -130,9 +128,10 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         return result
     }
 
-    /// As ``withCore(_:_:)``, and tells what the caller should ``wait(for:)``, unless it waits for an answer anyway.
+    /// Does the same as ``withCore(_:_:)``, and returns the pause for ``wait(for:)`` of a caller that waits for no
+    /// answer.
     ///
-    /// Written out: with one body for both and a closure for what differs, a publish of QoS 0 costs a twelfth more.
+    /// The body is repeated here: a shared one with a closure makes a publish of QoS 0 a twelfth slower.
     @inlinable
     package func send<Result: Sendable, Failure: Error>(
         _ urgency: Urgency = .paced,
@@ -152,9 +151,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         return (result, pause)
     }
 
-    /// Suspends for as long as a send has said.
-    /// - Throws: `CancellationError` when the task is cancelled while it waits until enough has left; what was sent stays
-    ///   sent.
+    /// Suspends for the pause of a send.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled while it waits for unsent bytes; the send itself stays.
     package func wait(for pause: SendPause) async throws {
         switch pause {
         case .none: break
@@ -163,8 +162,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         }
     }
 
-    /// Suspends while more bytes wait to leave than the high-water mark.
-    /// - Throws: `CancellationError` when the task is cancelled; what was sent stays sent.
+    /// Suspends while the unsent bytes exceed the high-water mark.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled; earlier sends stay.
     package func waitUntilDrained() async throws {
         let identifier = state.withLock { $0.makeWaiterIdentifier() }
         await Suspension.wait { continuation in
@@ -181,11 +181,10 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         try Task.checkCancellation()
     }
 
-    /// How many bytes wait to leave.
+    /// The number of unsent bytes.
     package var unsentByteCount: Int { state.withLock { $0.byteCount } }
 
-    /// Whether more bytes wait to leave than the high-water mark; if so, the handler hears when they
-    /// have drained.
+    /// Whether the unsent bytes exceed the high-water mark; if so, the handler is told when they have drained.
     package func requestDrainNotice() -> Bool {
         state.withLock { state in
             guard !state.isOver, state.byteCount > Self.highWaterMark else { return false }
@@ -194,18 +193,18 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         }
     }
 
-    /// Stops or resumes reading from the peer, and tells the core.
+    /// Stops or resumes reading from the peer, and informs the core.
     ///
-    /// Calls from several threads must be in order, as ``ReadingHold`` keeps them.
+    /// Calls from several threads must be ordered, as ``ReadingHold`` does.
     package func setReading(_ isReading: Bool) {
         let unwritable = state.withLock { state in
             state.setHold(.consumer, !isReading)
             return isReading ? nil : state.unwritable
         }
         tellReading()
-        // With reading stopped, the peer's last words cannot be heard.
+        // While reading is stopped, the peer's last data cannot be read.
         if let unwritable { return end(unwritable) }
-        // A write that failed meanwhile has called for reading when the stream did not read yet.
+        // A write that failed meanwhile has requested reading while the stream did not read yet.
         if isReading, state.withLock({ $0.unwritable }) != nil { stream.readAgain() }
     }
 
@@ -220,7 +219,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         tellReading()
     }
 
-    /// As ``withCore(_:_:)``, for what answers the peer: its bytes count as memory that the peer takes.
+    /// Does the same as ``withCore(_:_:)`` for answers to the peer, whose bytes count towards the account's limit.
     package func answer<Failure: Error>(
         _ body: (inout Core, WireInstant) throws(Failure) -> Void
     ) throws(Failure) {
@@ -232,19 +231,19 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         state.withLock { $0.noteAnswers(count) }
     }
 
-    /// Tells the stream whether to read, as was decided last; one caller at a time.
+    /// Tells the stream whether to read, by the last decision; one thread at a time.
     func tellReading() {
         while let isHeld = state.withLock({ $0.beginTelling(at: timers.now) }) {
             stream.setReading(!isHeld)
             let (readsAgain, isStreamOver) = state.withLock { $0.endTelling() }
-            // The core's deadlines depend on it.
+            // The core's deadlines depend on reading.
             rearm()
             guard readsAgain else { continue }
             if isStreamOver { streamIsReadable() } else { stream.readAgain() }
         }
     }
 
-    /// Closes the stream at once, whatever the core still wanted to send; abandons it when the peer has not answered.
+    /// Closes the stream at once, without sending the rest; aborts it if the peer has not answered.
     package func close() {
         let isUnanswered = state.withLock { state in
             state.isStreamClosed = true
@@ -254,14 +253,14 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         endDelayed()
     }
 
-    /// Abandons the stream at once.
+    /// Aborts the stream at once.
     package func abandon() {
         state.withLock { $0.isStreamClosed = true }
         stream.abandon()
         endDelayed()
     }
 
-    /// Tells an end that has waited for what came before it to be decoded.
+    /// Reports an end that has waited until earlier data was decoded.
     private func endDelayed() {
         if case .some(let error) = state.withLock({ $0.takeDelayedEnd(evenIfUndecoded: true) }) {
             end(error)
@@ -283,10 +282,11 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         if next.contains(.deliver) { deliver() }
     }
 
-    /// Writes until the socket takes no more or nothing is left; one caller at a time.
+    /// Writes until the socket is full or nothing is left; one thread at a time.
     ///
-    /// Where others add as fast as it writes, what they add is left for the next flush: a caller wants to go on, and the
-    /// loop's thread has to read. Only where the stream does not gather, nobody else would write it.
+    /// When other threads add bytes as fast as it writes, these bytes are left to the next flush: the caller must
+    /// continue, and the loop's thread must read. Only for a stream without gathering there is no next flush, so all is
+    /// written here.
     func flush() {
         var rounds = 0
         while let (written, total) = writeOnce() {
@@ -316,9 +316,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         }
     }
 
-    /// Writes what there is; nil when there is nothing, or somebody else writes.
+    /// Writes available bytes; nil if there are none, or if another thread writes.
     ///
-    /// By itself, so that nobody but the state holds on to the bytes when it is told what was written of them.
+    /// It is a separate function so that only the state references the bytes when their number is reported.
     private func writeOnce() -> (Result<Int, LinkError>, total: Int)? {
         guard let bytes = state.withLock({ $0.takeBytesToWrite(at: timers.preciseNow) }) else {
             return nil
@@ -329,15 +329,15 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         return (written, bytes.count)
     }
 
-    /// Ends the connection, but first hears what the peer said before it closed.
+    /// Ends the connection, after reading the peer's last data.
     ///
-    /// That a write fails shows that it has closed, and mostly it said why. Reading is the stream's to call for, on
-    /// its own thread.
+    /// A failed write shows that the peer has closed, and usually the peer has sent a reason. The stream requests that
+    /// read, on its own thread.
     private func endUnwritable(_ error: LinkError) {
         if state.withLock({ $0.noteUnwritable(error) }) { stream.readAgain() } else { end(error) }
     }
 
-    /// Hands out events until none is left, then the end; one caller at a time.
+    /// Delivers events until none is left, then the end; one thread at a time.
     private func deliver() {
         guard var delivery = state.withLock({ $0.beginDelivery() }) else { return }
         while true {
@@ -354,15 +354,15 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     private func rearm() {
         let now = timers.now
         guard let deadline = state.withLock({ $0.deadlineToArm(at: now) }) else { return }
-        // Not weakly, which would make each count of references to this object a slow one: the end cancels the timer,
-        // and until then the stream holds on to the driver, too.
+        // A strong reference: a weak one would slow down every reference count of this object. The end cancels the
+        // timer, and until then the stream references the driver, too.
         let token = timers.scheduleTimer(at: deadline) { self.timerFired(deadline) }
         let stale = state.withLock { $0.noteArmed(token, for: deadline) }
         if let stale { timers.cancelTimer(stale) }
     }
 
     private func timerFired(_ deadline: WireInstant) {
-        // The coarse clock may lag behind the deadline that has just passed.
+        // The coarse clock may be behind the deadline that has just passed.
         let now = max(timers.now, deadline)
         var mustCut = false
         let next = state.withLock { state in

@@ -1,6 +1,6 @@
 public import WireCore
 
-/// What is to be done once the lock is open again.
+/// The actions to carry out after the lock is released.
 @usableFromInline
 package struct DriverSteps: OptionSet, Sendable {
     @usableFromInline package let rawValue: UInt8
@@ -17,35 +17,35 @@ package struct DriverSteps: OptionSet, Sendable {
     @inlinable package static var tellReading: Self { Self(rawValue: 16) }
 }
 
-/// What a sender that waits for no answer should wait for.
+/// The pause of a sender that waits for no answer.
 @usableFromInline
 package enum SendPause: Sendable {
     case none
-    /// For others to have had their turn: a task that is never suspended keeps its thread, and on one processor
-    /// nobody else would run.
+    /// Yields to other tasks: a task that is never suspended keeps its thread, and on one processor no other task would
+    /// run.
     case turn
-    /// Until enough of the bytes that wait has left.
+    /// Waits until enough of the unsent bytes were sent.
     case drain
 }
 
-/// What a ``Driver`` keeps behind its lock.
+/// The state of a ``Driver`` behind its lock.
 @usableFromInline
 package struct DriverState<Core: ProtocolCore>: Sendable {
-    /// What is handed to the handler next.
+    /// The next delivery to the handler.
     enum Delivery: Sendable {
         case events([Core.Event], Driver<Core>.Handler)
         case end(LinkError?, Driver<Core>.Handler)
-        /// Nothing waits any more for which reading was stopped.
+        /// No message waits any more for which reading was stopped.
         case goOnReading
     }
 
-    /// Why the peer is not read from.
+    /// The reasons why reading from the peer is stopped.
     struct Holds: OptionSet, Sendable {
         let rawValue: UInt8
 
-        /// The consumer wants no more.
+        /// The consumer wants no more messages.
         static var consumer: Self { Self(rawValue: 1) }
-        /// The events before are still being handed out by another thread.
+        /// Another thread still delivers earlier events.
         static var delivery: Self { Self(rawValue: 2) }
         /// The peer does not read, and unsent answers fill the account.
         static var unsent: Self { Self(rawValue: 4) }
@@ -54,14 +54,14 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     @usableFromInline package var core: Core
-    /// Who hears of it; nil before the start and after the end.
+    /// The receiver of events; nil before the start and after the end.
     var handler: Driver<Core>.Handler?
     @usableFromInline package var pacer = FlushPacer()
-    /// What the flusher is writing; the core's outbound buffer fills meanwhile.
+    /// The bytes that are being written; the core's outbound buffer fills meanwhile.
     @usableFromInline package var writing = ByteWriter()
     @usableFromInline package var isFlushing = false
     @usableFromInline package var isBlocked = false
-    /// Whether the socket drained while the flusher was still about to learn that it was full.
+    /// Whether the socket drained before the writing thread noted that it was full.
     private var hasDrained = false
     private var hasClosed = false
     private var peerHasFinished = false
@@ -77,25 +77,25 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     @usableFromInline package var isOver = false
     private var holds: Holds = []
     private var hold = ReadingHold()
-    /// How many of the bytes that wait to leave answer the peer; at most all of them.
+    /// The number of unsent bytes that answer the peer; at most all of them.
     private var answerByteCount = 0
-    /// The driver's place among the observers of the account.
+    /// The driver's registration as an observer of the account.
     var observation: UInt64?
-    /// How far beyond its capacity the account may be while the connection is being opened.
+    /// The number of bytes that the account may exceed its capacity by while the connection is opened.
     var accountReserve = 0
-    /// Whether this side has closed the stream: its end waits for nothing.
+    /// Whether this side has closed the stream; its end is then not delayed.
     var isStreamClosed = false
-    /// Whether bytes were read that the core has not decoded yet.
+    /// Whether the core has not decoded all read bytes yet.
     var isUndecoded = false
-    /// How the stream ended while such bytes were left.
+    /// The end of the stream that came while such bytes were left.
     private var delayedEnd: LinkError??
     private var pendingEnd: LinkError??
-    /// Why nothing can be written any more, while the peer is heard out.
+    /// The error of a failed write, while the peer's last data is read.
     private(set) var unwritable: LinkError?
 
-    /// When the stream is closed even though bytes are left, once the core is done.
+    /// The time at which the stream is closed although bytes are left, after the core has ended.
     private var cutDeadline: WireInstant?
-    /// Whether that time has come: no timer follows, only the end of the stream.
+    /// Whether that time has passed; no timer follows, only the end of the stream.
     private var isCut = false
     @usableFromInline package var armedDeadline: WireInstant?
     private var armedToken: UInt64?
@@ -104,15 +104,15 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         self.core = core
     }
 
-    /// How many bytes wait to leave.
+    /// The number of unsent bytes.
     @inlinable package var byteCount: Int { core.outboundByteCount + writing.count }
 
-    /// Whether there is something to write that the socket may take.
+    /// Whether there are bytes to write and the socket is not full.
     var hasMore: Bool { byteCount > 0 && !isBlocked }
 
-    // MARK: Holding the peer back
+    // MARK: Stopping to read
 
-    /// Whether the peer is not held back.
+    /// Whether the peer is being read from.
     var isReading: Bool { holds.isEmpty }
 
     mutating func setHold(_ reason: Holds, _ isHeld: Bool) {
@@ -120,16 +120,17 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         hold.isHeld = !holds.isEmpty
     }
 
-    /// Begins to tell the stream whether to read; the core is told here.
+    /// Starts to tell the stream whether to read; the core is told here.
     ///
-    /// Nil when the stream knows already, or while another thread tells it.
+    /// Nil if the stream already knows, or while another thread tells it.
     mutating func beginTelling(at now: WireInstant) -> Bool? {
         guard let isHeld = hold.beginTelling() else { return nil }
         core.holdReading(isHeld, at: now)
         return isHeld
     }
 
-    /// Notes that the stream has been told.
+    /// Notes that the stream was told.
+    ///
     /// - Returns: Whether bytes are left that may be decoded now, and whether the stream they came from has ended.
     mutating func endTelling() -> (readsAgain: Bool, isStreamOver: Bool) {
         hold.endTelling()
@@ -137,7 +138,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     /// Stops reading while the account is full.
-    /// - Returns: Whether it is.
+    ///
+    /// - Returns: Whether the account is full.
     mutating func noteAccount(_ account: MemoryAccount?) -> Bool {
         guard let account else { return false }
         let isFull =
@@ -147,10 +149,11 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         return isFull
     }
 
-    /// Decodes what has been read.
+    /// Decodes the bytes that were read.
     ///
-    /// While another thread still hands out the events before, reading stops instead.
-    /// - Returns: What is to be done.
+    /// While another thread still delivers earlier events, it stops reading instead.
+    ///
+    /// - Returns: The actions to carry out.
     mutating func decode(
         _ buffer: inout ReceiveBuffer,
         at now: WireInstant,
@@ -167,7 +170,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         isUndecoded = core.hasMoreInput
         noteAnswers(core.outboundByteCount - before)
         var next = settle(.immediate, grewFrom: 0, by: timers)
-        // Both sides of a fast conversation have bytes on the way; only far more than that is a peer that does not read.
+        // In a fast conversation both sides have bytes in flight; only a far larger number means that the peer does not
+        // read.
         if answerByteCount > Driver<Core>.highWaterMark, areAnswersTooMany(account) {
             setHold(.unsent, true)
             next.insert(.tellReading)
@@ -175,20 +179,21 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         return next
     }
 
-    /// Notes bytes that answer the peer, of those that wait to leave.
+    /// Counts unsent bytes that answer the peer.
     mutating func noteAnswers(_ count: Int) {
         answerByteCount = min(answerByteCount + max(count, 0), byteCount)
     }
 
-    /// Whether unsent answers fill the account, together with what it counts.
+    /// Whether unsent answers and the account's bytes reach the account's capacity.
     ///
-    /// They count twice, since they lie in memory twice while their buffer grows.
+    /// Answers count twice, because their buffer is copied while it grows.
     private func areAnswersTooMany(_ account: MemoryAccount?) -> Bool {
         let capacity = account?.capacity ?? MemoryAccount.defaultLimit
         return (account?.byteCount ?? 0) + 2 * answerByteCount >= capacity
     }
 
-    /// Ends the hold for unsent answers once they have left.
+    /// Ends the stop of reading for unsent answers when they were sent.
+    ///
     /// - Returns: Whether it has ended.
     mutating func endUnsentHold() -> Bool {
         answerByteCount = min(answerByteCount, byteCount)
@@ -199,7 +204,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         return true
     }
 
-    /// Keeps how the stream ended while bytes are left to decode.
+    /// Keeps the end of the stream while bytes are left to decode.
+    ///
     /// - Returns: Whether there are such bytes.
     mutating func delayEnd(_ error: LinkError?) -> Bool {
         guard isUndecoded, !isOver, !isStreamClosed, !core.isFinished, delayedEnd == nil else {
@@ -209,15 +215,15 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         return true
     }
 
-    /// What made the stream unwritable, once the peer has been heard.
+    /// The error of a failed write, after the peer's last data was read.
     ///
-    /// Nil while another thread still hands out events.
+    /// Nil while another thread still delivers events.
     var lastWordsHeard: LinkError? { holds.contains(.delivery) ? nil : unwritable }
 
     /// Whether the stream has ended and bytes are left to decode.
     var isStreamOver: Bool { delayedEnd != nil }
 
-    /// How the stream ended, if that waited only for what was left to decode.
+    /// Takes the end of the stream, if it only waited for the decoding.
     mutating func takeDelayedEnd(evenIfUndecoded: Bool = false) -> LinkError?? {
         guard evenIfUndecoded || !isUndecoded else { return nil }
         return delayedEnd.take()
@@ -225,7 +231,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     // MARK: After a call into the core
 
-    /// What whoever has sent should wait for.
+    /// The pause for the thread that has sent.
     @inlinable
     package mutating func takePause() -> SendPause {
         if byteCount > Driver<Core>.highWaterMark {
@@ -236,12 +242,12 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         return turn.endIfOver() ? .turn : .none
     }
 
-    /// What follows from a call into the core.
+    /// Determines the actions after a call into the core.
     /// - Parameters:
-    ///   - urgency: When bytes should leave.
-    ///   - waiting: How many outbound bytes there were before the call.
-    ///   - timers: The clock, which is read where the pacer has to decide.
-    /// - Returns: What is to be done.
+    ///   - urgency: When bytes are to be sent.
+    ///   - waiting: The number of outbound bytes before the call.
+    ///   - timers: The clock, which is read only if the pacer must decide.
+    /// - Returns: The actions to carry out.
     @inlinable
     package mutating func settle(
         _ urgency: Driver<Core>.Urgency,
@@ -270,8 +276,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         _ urgency: Driver<Core>.Urgency,
         by timers: any TimerSource
     ) -> DriverSteps {
-        // Whoever is writing, or the flush it leaves the rest to, or whoever hears that the socket drains, takes these
-        // bytes along.
+        // The present writer, a flush that it has scheduled, or the call when the socket drains will send these bytes.
         if isFlushing || isBlocked { return [] }
         if case .immediate = urgency { return .flush }
         if core.isFinished || core.outboundByteCount >= FlushPacer.fullBatch { return .flush }
@@ -283,8 +288,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     // MARK: Writing
 
-    /// Makes the caller the flusher and gives it what to write; nil when there is nothing or
-    /// somebody else writes, or the socket is full.
+    /// Makes the caller the writer and returns the bytes; nil if there are none, if another thread writes, or if the
+    /// socket is full.
     mutating func takeBytesToWrite(at now: WireInstant) -> ByteWriter? {
         guard !isFlushing, !isBlocked, !isOver, unwritable == nil else { return nil }
         isGathering = false
@@ -299,31 +304,33 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         return writing
     }
 
-    /// Notes that nothing can be written any more.
-    /// - Returns: Whether the peer is to be heard out, which needs one who reads.
+    /// Notes that a write has failed.
+    ///
+    /// - Returns: Whether the peer's last data is to be read first, which requires that reading is not stopped.
     mutating func noteUnwritable(_ error: LinkError) -> Bool {
         guard isReading, !isOver, !isStreamOver else { return false }
         unwritable = unwritable ?? error
-        // No other flusher has a try.
+        // Prevents further writes.
         isBlocked = true
         return true
     }
 
-    /// Notes that a write that was cut short can go on.
+    /// Notes that a partial write can continue.
     mutating func noteWritable() {
         isBlocked = false
         hasDrained = true
     }
 
-    /// Notes what the flusher wrote.
-    /// - Returns: The senders that can go on, in the order in which they came.
+    /// Notes the number of written bytes.
+    ///
+    /// - Returns: The senders that can continue, in order.
     mutating func noteWritten(_ count: Int, of total: Int) -> [Suspension.Continuation] {
         isFlushing = false
         isBlocked = count < total && !hasDrained
         writing.consume(count)
         if writing.isEmpty {
             writing.releaseExcess(above: Driver<Core>.lowWaterMark)
-            // Nothing came meanwhile: the memory serves what comes next, and a quiet connection needs it once.
+            // No bytes were added meanwhile: the memory is reused, so that a quiet connection needs it only once.
             if !core.outbound.hasMemory { swap(&writing, &core.outbound) }
         }
         guard !drainWaiters.isEmpty, byteCount <= Driver<Core>.lowWaterMark else { return [] }
@@ -331,21 +338,21 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         return drainWaiters.valuesInKeyOrder
     }
 
-    /// Who wants to hear, once, that enough has been written.
+    /// Takes the closure to call once when enough was written.
     mutating func takeDrainNotice() -> (@Sendable () -> Void)? {
         guard wantsDrainNotice, byteCount <= Driver<Core>.lowWaterMark else { return nil }
         wantsDrainNotice = false
         return handler?.drained
     }
 
-    /// Makes the caller the one to close the stream, once the core is done and all is written.
+    /// Makes the caller close the stream after the core has ended and all bytes were written.
     mutating func takeClosing() -> Bool {
         guard core.isFinished, byteCount == 0, !hasClosed else { return false }
         hasClosed = true
         return true
     }
 
-    /// Notes that the peer has finished writing, unless this side was about to close anyway.
+    /// Notes that the peer has ended its write direction, unless this side was about to close anyway.
     mutating func noteEndOfStream() {
         peerHasFinished = !hasClosed
     }
@@ -357,14 +364,14 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     // MARK: Delivering
 
-    /// Makes the caller the deliverer and gives it what comes first; nil when there is nothing or
-    /// somebody else delivers.
+    /// Makes the caller the deliverer and returns the first delivery; nil if there is none, or if another thread
+    /// delivers.
     mutating func beginDelivery() -> Delivery? {
         guard !isDelivering else { return nil }
         return nextDelivery()
     }
 
-    /// What the deliverer hands out next; with nil it is the deliverer no longer.
+    /// The next delivery; with nil the caller is no longer the deliverer.
     mutating func nextDelivery() -> Delivery? {
         isDelivering = false
         guard let handler else { return nil }
@@ -386,7 +393,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     // MARK: Timers
 
-    /// The deadline to arm now, if the armed one does not come first.
+    /// The deadline to arm now, unless an earlier one is armed.
     mutating func deadlineToArm(at now: WireInstant) -> WireInstant? {
         guard !isOver, !isCut else { return nil }
         if core.isFinished, cutDeadline == nil {
@@ -399,14 +406,15 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     /// Notes the timer for a deadline.
-    /// - Returns: A timer to cancel instead.
+    ///
+    /// - Returns: A timer to cancel.
     mutating func noteArmed(_ token: UInt64, for deadline: WireInstant) -> UInt64? {
         guard armedDeadline == deadline, !isOver else { return token }
         defer { armedToken = token }
         return armedToken
     }
 
-    /// Whether a peer that does not read has had its time; true once.
+    /// Whether the time of a peer that does not read has passed; true once.
     mutating func takeCut(at now: WireInstant) -> Bool {
         guard !isCut, core.isFinished, let cutDeadline, cutDeadline <= now else { return false }
         isCut = true
@@ -421,17 +429,18 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     // MARK: The end
 
-    /// Notes that the stream is over.
-    /// - Returns: The senders to wake, and the timer to cancel.
+    /// Notes that the stream has ended.
+    ///
+    /// - Returns: The senders to resume, and the timer to cancel.
     mutating func end(
         _ error: LinkError?,
         at now: WireInstant
     ) -> ([Suspension.Continuation], UInt64?) {
         guard !isOver else { return ([], nil) }
-        // However the stream broke, the core has its last word: nobody may wait for ever.
+        // The core emits its terminal event in any case, so that no caller waits forever.
         if !core.isFinished { core.receiveLoss(at: now) }
         isOver = true
-        // Whoever has decided to close does not care how the peer takes it.
+        // After a close by this side, an error of the stream is not reported.
         let isOurs = hasClosed || error == .closed
         pendingEnd = .some(peerHasFinished ? .endOfStream : isOurs ? nil : error)
         defer {

@@ -1,6 +1,6 @@
 package import HTTPWire
 
-/// Where to connect to.
+/// The destination of a connection.
 package struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// A name, or an IPv4 or IPv6 address without brackets.
     package var host: String
@@ -16,8 +16,8 @@ package struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    /// The host as others may be told of it: an IPv6 address in brackets and without its zone, which means
-    /// something on this machine only (RFC 6874, 4).
+    /// The host as shown to peers: an IPv6 address in brackets without its zone, which is local to this machine (RFC
+    /// 6874, 4).
     package var publicHost: String {
         guard host.utf8.contains(UInt8(ascii: ":")) else { return host }
         return "[\(Substring(host.utf8.prefix { $0 != UInt8(ascii: "%") }))]"
@@ -29,33 +29,33 @@ package protocol Dialer: Sendable {
     /// Connects to the endpoint.
     ///
     /// - Parameters:
-    ///   - endpoint: Where to.
-    ///   - timeout: How long resolving the name and trying its addresses may take in all.
-    ///   - timers: The clock that the timeout is measured by.
-    /// - Returns: A stream that is connected and not yet started.
-    /// - Throws: `LinkError`; `LinkError.cancelled` when the task was cancelled.
+    ///   - endpoint: The endpoint.
+    ///   - timeout: The time limit for resolving the name and trying all its addresses.
+    ///   - timers: The clock of the timeout.
+    /// - Returns: A connected stream that is not started.
+    /// - Throws: `LinkError`; `LinkError.cancelled` if the task was cancelled.
     func dial(
         _ endpoint: Endpoint,
         timeout: Duration,
         timers: any TimerSource
     ) async throws(LinkError) -> any ByteStream
 
-    /// The same dialer with TLS on what it opens.
+    /// The same dialer with TLS.
     ///
-    /// - Parameter settings: How; the host of each endpoint is the name, unless they have another.
-    /// - Returns: A dialer whose streams are secure, and the peer verified, once they are there.
+    /// - Parameter settings: The settings; without a server name, the host of each endpoint is used.
+    /// - Returns: A dialer whose streams are secure, with a verified peer.
     func secured(by settings: TLSSettings) -> any Dialer
 
-    /// The same dialer through a proxy, which is connected to instead of each endpoint.
+    /// The same dialer through a proxy, to which it connects in place of each endpoint.
     ///
     /// - Parameter settings: The proxy.
-    /// - Returns: A dialer whose streams are tunnels; to be secured afterwards, not before.
+    /// - Returns: A dialer whose streams are tunnels; add TLS after this call, not before.
     func proxied(by settings: ProxySettings) -> any Dialer
 
-    /// The same dialer with further fields in the request that opens what it dials.
+    /// The same dialer with further fields in its opening request.
     ///
-    /// - Parameter headers: The fields, in the place of those of the same name.
-    /// - Returns: A dialer; nil where nothing is requested that could have fields.
+    /// - Parameter headers: The fields; they replace fields of the same names.
+    /// - Returns: A dialer; nil if there is no request that could have fields.
     func requesting(_ headers: HTTPHeaders) -> (any Dialer)?
 }
 
@@ -75,7 +75,7 @@ extension Dialer {
     package func requesting(_ headers: HTTPHeaders) -> (any Dialer)? { nil }
 }
 
-/// Stands where a platform has no dialer.
+/// The dialer of a platform that has none.
 struct UnavailableDialer: Dialer {
     let what: String
 

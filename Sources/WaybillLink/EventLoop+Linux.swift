@@ -8,21 +8,21 @@
         import Musl
     #endif
 
-    /// One thread that waits for many sockets (epoll), runs timers and gathers writes.
+    /// A thread that waits for many sockets (epoll), runs timers and gathers writes.
     ///
-    /// Handlers, timers and jobs run on the loop's thread, one after another, and must not block.
+    /// Handlers, timers and jobs run on the loop's thread one after another, and must not block.
     package final class EventLoop: TimerSource, Sendable {
-        /// Who hears that a descriptor is ready; the events are epoll's bits.
+        /// The receiver of a descriptor's events, which are epoll's bits.
         protocol Handler: AnyObject, Sendable {
             func descriptorIsReady(_ events: UInt32)
         }
 
-        /// Something that wants to write what it has gathered.
+        /// A writer of gathered data.
         protocol Flushable: AnyObject, Sendable {
             func flushGathered()
         }
 
-        /// How the thread shows itself to the system.
+        /// The name of the thread.
         package static let threadName = "waybill-loop"
 
         private struct State {
@@ -32,7 +32,7 @@
             var jobs: [@Sendable () -> Void] = []
             var flushes: [any Flushable] = []
             var flushDeadline = WireInstant.zero
-            /// Until when the loop's thread sleeps; zero while it runs and will look again by itself.
+            /// The end of the thread's sleep; zero while it runs and will look for work by itself.
             var sleepsUntil = WireInstant.zero
             var isStopping = false
         }
@@ -42,8 +42,9 @@
         private let wakeUp: Int32
         private let thread = Locked(pthread_t())
 
-        /// Starts a loop of its own.
-        /// - Throws: `LinkError.system` when the system grants no descriptor or thread.
+        /// Starts a separate loop.
+        ///
+        /// - Throws: `LinkError.system` if the system has no descriptor or thread left.
         init() throws(LinkError) {
             epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
             guard epoll >= 0 else { throw .system(errorNumber: errno, call: "epoll_create1") }
@@ -56,7 +57,7 @@
             epoll_ctl(epoll, EPOLL_CTL_ADD, wakeUp, &event)
 
             var identifier = pthread_t()
-            // The thread owns one retain of the loop and gives it back when `run` is over.
+            // The thread owns one retain of the loop and releases it at the end of `run`.
             let context = Unmanaged.passRetained(self)
             let result = pthread_create(
                 &identifier,
@@ -80,7 +81,7 @@
 
         // MARK: Time
 
-        /// The monotonic clock, in its coarse form: a few nanoseconds to read, at most 4 ms late.
+        /// The monotonic clock in its coarse form: a few nanoseconds to read, at most 4 ms late.
         package var now: WireInstant {
             var time = timespec()
             clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
@@ -109,7 +110,7 @@
 
         // MARK: Work
 
-        /// Runs a job on the loop's thread, soon.
+        /// Runs a job on the loop's thread as soon as possible.
         func execute(_ job: @escaping @Sendable () -> Void) {
             let mustWake = state.withLock { state in
                 state.jobs.append(job)
@@ -118,7 +119,7 @@
             if mustWake { wake() }
         }
 
-        /// Calls the flushable once, when the gathering time is over.
+        /// Calls the writer once, at the end of the gathering time.
         func scheduleFlush(_ flushable: any Flushable) {
             let mustWake = state.withLock { state in
                 if state.flushes.isEmpty {
@@ -130,7 +131,7 @@
             if mustWake { wake() }
         }
 
-        /// Whether the sleeping thread would miss the deadline; if so it counts as woken from now on.
+        /// Whether the sleeping thread would miss the deadline; if so, it counts as woken from now on.
         private static func mustWake(_ state: inout State, for deadline: WireInstant) -> Bool {
             guard deadline < state.sleepsUntil else { return false }
             state.sleepsUntil = .zero
@@ -145,7 +146,8 @@
         // MARK: Descriptors
 
         /// Watches a descriptor.
-        /// - Returns: The registration, for ``setInterest(_:of:descriptor:)`` and ``remove(_:descriptor:)``.
+        ///
+        /// - Returns: The registration for ``setInterest(_:of:descriptor:)`` and ``remove(_:descriptor:)``.
         func add(_ handler: any Handler, descriptor: Int32, interest: UInt32) throws(LinkError)
             -> UInt64
         {
@@ -163,13 +165,13 @@
             return identifier
         }
 
-        /// Changes what a registration waits for.
+        /// Changes the events of a registration.
         func setInterest(_ interest: UInt32, of registration: UInt64, descriptor: Int32) {
             var event = epoll_event(events: interest, data: epoll_data_t(u64: registration))
             epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event)
         }
 
-        /// Stops watching a descriptor; to be called before it is closed.
+        /// Stops watching a descriptor; call it before the descriptor is closed.
         func remove(_ registration: UInt64, descriptor: Int32) {
             var event = epoll_event()
             epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
@@ -178,7 +180,7 @@
 
         // MARK: The thread
 
-        /// Lets the thread end as soon as no job is left; ``join()`` must follow.
+        /// Ends the thread as soon as no job is left; ``join()`` must follow.
         func stop() {
             let mustWake = state.withLock { state in
                 state.isStopping = true
@@ -187,7 +189,7 @@
             if mustWake { wake() }
         }
 
-        /// Waits for the thread, which has been told to stop, to be gone.
+        /// Waits for the end of the thread after ``stop()``.
         func join() {
             let identifier = thread.withLock { $0 }
             pthread_join(identifier, nil)
@@ -223,10 +225,10 @@
             close(epoll)
         }
 
-        /// How long the thread may sleep in nanoseconds (negative: for ever), or nil when it is to end.
+        /// The time that the thread may sleep in nanoseconds (negative for no limit); nil to end it.
         ///
-        /// - Parameter staysAlert: Whether somebody is writing in bursts: then the thread looks again after
-        ///   the gathering time by itself, which is cheaper than being woken for each burst.
+        /// - Parameter staysAlert: Whether writes come in bursts. The thread then wakes after the gathering time by
+        ///   itself, which is cheaper than being woken for each burst.
         /// - Returns: The time.
         private func prepareToSleep(staysAlert: Bool) -> Int64? {
             state.withLock { state in
@@ -254,8 +256,8 @@
                 return jobs
             }
             for job in jobs { job() }
-            // Each due timer runs once in a turn. One that an action adds waits for the next turn, also when its
-            // deadline has passed: otherwise it could keep descriptors and jobs waiting for good.
+            // Each due timer runs once per turn. A timer that an action adds waits for the next turn even if its
+            // deadline has passed; otherwise it could delay descriptors and jobs forever.
             let now = SystemTime.now
             let due = state.withLock { $0.timers.takeDueTokens(at: now) }
             for token in due { state.withLock { $0.timers.take(token) }?() }

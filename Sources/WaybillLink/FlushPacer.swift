@@ -1,39 +1,39 @@
 package import WireCore
 
-/// Decides when written bytes leave: at once, or gathered with what follows.
+/// Decides when written bytes are sent: at once, or gathered with later ones.
 ///
-/// A write to a socket costs more than encoding fifty small messages. So a lone message leaves at
-/// once (latency), while a sender that writes faster than the gathering time has its messages leave
-/// together (throughput). What counts is the recent past:
+/// A write to a socket costs more than encoding fifty small messages. A single message is therefore sent at once
+/// (latency). Messages that a sender writes faster than the gathering time are sent together (throughput). The decision
+/// depends on the recent past:
 ///
-/// | the flush before carried | flushes since the peer has spoken | then |
+/// | messages in the previous flush | flushes since the peer's last data | decision |
 /// | --- | --- | --- |
-/// | up to `conversationCount` messages | fewer than `turnCount` | at once: a conversation |
-/// | up to `conversationCount`, longer ago than the gathering time | any | at once: a lone message |
-/// | up to `conversationCount`, sooner | as many | gather: a burst begins |
-/// | more, within `burstMemory` | any | gather: a burst goes on |
-/// | more, longer ago | any | at once: the burst is over |
+/// | up to `conversationCount` | fewer than `turnCount` | at once: a conversation |
+/// | up to `conversationCount`, longer ago than the gathering time | any | at once: a single message |
+/// | up to `conversationCount`, more recent | `turnCount` or more | gather: a burst begins |
+/// | more, within `burstMemory` | any | gather: a burst continues |
+/// | more, longer ago | any | at once: the burst has ended |
 ///
-/// While more than `conversationCount` calls wait for the peer, many conversations share the connection, and what follows
-/// closely is worth gathering: both counts are one then.
+/// While more than `conversationCount` calls wait for the peer, many conversations share the connection, and gathering
+/// is worthwhile: both counts are then one.
 ///
-/// A conversation has a few messages to a turn: an acknowledgement of what has come, and the next message. Gathered,
-/// each turn would take the gathering time, five times as long as the turn itself.
+/// A conversation has a few messages per turn: an acknowledgement of the last message, and the next message. If they
+/// were gathered, each turn would take the gathering time, five times as long as the turn itself.
 @usableFromInline
 package struct FlushPacer: Sendable {
-    /// How many bytes leave at once however young they are: 64 KiB, what one write takes well.
+    /// The number of bytes that are sent at once in any case: 64 KiB, suitable for one write.
     @inlinable package static var fullBatch: Int { 65_536 }
 
-    /// How many messages a flush of a conversation may carry: 4.
+    /// The number of messages in a flush of a conversation: 4.
     package static let conversationCount = 4
 
-    /// How many flushes a turn of a conversation may have: 2, one for an acknowledgement and one for what is said next.
+    /// The number of flushes in a turn of a conversation: 2, for an acknowledgement and the next message.
     package static let turnCount = 2
 
-    /// How long a burst is remembered: 1 ms.
+    /// The time that a burst is remembered: 1 ms.
     package static let burstMemory = Duration.nanoseconds(burstNanoseconds)
 
-    /// How long after a flush the next write counts as part of a burst: 100 microseconds.
+    /// The time after a flush in which a write counts as part of a burst: 100 microseconds.
     package static let gatheringTime = Duration.nanoseconds(gatheringNanoseconds)
 
     private var lastFlush = WireInstant(nanoseconds: .min / 2)
@@ -44,9 +44,9 @@ package struct FlushPacer: Sendable {
 
     /// Whether the first message since the last flush should wait for others.
     /// - Parameters:
-    ///   - calls: How many calls wait for the peer.
-    ///   - now: The time.
-    /// - Returns: False when it should leave at once.
+    ///   - calls: The number of calls that wait for the peer.
+    ///   - now: The current time.
+    /// - Returns: False if it should be sent at once.
     package func shouldGather(calls: Int, at now: WireInstant) -> Bool {
         let elapsed = now.nanoseconds - lastFlush.nanoseconds
         let areFew = calls <= Self.conversationCount
@@ -56,22 +56,22 @@ package struct FlushPacer: Sendable {
         return flushesInTurn >= (areFew ? Self.turnCount : 1) && elapsed < Self.gatheringNanoseconds
     }
 
-    // A duration counts attoseconds in 128 bits: dearer to divide than a message is to encode.
+    // In nanoseconds: a duration counts attoseconds in 128 bits, and dividing one takes longer than encoding a message.
     private static var burstNanoseconds: Int64 { 1_000_000 }
     private static var gatheringNanoseconds: Int64 { 100_000 }
 
-    /// The same, for now.
+    /// Does the same as ``shouldGather(calls:at:)`` with the current time.
     @usableFromInline
     package func shouldGatherNow(calls: Int, by timers: any TimerSource) -> Bool {
         shouldGather(calls: calls, at: timers.preciseNow)
     }
 
-    /// Notes that something has arrived.
+    /// Notes that data has arrived.
     package mutating func noteReceived() {
         flushesInTurn = 0
     }
 
-    /// Notes that what had gathered is leaving.
+    /// Notes that the gathered bytes are being sent.
     package mutating func noteFlush(messages: Int, at now: WireInstant) {
         let isLone = now.nanoseconds - lastFlush.nanoseconds >= Self.gatheringNanoseconds
         flushesInTurn = isLone ? 1 : min(flushesInTurn + 1, Self.turnCount)

@@ -1,12 +1,13 @@
 import WireCore
 
-/// A stream that counts as broken when nothing has come from the peer for a time; time in which the peer is held back
-/// does not count.
+/// A stream that counts as broken when no data has arrived for a time.
+///
+/// Time in which reading is stopped does not count.
 final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
     private struct State: Sendable {
         var receiver: (any ByteStreamReceiver)?
         var isReading = true
-        /// When something came, or reading began again.
+        /// The time of the last data, or of resuming to read.
         var lastSign: WireInstant
         var timer: UInt64?
         var hasLostPatience = false
@@ -18,9 +19,9 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - base: What it is on top of, not started yet.
-    ///   - limit: How long nothing may come.
-    ///   - timers: What that is measured by.
+    ///   - base: The stream below, not started yet.
+    ///   - limit: The longest silence.
+    ///   - timers: The clock.
     init(_ base: any ByteStream, limit: Duration, timers: any TimerSource) {
         self.base = base
         self.limit = max(limit, .zero)
@@ -89,14 +90,14 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
 
     private var receiver: (any ByteStreamReceiver)? { state.withLock { $0.receiver } }
 
-    // MARK: Patience
+    // MARK: The time limit
 
     private var hasLostPatience: Bool { state.withLock { $0.hasLostPatience } }
 
-    /// Why it is over, rather than that it was closed for that.
+    /// The error to report: the timeout, rather than the close that follows from it.
     private func telling(_ error: LinkError) -> LinkError { hasLostPatience ? .silent : error }
 
-    /// Sets the timer for when patience ends, unless there is one or nothing is to be waited for.
+    /// Sets the timer for the limit, unless it is set or no data is awaited.
     private func watch() {
         state.withLock { state in
             guard state.receiver != nil, state.isReading, state.timer == nil else { return }
@@ -108,7 +109,7 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
     }
 
     private func timerFired(_ deadline: WireInstant) {
-        // The coarse clock may lag behind the deadline that has just passed.
+        // The coarse clock may be behind the deadline that has just passed.
         let now = max(timers.now, deadline)
         let isOver = state.withLock { state in
             state.timer = nil
@@ -120,7 +121,7 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
     }
 }
 
-/// A dialer whose streams count as broken when nothing has come for a time.
+/// A dialer whose streams count as broken after a time of silence.
 private struct PatientDialer: Dialer {
     let base: any Dialer
     let limit: Duration
@@ -136,9 +137,9 @@ private struct PatientDialer: Dialer {
 }
 
 extension LinkEnvironment {
-    /// The same environment with streams that count as broken when nothing has come from the peer for a time.
+    /// The same environment with streams that count as broken after a time of silence.
     ///
-    /// - Parameter limit: The time; nil for none.
+    /// - Parameter limit: The longest silence; nil for no limit.
     /// - Returns: The environment.
     package func losingPatience(after limit: Duration?) -> LinkEnvironment {
         guard let limit else { return self }

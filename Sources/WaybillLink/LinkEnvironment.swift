@@ -1,9 +1,9 @@
 import WireCore
 
-/// Everything that a transport takes from the world: connections, time and randomness.
+/// The environment of a transport: connections, time and randomness.
 ///
-/// The only seam that tests need: with a pair or a script for the dialer, a manual clock and fixed
-/// numbers, a transport runs as it does in production and repeats itself to the bit.
+/// It is the only seam that tests need. With a pair or a script as the dialer, a manual clock and fixed numbers, a
+/// transport runs as in production and is exactly reproducible.
 package struct LinkEnvironment: Sendable {
     private struct Values: Sendable {
         var dialer: any Dialer
@@ -21,7 +21,7 @@ package struct LinkEnvironment: Sendable {
         }
     }
 
-    // Out of line: each part of a transport holds it, and nearly always the same one.
+    // Out of line: each part of a transport stores it, and nearly always the same one.
     private var box: Box
 
     private var values: Values {
@@ -29,31 +29,31 @@ package struct LinkEnvironment: Sendable {
         set { box = Box(newValue) }
     }
 
-    /// Opens streams.
+    /// The dialer that opens streams.
     package var dialer: any Dialer {
         get { box.values.dialer }
         set { values.dialer = newValue }
     }
 
-    /// Gives a clock for one connection; the caller invalidates it.
+    /// Makes a clock for one connection; the caller invalidates it.
     package var makeTimers: @Sendable () throws(LinkError) -> any TimerSource {
         get { box.values.makeTimers }
         set { values.makeTimers = newValue }
     }
 
-    /// Gives random bits.
+    /// Returns random bits.
     package var random: @Sendable () -> UInt64 {
         get { box.values.random }
         set { values.random = newValue }
     }
 
-    /// Gives many of them at once, so many words.
+    /// Returns a number of random words.
     package var randomWords: @Sendable (Int) -> [UInt64] {
         get { box.values.randomWords }
         set { values.randomWords = newValue }
     }
 
-    /// Gives what watches the way to the network, and the caller stops; nil where nobody knows.
+    /// Makes an observer of the network, which the caller stops; nil if the platform has none.
     package var makeReachability: (@Sendable () -> any Reachability)? {
         get { box.values.makeReachability }
         set { values.makeReachability = newValue }
@@ -77,8 +77,7 @@ package struct LinkEnvironment: Sendable {
         )
     }
 
-    /// What a transport takes when its maker says nothing else: the system's own, or what a simulation has put in its
-    /// place for the present thread.
+    /// The default environment of a transport: the system's, or that of a simulation on the present thread.
     package static var system: LinkEnvironment { simulated ?? real }
 
     private static let real = LinkEnvironment(
@@ -107,9 +106,9 @@ package struct LinkEnvironment: Sendable {
 
     // MARK: Simulation
 
-    /// What stands for the system where a thread simulates, once it was installed.
+    /// The environment of a simulation, after it was installed.
     ///
-    /// An object, since a bare closure behind a lock would be wrapped once more each time that it is looked at.
+    /// An object, because a closure behind a lock would be wrapped again at each access.
     private final class Override: Sendable {
         let environment: @Sendable () -> LinkEnvironment?
 
@@ -120,28 +119,30 @@ package struct LinkEnvironment: Sendable {
 
     private static let simulation = Locked<Override?>(nil)
 
-    /// Puts other environments in the place of the system's; once per process.
+    /// Installs environments that replace the system's; once per process.
     ///
-    /// A second call changes nothing. While `override` returns an environment, the present thread is simulated: there,
-    /// sockets and clocks of the system are refused (``refuseInSimulation(_:)``).
+    /// A second call has no effect. While `override` returns an environment, the present thread is simulated: it
+    /// refuses the system's sockets and clocks (``refuseInSimulation(_:)``).
     ///
-    /// - Parameter override: Returns the environment of the present thread; nil for the system's. Called with no lock held.
+    /// - Parameter override: Returns the environment of the present thread; nil for the system's. Called without a
+    ///   lock.
     package static func installOverride(_ override: @escaping @Sendable () -> LinkEnvironment?) {
         let override = Override(override)
         simulation.withLock { $0 = $0 ?? override }
     }
 
-    /// The environment that a simulation has for the present thread.
+    /// The simulation's environment for the present thread.
     private static var simulated: LinkEnvironment? {
         guard let override = simulation.withLock({ $0 }) else { return nil }
         return override.environment()
     }
 
-    /// Whether a simulation has an environment for the present thread.
+    /// Whether the present thread is simulated.
     static var isSimulated: Bool { simulated != nil }
 
-    /// Throws on a thread that is simulated: what is real runs on threads and by clocks that no seed decides.
-    /// - Parameter what: What was asked for, with its article.
+    /// Throws on a simulated thread, because real threads and clocks do not depend on the simulation's seed.
+    ///
+    /// - Parameter what: The refused thing, with its article.
     /// - Throws: `LinkError.unsupported`.
     static func refuseInSimulation(_ what: String) throws(LinkError) {
         if isSimulated { throw .unsupported("\(what) inside a simulation") }

@@ -1,63 +1,62 @@
 package import HTTPWire
 package import WebSocketWire
 
-/// What can go wrong below the protocols; out of line, since every connection has room for two.
+/// An error below the protocols; out of line, since every connection has room for two.
 package indirect enum LinkError: Error, Hashable, Sendable {
-    /// The name has no address; the text is the resolver's own.
+    /// The name has no address; the text is the resolver's.
     case nameNotResolved(host: String, reason: String)
-    /// Every address of the host refused the connection, or the last one to fail did.
+    /// Every address of the host refused the connection, or the last one to fail refused it.
     case refused
-    /// No address of the host could be reached; the system's error number of the last.
+    /// No address of the host could be reached; the number is the system's error of the last address.
     case unreachable(errorNumber: Int32)
-    /// No connection within the time allowed.
+    /// No connection within the time limit.
     case timedOut
     /// The peer reset the connection.
     case reset
-    /// The peer has finished writing while more was expected.
+    /// The peer has ended its write direction although more data was expected.
     case endOfStream
-    /// Closed from this side.
+    /// This side closed the stream.
     case closed
     /// The caller cancelled the attempt.
     case cancelled
-    /// The system refused something it should not; its error number and the call.
+    /// An unexpected error of the system; its error number and the call.
     case system(errorNumber: Int32, call: String)
-    /// The server did not switch to WebSocket: its answer, and up to 64 KiB of the body.
+    /// The server did not switch to WebSocket: its response, and up to 64 KiB of the body.
     case upgradeRefused(HTTPResponseHead, body: [UInt8])
-    /// The server's answer to the upgrade breaks RFC 6455.
+    /// The server's response to the upgrade violates RFC 6455.
     case upgradeFailed(WebSocketHandshakeFault)
     /// The request for the upgrade cannot be sent.
     case upgradeInvalid(WebSocketClientHandshake.RequestError)
-    /// The peer closed the WebSocket with a code that is not that of a normal end.
+    /// The peer closed the WebSocket with a code other than that of a normal end.
     case webSocketClosed(WebSocketCloseCode, reason: String)
-    /// The peer broke RFC 6455 and was told so.
+    /// The peer violated RFC 6455, and got a Close.
     case webSocketViolation(WebSocketViolation)
-    /// The peer gave no sign of life in time.
+    /// The peer was silent for too long.
     case silent
-    /// The network that the connection went over is gone.
+    /// The network of the connection is gone.
     case pathLost
-    /// The stream could not be secured, or the peer ended it for that.
+    /// The stream could not be secured, or the peer ended it for that reason.
     case tls(TLSFault)
-    /// The TLS handshake was not done within the time allowed.
+    /// The TLS handshake exceeded the time limit.
     case tlsTimedOut
-    /// The connection ended without TLS's own end: something may be missing (RFC 8446, 6.1).
+    /// The connection ended without TLS's close_notify: data may be missing (RFC 8446, 6.1).
     case truncated
-    /// No connection to the proxy, or the proxy ended it before the tunnel was there.
+    /// The proxy could not be reached, or ended the connection before the tunnel was open.
     case proxy(LinkError)
-    /// The proxy opened no tunnel: its answer, and up to 64 KiB of the body.
+    /// The proxy opened no tunnel: its response, and up to 64 KiB of the body.
     case proxyRefused(HTTPResponseHead, body: [UInt8])
-    /// The proxy's answer breaks HTTP/1.1.
+    /// The proxy's response violates HTTP/1.1.
     case proxyViolation(HTTPViolation)
     /// The request for a tunnel cannot be sent.
     case proxyInvalid(HTTPEncodingError)
-    /// There is no such link on this platform, or none in a simulation.
+    /// This platform or a simulation has no such link.
     case unsupported(String)
 }
 
 extension LinkError {
-    /// Whether an error number says that no file descriptor is left: to this process (EMFILE), or on this machine
-    /// (ENFILE).
+    /// Whether an error number means that no file descriptor is left for this process (EMFILE) or machine (ENFILE).
     static func isOutOfDescriptors(_ errorNumber: Int32) -> Bool {
-        // Numbers of POSIX systems, the same on Linux and Apple platforms.
+        // POSIX numbers, the same on Linux and Apple platforms.
         errorNumber == 24 || errorNumber == 23
     }
 

@@ -7,10 +7,9 @@
         import Musl
     #endif
 
-    /// Turns host names into addresses without holding up the event loop.
+    /// Resolves host names without blocking the event loop.
     enum NameResolver {
-        /// Resolves on a thread of its own, since the system's resolver blocks; a literal address is
-        /// answered at once.
+        /// Resolves on a separate thread, because the system's resolver blocks; a literal address needs no thread.
         ///
         /// - Parameters:
         ///   - endpoint: The name and the port for the addresses.
@@ -66,7 +65,7 @@
             let code = getaddrinfo(endpoint.host, String(endpoint.port), &hints, &list)
             defer { if let list { freeaddrinfo(list) } }
             guard code == 0 else {
-                // The resolver has no word of its own for it.
+                // The resolver has no error code for missing descriptors.
                 if let error = Socket.descriptorShortage() { return .failure(error) }
                 let reason = String(cString: gai_strerror(code))
                 return .failure(.nameNotResolved(host: endpoint.host, reason: reason))
@@ -76,7 +75,7 @@
             while let entry = next?.pointee {
                 next = entry.ai_next
                 guard let address = entry.ai_addr else { continue }
-                // The resolver promises `ai_addrlen` bytes at `ai_addr` until `freeaddrinfo`.
+                // The resolver guarantees `ai_addrlen` bytes at `ai_addr` until `freeaddrinfo`.
                 let bytes = UnsafeRawBufferPointer(start: address, count: Int(entry.ai_addrlen))
                 addresses.append(SocketAddress(family: entry.ai_family, bytes: Array(bytes)))
             }

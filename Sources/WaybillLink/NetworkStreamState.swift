@@ -1,40 +1,40 @@
-/// What a stream over Network.framework has received, sends, and was told.
+/// The state of a stream over Network.framework: received data, sends and events.
 ///
-/// Nothing in it is of the framework, so that it is tested wherever the tests run. `Bytes` is what content comes in.
+/// It uses nothing of the framework, so it can be tested on every platform. `Bytes` is the type of received content.
 ///
 /// | | `isClosing` | `isOver` |
 /// |---|---|---|
 /// | open | no | no |
-/// | closed by a call, the receiver not told | yes | no |
-/// | the receiver told, the last bytes leaving | yes | yes |
+/// | closed by a call, the receiver not told yet | yes | no |
+/// | the receiver told, the last bytes being sent | yes | yes |
 package struct NetworkStreamState<Bytes>: Sendable
 where
     Bytes: RangeReplaceableCollection & RandomAccessCollection<UInt8> & Sendable,
     Bytes.SubSequence: Sendable
 {
-    /// What is to be done next about reading.
+    /// The next action about reading.
     package enum Step: Sendable {
         case nothing
-        /// Ask the framework for more.
+        /// Request more data from the framework.
         case receive
-        /// Tell that there is something to read.
+        /// Tell the receiver that data can be read.
         case tell(any ByteStreamReceiver)
     }
 
-    /// What follows from the end of a send.
+    /// The action after the end of a send.
     package enum SendOutcome: Sendable {
         case nothing
-        /// Tell that writing can go on.
+        /// Tell the receiver that writing can continue.
         case tell(any ByteStreamReceiver)
-        /// Give up the connection, which was kept for this send alone.
+        /// Cancel the connection, which was kept only for this send.
         case cancel
     }
 
-    /// Who hears of what happens, from the start to the end.
+    /// The receiver of events, from the start to the end.
     private(set) var receiver: (any ByteStreamReceiver)?
-    /// Why nothing goes any longer.
+    /// The error that broke the stream.
     private(set) var failure: LinkError?
-    /// Whether bytes were read since the receiver was told of them.
+    /// Whether bytes were read since the receiver was last told.
     private(set) var wasRead = false
     private(set) var isClosing = false
     private(set) var isOver = false
@@ -47,31 +47,31 @@ where
     private var isFinished = false
     private var isSending = false
     private var wantsToWrite = false
-    /// How many sends the framework has not taken.
+    /// The number of sends that the framework has not completed.
     private var sends = 0
     private var viability = NetworkViability()
 
     package init() {}
 
-    /// Who may be told something.
+    /// The receiver while it may be called.
     private var listener: (any ByteStreamReceiver)? { isClosing ? nil : receiver }
 
-    /// Takes the receiver.
+    /// Sets the receiver.
     package mutating func start(_ receiver: any ByteStreamReceiver) {
         self.receiver = receiver
     }
 
-    /// Notes why nothing goes any longer; the first reason counts.
+    /// Notes the error that broke the stream; only the first counts.
     package mutating func fail(_ error: LinkError) {
         if failure == nil { failure = error }
     }
 
     // MARK: The path
 
-    /// Notes a change of the path to the peer; a loss is a failure, told as any other.
+    /// Notes a change of the path to the peer; a loss is a failure like any other.
     ///
-    /// - Parameter change: Tells the rules of the change.
-    /// - Returns: What follows.
+    /// - Parameter change: Applies the change to the rules.
+    /// - Returns: The next action.
     package mutating func notePath(
         _ change: (inout NetworkViability) -> NetworkViability.Step
     ) -> NetworkViability.Step {
@@ -83,11 +83,11 @@ where
 
     // MARK: Reading
 
-    /// Decides what to do about reading; to be asked whenever something has changed.
+    /// Determines the next action about reading; call it after every change.
     package mutating func nextStep() -> Step {
         guard let receiver = listener else { return .nothing }
         let hasNews = !inbox.isEmpty || isComplete && !endWasRead
-        // A failure is told also to a receiver that holds back, as a socket's is.
+        // A failure is reported even while reading is stopped, as with a socket.
         if failure != nil || hasNews && isReading {
             wasRead = false
             return .tell(receiver)
@@ -97,7 +97,7 @@ where
         return .receive
     }
 
-    /// Whom to tell once more, although nothing may have come.
+    /// The receiver to call again without new data.
     package mutating func readAgain() -> (any ByteStreamReceiver)? {
         guard isReading, let receiver = listener else { return nil }
         wasRead = false
@@ -105,27 +105,28 @@ where
     }
 
     /// Stops or resumes reading.
-    /// - Returns: Whether there may be something to do now.
+    ///
+    /// - Returns: Whether there may be an action now.
     package mutating func setReading(_ isReading: Bool) -> Bool {
         defer { self.isReading = isReading }
         return isReading && !self.isReading
     }
 
-    /// Notes how a receive ended.
+    /// Notes the result of a receive.
     ///
     /// - Parameters:
-    ///   - content: What came.
-    ///   - isComplete: Whether the peer has finished writing.
-    ///   - failure: What broke the connection.
+    ///   - content: The received data.
+    ///   - isComplete: Whether the peer has ended its write direction.
+    ///   - failure: The error that broke the connection.
     package mutating func noteReceived(_ content: Bytes?, isComplete: Bool, failure: LinkError?) {
         isReceiving = false
-        // Only one receive is under way, and only while nothing is left of the one before.
+        // There is one receive at a time, and only when the data of the one before was read.
         if let content, !content.isEmpty { inbox = content[...] }
-        // An end that is a failure, too, is no end: something may be missing.
+        // An end together with a failure is not an orderly end: data may be missing.
         if let failure { fail(failure) } else if isComplete { self.isComplete = true }
     }
 
-    /// Reads what has come; what came before the end or the failure is read before it.
+    /// Reads received data; data before the end or the failure is read first.
     package mutating func read(
         into space: UnsafeMutableRawBufferPointer
     ) throws(LinkError) -> ReadOutcome {
@@ -148,13 +149,13 @@ where
 
     // MARK: Writing
 
-    /// Decides how many of the bytes can be sent now.
+    /// Determines how many of the bytes can be sent now.
     ///
     /// - Parameters:
-    ///   - count: How many there are.
-    ///   - limit: How many go out in one send.
-    /// - Returns: How many; when fewer than there are, the receiver will hear.
-    /// - Throws: `LinkError` when the stream is broken or closed.
+    ///   - count: The number of bytes.
+    ///   - limit: The number of bytes in one send.
+    /// - Returns: The number to send; if it is smaller than `count`, the receiver will be told when to continue.
+    /// - Throws: `LinkError` if the stream is broken or closed.
     package mutating func takeForSending(_ count: Int, atMost limit: Int) throws(LinkError) -> Int {
         if let failure { throw failure }
         guard !isClosing, !isFinished else { throw .closed }
@@ -168,8 +169,9 @@ where
         return taken
     }
 
-    /// Notes that nothing more will be written.
-    /// - Returns: Whether that is news, and the peer must be told by a send.
+    /// Ends the write direction.
+    ///
+    /// - Returns: Whether this is the first call, so that the peer must be told by a send.
     package mutating func finish() -> Bool {
         guard !isClosing, !isFinished, failure == nil else { return false }
         isFinished = true
@@ -177,7 +179,7 @@ where
         return true
     }
 
-    /// Notes that a send is over: of a chunk, or of the end.
+    /// Notes the end of a send: of a chunk, or of the end of the write direction.
     package mutating func noteSent(isChunk: Bool) -> SendOutcome {
         sends -= 1
         if isChunk { isSending = false }
@@ -187,15 +189,16 @@ where
         return listener.map(SendOutcome.tell) ?? .nothing
     }
 
-    /// Notes that a flush is asked for.
-    /// - Returns: Whether it must be scheduled, since none is.
+    /// Notes a request for a flush.
+    ///
+    /// - Returns: Whether it must be scheduled, because none is scheduled yet.
     package mutating func scheduleFlush() -> Bool {
         guard !isClosing, !hasScheduledFlush else { return false }
         hasScheduledFlush = true
         return true
     }
 
-    /// Whom to tell that the moment for the flush has come.
+    /// The receiver to tell that the time of the flush has come.
     package mutating func beginFlush() -> (any ByteStreamReceiver)? {
         hasScheduledFlush = false
         return listener
@@ -204,6 +207,7 @@ where
     // MARK: The end
 
     /// Notes a call to close.
+    ///
     /// - Returns: Whether it is the first.
     package mutating func close() -> Bool {
         defer { isClosing = true }
@@ -211,7 +215,8 @@ where
     }
 
     /// Carries out a call to close.
-    /// - Returns: Who must be told, and whether nothing is being sent.
+    ///
+    /// - Returns: The receiver to tell, and whether no send is pending.
     package mutating func end() -> (receiver: (any ByteStreamReceiver)?, isIdle: Bool) {
         isOver = true
         return (receiver.take(), sends == 0)

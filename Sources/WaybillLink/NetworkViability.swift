@@ -1,15 +1,15 @@
-/// Decides what a change of the network's path means for a connection of Network.framework.
+/// Determines what a change of the network's path means for a connection of Network.framework.
 ///
-/// The framework keeps a connection whose path is gone: it tells that the connection is not viable, and nothing else
-/// happens until the path comes back. From Wi-Fi to a cellular network the path never comes back.
+/// The framework keeps a connection whose path is gone. It reports that the connection is not viable, and does nothing
+/// else until the path comes back. After a change from Wi-Fi to a cellular network the path never comes back.
 ///
 /// | state | not viable | viable | a better path | the grace period ends |
 /// | --- | --- | --- | --- | --- |
-/// | viable | wait for the grace period | nothing | nothing: what works is kept | nothing |
+/// | viable | wait for the grace period | nothing | nothing: a working connection is kept | nothing |
 /// | not viable | nothing | viable again | lost: a new connection has a path | lost |
 /// | lost | nothing | nothing | nothing | nothing |
 package struct NetworkViability: Sendable {
-    /// What follows.
+    /// The next action.
     package enum Step: Hashable, Sendable {
         case nothing
         /// Call ``graceDidEnd(_:)`` with this number after ``NetworkViability/grace``.
@@ -20,12 +20,12 @@ package struct NetworkViability: Sendable {
 
     private enum State {
         case viable
-        /// In the grace period of this number.
+        /// Within the grace period with this number.
         case notViable(Int)
         case lost
     }
 
-    /// How long a path may be gone before the connection counts as lost: 3 seconds.
+    /// The time without a path after which the connection counts as lost: 3 seconds.
     package static let grace = Duration.seconds(3)
 
     private var state = State.viable
@@ -56,7 +56,7 @@ package struct NetworkViability: Sendable {
         return lose()
     }
 
-    /// Notes that a grace period is over; one that is not the present one changes nothing.
+    /// Notes the end of a grace period; an outdated number has no effect.
     package mutating func graceDidEnd(_ number: Int) -> Step {
         guard case .notViable(number) = state else { return .nothing }
         return lose()

@@ -1,32 +1,33 @@
 /// Decides before which reads a socket is asked to acknowledge at once.
 ///
-/// After a write the kernel takes the connection for a conversation: it delays an acknowledgement by 40 ms, so that
-/// it can ride with the answer. A peer that gathers small writes (Nagle's algorithm, RFC 896) holds its second write
-/// until the first is acknowledged, so both sides wait for each other. Asking for acknowledgements at once, with the
-/// first read after a write, ends that. It costs a system call and a packet, hence it is done only where it helps:
+/// After a write the kernel treats the connection as a conversation: it delays an acknowledgement by up to 40 ms, to
+/// send it together with the answer. A peer that gathers small writes (Nagle's algorithm, RFC 896) holds its second
+/// write until the first is acknowledged, so both sides wait for each other. Requesting an immediate acknowledgement
+/// with the first read after a write ends that. It costs a system call and a packet, so it is done only where it helps:
 ///
-/// | what happens | then |
+/// | observation | decision |
 /// | --- | --- |
-/// | reads without a write between | the kernel acknowledges as it is; no call |
-/// | two reads after a write | the peer sends in pieces: ask after each write again |
-/// | `patience` turns of one read each | the peer does not send in pieces: ask no longer |
+/// | reads without a write in between | the kernel acknowledges by itself; no call |
+/// | two reads after a write | the peer sends in pieces: ask again after each write |
+/// | `patience` turns with one read each | the peer does not send in pieces: stop asking |
 package struct QuickAcknowledgements: Sendable {
-    /// How many turns of one read each show that the peer sends no pieces: 8.
+    /// The number of turns with one read after which asking stops: 8.
     package static let patience = 8
 
     private var hasWritten = false
-    /// How many turns in a row had one read.
+    /// The number of consecutive turns with one read.
     private var turnsOfOneRead = 0
 
     package init() {}
 
-    /// Notes that bytes have left.
+    /// Notes that bytes were sent.
     package mutating func noteWrite() {
         hasWritten = true
     }
 
     /// Notes that a read follows.
-    /// - Returns: Whether to ask for acknowledgements at once.
+    ///
+    /// - Returns: Whether to request acknowledgements at once.
     package mutating func noteRead() -> Bool {
         guard hasWritten else {
             let hadStopped = turnsOfOneRead > Self.patience

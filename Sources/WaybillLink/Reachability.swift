@@ -1,11 +1,11 @@
-/// What a platform knows of the way to the network.
+/// The platform's knowledge about the network.
 package struct NetworkReach: Hashable, Sendable {
-    /// Whether a connection has a chance at this moment.
+    /// Whether a connection may succeed at present.
     package var isReachable: Bool
-    /// The interface that a connection would take, as `en0`; nil when there is none or it is not known.
+    /// The interface of new connections, such as `en0`; nil if there is none or it is unknown.
     ///
-    /// When it changes, connections over the old one are likely to be dead although the network was reachable
-    /// all the time.
+    /// After a change, connections over the old interface are probably dead, even if the network was reachable all the
+    /// time.
     package var interface: String?
 
     package init(isReachable: Bool, interface: String? = nil) {
@@ -14,13 +14,13 @@ package struct NetworkReach: Hashable, Sendable {
     }
 }
 
-/// Tells when the way to the network changes, where the platform knows; a hint, never a reason to give up.
+/// Reports changes of the network, if the platform knows them; a hint, never a reason to give up.
 ///
-/// For whoever waits to connect again: a network that has come back is worth an attempt at once.
+/// A transport that waits to reconnect uses it: when the network is back, an attempt at once is worthwhile.
 package protocol Reachability: AnyObject, Sendable {
-    /// Begins to report: what is known first, then each change, one at a time and in order. To be called once.
+    /// Starts to report: the present value first, then each change, one at a time and in order; call it once.
     func start(_ report: @escaping @Sendable (NetworkReach) -> Void)
 
-    /// Ends the reports; one that is under way at this moment may still be heard.
+    /// Ends the reports; a report that has already begun may still arrive.
     func stop()
 }

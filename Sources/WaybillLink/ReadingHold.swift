@@ -1,17 +1,19 @@
-/// Whether a peer is to be held back, decided by several threads and told to the stream by one at a time.
+/// The decision whether to read from a peer, which several threads make and one at a time tells the stream.
 ///
-/// Kept behind the lock under which it is decided. Told side by side, what was decided first could come last,
-/// and stay: a peer that is held back with nobody left to let it go on.
+/// It is kept behind the lock under which the decision is made. If threads told the stream independently, an old
+/// decision could arrive last and stay, and reading would never resume.
 package struct ReadingHold: Sendable {
-    /// What was decided last.
+    /// The last decision.
     package var isHeld = false
     private var isHeldBelow = false
     private var isTelling = false
 
     package init() {}
 
-    /// Makes the caller the one to tell the stream.
-    /// - Returns: What to tell; nil when the stream knows, or somebody else is telling it and will look again.
+    /// Makes the caller tell the stream.
+    ///
+    /// - Returns: The decision to tell; nil if the stream knows it, or if another thread is telling it and will check
+    ///   again.
     package mutating func beginTelling() -> Bool? {
         guard !isTelling, isHeld != isHeldBelow else { return nil }
         isTelling = true
@@ -19,7 +21,7 @@ package struct ReadingHold: Sendable {
         return isHeld
     }
 
-    /// Notes that the stream has been told; to be followed by ``beginTelling()``.
+    /// Notes that the stream was told; call ``beginTelling()`` again after it.
     package mutating func endTelling() {
         isTelling = false
     }

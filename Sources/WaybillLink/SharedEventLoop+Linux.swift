@@ -1,24 +1,25 @@
 #if os(Linux)
     import WireCore
 
-    /// The loop that all links of the process share, alive as long as one of them is open.
+    /// The event loop that all links of the process share, alive as long as one of them is open.
     ///
-    /// The first link starts the thread, the last one ends it: a program that has shut its transports
-    /// down has no thread and no descriptor of ours left.
+    /// The first link starts the thread, and the last one ends it. After all transports of a program are shut down, the
+    /// package has no thread and no descriptor left.
     package enum SharedEventLoop {
         private struct State {
             var loop: EventLoop?
             var users = 0
-            /// Loops that were told to stop from their own thread, which cannot wait for itself.
+            /// Loops that were stopped from their own thread, which cannot wait for its own end.
             var ended: [EventLoop] = []
         }
 
         private static let state = Locked(State())
 
-        /// Takes part in the loop; every call is matched by one of ``release()``.
-        /// - Parameter what: What needs the loop, with its article.
+        /// Registers a use of the loop; each call is balanced by a call of ``release()``.
+        ///
+        /// - Parameter what: The thing that needs the loop, with its article.
         /// - Returns: The loop.
-        /// - Throws: `LinkError.unsupported` on a thread that is simulated; `LinkError.system`.
+        /// - Throws: `LinkError.unsupported` on a simulated thread; `LinkError.system`.
         static func acquire(for what: String = "a real socket") throws(LinkError) -> EventLoop {
             try LinkEnvironment.refuseInSimulation(what)
             reap()
@@ -35,7 +36,7 @@
             }
         }
 
-        /// Leaves the loop; when the last one leaves, its thread ends.
+        /// Ends a use of the loop; the last one ends its thread.
         static func release() {
             let last: EventLoop? = state.withLock { state in
                 state.users -= 1
@@ -47,10 +48,10 @@
             last?.stop()
         }
 
-        /// Waits for the threads of stopped loops to be gone; returns at once when there are none.
+        /// Waits for the threads of stopped loops to end; returns at once if there are none.
         ///
-        /// Blocks for the microseconds that an ending thread takes. Does nothing on a loop's own thread, nor on a thread
-        /// that is simulated: which loops of the process have ended would decide what the simulation does.
+        /// It blocks for the microseconds that an ending thread takes. On a loop's own thread it does nothing. On a
+        /// simulated thread it does nothing either, because the loops that have ended would influence the simulation.
         package static func reap() {
             guard !LinkEnvironment.isSimulated else { return }
             let ended = state.withLock { state in

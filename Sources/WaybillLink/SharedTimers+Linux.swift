@@ -1,7 +1,7 @@
 #if os(Linux)
     package import WireCore
 
-    /// The shared loop's clock, which keeps the loop running until it is invalidated.
+    /// The shared loop's clock; it keeps the loop running until it is invalidated.
     package final class SharedTimers: TimerSource {
         private let loop: EventLoop
         private let isValid = Locked(true)

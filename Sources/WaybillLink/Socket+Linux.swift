@@ -7,7 +7,7 @@
         import Musl
     #endif
 
-    /// The socket calls that the link makes, with their errors typed.
+    /// The link's socket calls, with typed errors.
     enum Socket {
         /// Opens a non-blocking stream socket of an address family.
         static func open(family: Int32) throws(LinkError) -> Int32 {
@@ -23,7 +23,7 @@
             return descriptor
         }
 
-        /// Why no socket can be opened for want of a descriptor; nil where one can.
+        /// The error if no descriptor is left for a socket; nil if a socket can be opened.
         static func descriptorShortage() -> LinkError? {
             do {
                 close(try open(family: AF_INET))
@@ -33,23 +33,23 @@
             }
         }
 
-        /// Sends small writes at once: gathering is done above, where more is known.
+        /// Sends small writes at once, because the layers above gather them.
         static func disableDelay(_ descriptor: Int32) {
             set(descriptor, level: Int32(IPPROTO_TCP), option: TCP_NODELAY)
         }
 
-        /// Acknowledges what has come at once, and what comes next as soon as it is read.
+        /// Acknowledges received data at once, and further data as soon as it is read.
         ///
-        /// The kernel forgets this with the next write, after which it expects a conversation: an acknowledgement then
-        /// waits up to 40 ms for data to ride with.
+        /// The next write cancels this: the kernel then expects a conversation, and an acknowledgement waits up to 40
+        /// ms for data.
         static func acknowledgeQuickly(_ descriptor: Int32) {
             set(descriptor, level: Int32(IPPROTO_TCP), option: TCP_QUICKACK)
         }
 
-        /// Has the system find out whether the peer is still there when nothing comes from it.
+        /// Makes the system probe a silent peer.
         ///
-        /// After 60 seconds of silence it asks, then every 15 seconds; with the fourth question unanswered the connection
-        /// is lost, two minutes after the last sign of life.
+        /// It probes after 60 seconds of silence and then every 15 seconds. After the fourth unanswered probe the
+        /// connection is lost, two minutes after the peer's last data.
         static func keepAlive(_ descriptor: Int32) {
             set(descriptor, level: SOL_SOCKET, option: SO_KEEPALIVE)
             let level = Int32(IPPROTO_TCP)
@@ -58,18 +58,18 @@
             set(descriptor, level: level, option: TCP_KEEPCNT, to: 4)
         }
 
-        /// Whether a read would find something: bytes, the end or an error.
+        /// Whether a read would return bytes, the end or an error.
         static func isReadable(_ descriptor: Int32) -> Bool {
             var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             return poll(&entry, 1, 0) > 0
         }
 
-        /// Lets a listener come back to a port that is still in a closing state.
+        /// Allows a listener to use a port that is still in a closing state.
         static func allowAddressReuse(_ descriptor: Int32) {
             set(descriptor, level: SOL_SOCKET, option: SO_REUSEADDR)
         }
 
-        /// Has closing reset the connection: the system drops what the peer has not acknowledged, and sends it no more.
+        /// Makes closing reset the connection: the system discards unacknowledged data and sends no more.
         static func resetWhenClosed(_ descriptor: Int32) {
             var option = linger(l_onoff: 1, l_linger: 0)
             setsockopt(
@@ -91,7 +91,7 @@
             setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
         }
 
-        /// Sends what the socket takes; zero when it takes nothing now.
+        /// Sends as much as the socket takes; zero if it takes nothing now.
         static func send(
             _ bytes: UnsafeRawBufferPointer,
             to descriptor: Int32
@@ -108,7 +108,7 @@
             }
         }
 
-        /// Reads what the socket has.
+        /// Reads from the socket.
         static func receive(
             into space: UnsafeMutableRawBufferPointer,
             from descriptor: Int32
@@ -126,7 +126,8 @@
             }
         }
 
-        /// Begins to connect.
+        /// Starts to connect.
+        ///
         /// - Returns: Zero, `EINPROGRESS`, or the error number.
         static func connect(_ descriptor: Int32, to address: SocketAddress) -> Int32 {
             withSocketAddress(address) { pointer, size in
@@ -146,7 +147,7 @@
             }
         }
 
-        /// Takes a connection that waits at a listener; nil when none does.
+        /// Accepts a connection that waits at a listener; nil if there is none.
         static func accept(_ descriptor: Int32) -> Int32? {
             while true {
                 let accepted = waybill_accept(descriptor)
@@ -155,7 +156,7 @@
             }
         }
 
-        /// The port that a socket is bound to, zero for none.
+        /// The port that a socket is bound to; zero for none.
         static func localPort(_ descriptor: Int32) -> UInt16 {
             var address = sockaddr_in()
             var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -167,15 +168,14 @@
             return result == 0 ? UInt16(bigEndian: address.sin_port) : 0
         }
 
-        /// Lends an address in the shape that the system calls want.
+        /// Calls `body` with an address in the form of the system calls.
         private static func withSocketAddress<Result>(
             _ address: SocketAddress,
             _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
         ) -> Result {
             var storage = sockaddr_storage()
             return withUnsafeMutableBytes(of: &storage) { space in
-                // `sockaddr_storage` is made to hold any address, suitably aligned; the copy is clamped
-                // to its size.
+                // `sockaddr_storage` can hold any address and is suitably aligned; the copy is clamped to its size.
                 space.copyBytes(from: address.bytes.prefix(space.count))
                 return space.withMemoryRebound(to: sockaddr.self) { addresses in
                     withUnsafePointer(to: &addresses[0]) {
@@ -185,7 +185,7 @@
             }
         }
 
-        /// The error that a socket has met in the meantime, zero for none.
+        /// The error that has occurred on a socket in the meantime; zero for none.
         static func pendingError(_ descriptor: Int32) -> Int32 {
             var number: Int32 = 0
             var size = socklen_t(MemoryLayout<Int32>.size)
@@ -199,7 +199,7 @@
         }
     }
 
-    /// The C library's functions where a method of the same name hides them.
+    /// The C library's functions, where a method of the same name hides them.
     private enum Linux {
         static func send(_ fd: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int) -> Int
         {

@@ -9,7 +9,7 @@
     package struct SocketAddress: Hashable, Sendable {
         /// `AF_INET`, `AF_INET6`, or another family of the system.
         let family: Int32
-        /// As the system's calls take it.
+        /// The address in the form of the system calls.
         let bytes: [UInt8]
     }
 

@@ -6,14 +6,14 @@
     import Musl
 #endif
 
-/// Small files.
+/// Reads small files.
 enum SystemFile {
-    /// The largest file that is read: 1 MiB, some five hundred certificates.
+    /// The largest file that is read: 1 MiB, about five hundred certificates.
     static let limit = 1 << 20
 
-    /// All that is in a file; nil when it cannot be read or is larger than the limit.
+    /// The contents of a file; nil if it cannot be read or is larger than the limit.
     static func contents(of path: String) -> [UInt8]? {
-        // A pipe that nobody writes to would keep its reader waiting.
+        // Non-blocking: a pipe without a writer would block the reader.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }

@@ -10,7 +10,7 @@ import WireCore
     import Musl
 #endif
 
-/// The system's monotonic clock, exact; some 25 ns to read.
+/// The system's exact monotonic clock; about 25 ns to read.
 enum SystemTime {
     static var now: WireInstant {
         var time = timespec()
@@ -19,7 +19,7 @@ enum SystemTime {
     }
 
     #if canImport(Darwin)
-        /// The clock that Dispatch counts by; like Linux's it stands still while the machine sleeps.
+        /// The clock of Dispatch; like Linux's it stands still while the machine sleeps.
         private static var clock: clockid_t { CLOCK_UPTIME_RAW }
     #else
         private static var clock: clockid_t { CLOCK_MONOTONIC }

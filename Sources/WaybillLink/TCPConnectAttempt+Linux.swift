@@ -8,14 +8,14 @@
         import Musl
     #endif
 
-    /// One try to connect: resolve, then a race of the addresses, each with a socket of its own.
+    /// An attempt to connect: it resolves the name, then the addresses race, each with a socket of its own.
     ///
-    /// The first to decide wins: a socket that has connected, the last one that fails, a timer or a cancelled
-    /// task. Whoever decides also closes the sockets that are left, in the same step.
+    /// The first event decides the outcome: a connected socket, the failure of the last one, a timer or a cancelled
+    /// task. The deciding thread also closes the remaining sockets in the same step.
     final class TCPConnectAttempt: Sendable {
         typealias Outcome = Result<any ByteStream, LinkError>
 
-        /// Hears of one socket.
+        /// The event handler of one socket.
         private final class Runner: EventLoop.Handler {
             let index: Int
             let attempt: TCPConnectAttempt
@@ -39,9 +39,9 @@
             var continuation: Suspension.Continuation?
             var outcome: Outcome?
             var race = AddressRace<SocketAddress>([], family: \.family)
-            /// The sockets that are connecting, by their addresses' places.
+            /// The sockets that are connecting, by the index of their address.
             var contenders: [Int: Contender] = [:]
-            /// Calls when the next address is due; zero for none.
+            /// The timer for the next address; zero for none.
             var timer: UInt64 = 0
         }
 
@@ -55,16 +55,16 @@
             self.timers = timers
         }
 
-        /// What came of it, once it is decided.
+        /// The outcome, after it was decided.
         ///
-        /// Read with the lock, so that whoever is resumed sees all that was written before.
+        /// It is read under the lock, so that the resumed task sees all earlier writes.
         var outcome: Outcome? { state.withLock { $0.outcome } }
 
-        /// Starts, and resumes the continuation once the outcome is decided.
+        /// Starts, and resumes the continuation when the outcome is decided.
         ///
         /// - Parameters:
         ///   - continuation: Resumed once.
-        ///   - resolve: Finds the addresses and passes them on, once.
+        ///   - resolve: Finds the addresses and returns them once.
         func begin(
             _ continuation: Suspension.Continuation,
             resolve: (@escaping @Sendable (Result<[SocketAddress], LinkError>) -> Void) -> Void
@@ -84,7 +84,7 @@
             }
         }
 
-        /// Gives up, unless the outcome is decided already.
+        /// Fails, unless the outcome was already decided.
         func fail(_ error: LinkError) {
             let (isFirst, continuation) = state.withLock {
                 state -> (Bool, Suspension.Continuation?) in
@@ -99,10 +99,10 @@
 
         // MARK: The race
 
-        /// Starts what is due, and waits for what is due later.
+        /// Starts the attempts that are due, and waits for the next one.
         private func runRace(at now: WireInstant) {
             let error: LinkError? = state.withLock { state in
-                // As long as nothing is decided the loop is held; later it may be gone.
+                // Before the decision the loop is registered; later it may be gone.
                 guard state.outcome == nil else { return nil }
                 while let (index, address) = state.race.takeDue(at: now) {
                     let failure = connect(index, to: address, &state)
@@ -119,12 +119,14 @@
             state.timer = 0
             guard let deadline = state.race.deadline else { return }
             state.timer = timers.scheduleTimer(at: deadline) { [self] in
-                // The coarse clock may lag behind the deadline that has just passed.
+                // The coarse clock may be behind the deadline that has just passed.
                 runRace(at: max(timers.now, deadline))
             }
         }
 
-        /// - Returns: How it failed at once; nil when a connection is on its way.
+        /// Starts to connect to an address.
+        ///
+        /// - Returns: The failure if it failed at once; nil if the connection is in progress.
         private func connect(
             _ index: Int,
             to address: SocketAddress,
@@ -172,7 +174,7 @@
                     state.race.noteFailure(Self.failure(error))
                     return (true, nil)
                 }
-                // Handed over and decided in one step, so that nobody else can decide in between.
+                // Handed over and decided in one step, so that no other thread can decide in between.
                 decide(.success(TCPStream(descriptor: contender.descriptor, loop: loop)), &state)
                 return (false, state.continuation.take())
             }
@@ -180,7 +182,7 @@
             continuation?.resume()
         }
 
-        /// Ends the race: the losers are closed and no address is tried any more.
+        /// Ends the race: closes the other sockets and tries no further address.
         private func decide(_ outcome: Outcome, _ state: inout State) {
             state.outcome = outcome
             if state.timer != 0 { timers.cancelTimer(state.timer) }
@@ -204,7 +206,7 @@
             switch failure {
             case .refused: .refused
             case .timedOut: .timedOut
-            // What this process or machine lacks says nothing about the host.
+            // A shortage of this process or machine says nothing about the host.
             case .unreachable(let number) where LinkError.isOutOfDescriptors(number):
                 .system(errorNumber: number, call: "socket")
             case .unreachable(let number): .unreachable(errorNumber: number)

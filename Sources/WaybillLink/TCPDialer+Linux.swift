@@ -1,9 +1,9 @@
 #if os(Linux)
     import WireCore
 
-    /// Connects over TCP: the addresses of the host race (RFC 8305).
+    /// Connects over TCP; the addresses of the host race (RFC 8305).
     package struct TCPDialer: Dialer {
-        /// Finds the addresses of an endpoint and passes them on, once and from any thread.
+        /// Finds the addresses of an endpoint and returns them once, on any thread.
         package typealias Resolve =
             @Sendable (
                 Endpoint,
@@ -12,12 +12,12 @@
 
         private let resolve: Resolve
 
-        /// Connects to the addresses that the system's resolver finds.
+        /// Makes a dialer with the system's resolver.
         package init() {
             self.init(resolve: NameResolver.resolve)
         }
 
-        /// Connects to the addresses that a test says.
+        /// Makes a dialer with a test's resolver.
         package init(resolve: @escaping Resolve) {
             self.resolve = resolve
         }

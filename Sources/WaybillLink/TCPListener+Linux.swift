@@ -19,15 +19,16 @@
         private let loop: EventLoop
         private let accept: @Sendable (any ByteStream) -> Void
 
-        /// The port that is listened on.
+        /// The port of the listener.
         package let port: UInt16
 
-        /// Listens.
+        /// Starts to listen.
         ///
         /// - Parameters:
-        ///   - port: The port, or 0 for any that is free.
+        ///   - port: The port; 0 for any free port.
         ///   - accept: Takes each new stream, connected and not started, on the loop's thread.
-        /// - Throws: `LinkError.system`, as when the port is taken; `LinkError.unsupported` inside a simulation.
+        /// - Throws: `LinkError.system`, for example if the port is in use; `LinkError.unsupported` inside a
+        ///   simulation.
         package init(
             port: UInt16 = 0,
             accept: @escaping @Sendable (any ByteStream) -> Void
@@ -80,7 +81,7 @@
 
         /// Stops listening.
         ///
-        /// Connections that were accepted stay.
+        /// Accepted connections stay open.
         package func close() {
             let wasOpen = state.withLock { state in
                 guard state.descriptor >= 0 else { return false }

@@ -11,17 +11,17 @@
     /// A connected, non-blocking TCP socket on the event loop.
     final class TCPStream: ByteStream, EventLoop.Handler, EventLoop.Flushable, Sendable {
         private struct State {
-            /// The socket, or -1 once it is closed.
+            /// The socket; -1 after it was closed.
             ///
-            /// It is closed on the loop's thread only, with the lock held: so whoever holds the
-            /// lock may use the number, and the loop's thread always may.
+            /// It is closed only on the loop's thread with the lock held. The number is therefore valid for a thread
+            /// that holds the lock, and always on the loop's thread.
             var descriptor: Int32
             var registration: UInt64 = 0
             var receiver: (any ByteStreamReceiver)?
             var isReading = true
             var wantsToWrite = false
-            /// Whether the connection has broken while nothing is read, and is watched no longer: the kernel would
-            /// report it without end.
+            /// Whether the connection broke while reading is stopped, and is no longer watched: the kernel would report
+            /// it endlessly.
             var isUnwatched = false
             var hasScheduledFlush = false
             var isClosing = false
@@ -42,7 +42,7 @@
         }
 
         deinit {
-            // A stream that was never started is known to nobody else.
+            // A stream that was never started has no other references.
             let descriptor = state.withLock { $0.descriptor }
             guard descriptor >= 0 else { return }
             Socket.close(descriptor)
@@ -119,7 +119,7 @@
             }
         }
 
-        /// Has the loop report a broken connection again, now that it is read from to its end.
+        /// Makes the loop report a broken connection again, because it is now read to its end.
         private func watchAgain(_ state: inout State) {
             state.isUnwatched = false
             guard state.descriptor >= 0, !state.isClosing else { return }
@@ -177,13 +177,12 @@
                 return (state.isClosing ? nil : state.receiver, isWritable)
             }
             if isWritable { receiver?.streamIsWritable() }
-            // Errors and hang-ups show themselves to the next read.
+            // The next read reports errors and hang-ups.
             if events & ~EPOLLOUT.rawValue != 0 { receiver?.streamIsReadable() }
             if events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { stopWatching() }
         }
 
-        /// Ends the watch over a broken connection whose receiver does not read: it reads on by itself, or is told
-        /// by its next write.
+        /// Stops watching a broken connection while reading is stopped; a later read or write reports the error.
         private func stopWatching() {
             state.withLock { state in
                 guard !state.isReading, !state.isClosing, state.registration != 0 else { return }
@@ -202,7 +201,7 @@
             )
         }
 
-        /// On the loop's thread.
+        /// Ends the stream, on the loop's thread.
         private func end(_ error: LinkError?) {
             let (isFirst, receiver) = state.withLock { state -> (Bool, (any ByteStreamReceiver)?) in
                 guard state.descriptor >= 0 else { return (false, nil) }
@@ -216,7 +215,7 @@
                 return (true, state.receiver)
             }
             guard isFirst else { return }
-            // Also of a stream that was never started, which nobody hears of.
+            // Also for a stream that was never started and has no receiver.
             SharedEventLoop.release()
             receiver?.streamDidEnd(error)
         }

@@ -1,6 +1,6 @@
 package import WireCore
 
-/// Deadlines in order: a binary heap that forgets cancelled timers lazily.
+/// Deadlines in order: a binary heap that removes cancelled timers lazily.
 package struct TimerQueue {
     private struct Entry {
         var deadline: WireInstant
@@ -17,10 +17,10 @@ package struct TimerQueue {
 
     package init() {}
 
-    /// The number of timers that wait.
+    /// The number of waiting timers.
     package var count: Int { actions.count }
 
-    /// When the next timer is due.
+    /// The deadline of the next timer.
     package var nextDeadline: WireInstant? {
         mutating get {
             while let first = heap.first, actions[first.token] == nil { removeFirst() }
@@ -39,10 +39,10 @@ package struct TimerQueue {
         return lastToken
     }
 
-    /// Forgets a timer.
+    /// Removes a timer.
     package mutating func cancel(_ token: UInt64) {
         actions[token] = nil
-        // Long-lived cancelled entries must not pile up under a busy program.
+        // Cancelled entries with late deadlines must not accumulate in a busy program.
         guard heap.count > 64, heap.count > 4 * actions.count else { return }
         let live = actions
         heap.removeAll { live[$0.token] == nil }
@@ -54,17 +54,17 @@ package struct TimerQueue {
         takeDueToken(at: now).flatMap { take($0) }
     }
 
-    /// Takes every timer that is due out of the order, the earliest first.
+    /// Takes the tokens of all due timers, the earliest first.
     ///
-    /// The actions stay until ``take(_:)``, so that one of them can still cancel another. A timer that is added
-    /// meanwhile is not among them, however early its deadline is.
+    /// The actions stay until ``take(_:)``, so that one action can still cancel another. A timer that is added
+    /// meanwhile is not included, however early its deadline is.
     package mutating func takeDueTokens(at now: WireInstant) -> [UInt64] {
         var tokens: [UInt64] = []
         while let token = takeDueToken(at: now) { tokens.append(token) }
         return tokens
     }
 
-    /// Takes the action of a timer; nil when the timer was cancelled.
+    /// Takes the action of a timer; nil if the timer was cancelled.
     package mutating func take(_ token: UInt64) -> (@Sendable () -> Void)? {
         actions.removeValue(forKey: token)
     }

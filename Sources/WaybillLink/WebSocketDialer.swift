@@ -2,7 +2,7 @@ package import HTTPWire
 package import WebSocketWire
 import WireCore
 
-/// Connects through another dialer and opens a WebSocket over what it gives.
+/// Connects through another dialer and opens a WebSocket over its stream.
 package struct WebSocketDialer: Dialer {
     private let base: any Dialer
     private let request: WebSocketClientHandshake.Request
@@ -10,10 +10,10 @@ package struct WebSocketDialer: Dialer {
     private let units: WebSocketUnits
 
     /// - Parameters:
-    ///   - base: What connects.
-    ///   - request: What is asked of the server.
-    ///   - configuration: How the connection behaves.
-    ///   - units: How bytes are cut into messages.
+    ///   - base: The dialer below.
+    ///   - request: The request for the WebSocket.
+    ///   - configuration: The settings of the WebSocket.
+    ///   - units: The division of bytes into messages.
     package init(
         base: any Dialer,
         request: WebSocketClientHandshake.Request,

@@ -1,32 +1,32 @@
 package import WebSocketWire
 import WireCore
 
-/// A byte stream that runs through a WebSocket: the tunnel for MQTT and STOMP alike.
+/// A byte stream through a WebSocket, the tunnel of MQTT and STOMP.
 ///
-/// Below is one driver with the WebSocket core; above, it looks like any other stream. What is written
-/// leaves in messages, and what messages bring is read as bytes. Held back, it holds back the peer.
+/// Below it is one driver with the WebSocket core; above, it is a byte stream like any other. Written bytes are sent in
+/// messages, and received messages are read as bytes. Stopping to read stops reading from the peer.
 ///
-/// Closing after ``finishWriting()`` runs the closing handshake, and the end is told when that is done or
-/// its time is over; closing again, or without it, cuts.
+/// Closing after ``finishWriting()`` runs the closing handshake, and the end is reported after it or at its timeout.
+/// Closing a second time, or without ``finishWriting()``, ends the connection at once.
 package final class WebSocketStream: ByteStream {
     private struct State: Sendable {
         var receiver: (any ByteStreamReceiver)?
-        /// What has been received and not read.
+        /// Received data that was not read yet.
         var inbox: ArraySlice<ByteSlice> = []
-        /// How much of its first piece has been read.
+        /// The number of bytes of the first piece that were read.
         var readCount = 0
-        /// Whether the reader above has stopped, and whether the peer is held back for it.
+        /// Whether the reader above reads.
         var isReading = true
         var hold = ReadingHold()
         var isPumping = false
-        /// Whether there is news for the receiver: more to read, or reading that got somewhere.
+        /// Whether the receiver must be told: there is new data, or the last read got some.
         var hasNews = false
-        /// Whether the receiver wants to be told even if there is none.
+        /// Whether the receiver requested a call without new data.
         var isAsked = false
-        /// Whether this side ends it, and whether it has been closed: nobody reads any more then.
+        /// Whether this side ends the stream; no data is read any more then.
         var isClosing = false
         var hasBegunToClose = false
-        /// How it ended, once it did.
+        /// The end of the stream, after it has ended.
         var end: LinkError??
         var opening: Result<WebSocketOpening, LinkError>?
         var opener: Suspension.Continuation?
@@ -50,23 +50,22 @@ package final class WebSocketStream: ByteStream {
         driver = Driver(core: core, stream: stream, timers: timers)
     }
 
-    /// Cuts what is written from now on into other messages: a server learns only from the request what
-    /// the stream will carry.
+    /// Changes the division into messages from now on: a server learns only from the request which protocol the stream
+    /// will carry.
     package func setUnits(_ units: WebSocketUnits) {
         state.withLock { $0.units = units }
     }
 
-    /// Sets what a Close from this side says, instead of a normal closure.
+    /// Sets the code of this side's Close, in place of a normal closure.
     package func setClosingCode(_ code: WebSocketCloseCode) {
         state.withLock { $0.closingCode = code }
     }
 
     // MARK: Opening
 
-    /// Begins the opening handshake; the stream keeps itself until its end.
+    /// Starts the opening handshake; the stream references itself until its end.
     ///
-    /// - Parameter decide: For a server: called with each request, on the link's thread, to accept or
-    ///   refuse it.
+    /// - Parameter decide: For a server: called with each request on the link's thread, to accept or refuse it.
     package func open(
         _ decide: @escaping @Sendable (inout WebSocketConnection, WebSocketEvent) -> Void = {
             _,
@@ -83,8 +82,9 @@ package final class WebSocketStream: ByteStream {
     }
 
     /// Waits until the connection is open.
-    /// - Returns: What was agreed on.
-    /// - Throws: `LinkError`; `cancelled` when the task was cancelled.
+    ///
+    /// - Returns: The result of the handshake.
+    /// - Throws: `LinkError`; `cancelled` if the task was cancelled.
     package func opening() async throws(LinkError) -> WebSocketOpening {
         await Suspension.wait { continuation in
             let mustWait = state.withLock { state in
@@ -96,7 +96,7 @@ package final class WebSocketStream: ByteStream {
         } onCancel: {
             state.withLock { $0.opener.take() }?.resume()
         }
-        // Read with the lock, so that whoever is resumed sees all that was written before.
+        // Read under the lock, so that the resumed task sees all earlier writes.
         guard let opening = state.withLock({ $0.opening }) else {
             driver.close()
             throw .cancelled
@@ -130,7 +130,7 @@ package final class WebSocketStream: ByteStream {
                 }
                 if message.payload.count > 0 { pieces.append(message.payload) }
             case .ping, .pong, .violationAhead: break
-            // Whatever broke the stream below is told behind this.
+            // The error that broke the stream below is reported by `handleEnd`.
             case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):
                 state.withLock { $0.closure = closure }
@@ -146,7 +146,7 @@ package final class WebSocketStream: ByteStream {
         pump()
     }
 
-    /// What is cut anywhere is binary, and nothing else may come back (MQTT 5, 6.0.0-1).
+    /// Whether a message is allowed: MQTT uses only binary messages (MQTT 5, 6.0.0-1).
     private func mayTake(_ message: WebSocketMessage) -> Bool {
         guard case .anywhere = state.withLock({ $0.units }) else { return true }
         return message.kind == .binary
@@ -166,7 +166,7 @@ package final class WebSocketStream: ByteStream {
         state.withLock { $0.receiver }?.streamIsWritable()
     }
 
-    /// Why it is over; nil for a normal end.
+    /// The error of an end; nil for a normal end.
     private static func error(_ closure: WebSocketEnding) -> LinkError? {
         switch closure {
         case .closed(.normalClosure, _, _), .closed(.goingAway, _, _),
@@ -182,16 +182,16 @@ package final class WebSocketStream: ByteStream {
         }
     }
 
-    /// What the receiver is told next.
+    /// The next call to the receiver.
     private enum Step: Sendable {
         case readable(any ByteStreamReceiver)
         case ended(any ByteStreamReceiver, LinkError?)
     }
 
-    /// Tells the receiver what there is, one caller at a time.
+    /// Tells the receiver of data and the end; one thread at a time.
     ///
-    /// A receiver that leaves something unread is told again only if it has read at all, however much: it
-    /// takes so many bytes in a turn, and knows nothing of the pieces they came in.
+    /// A receiver that leaves data unread is told again only if it has read anything: it reads a limited number of
+    /// bytes per turn, and does not know the pieces in which they arrived.
     private func pump() {
         while true {
             let step: Step? = state.withLock { state in
@@ -210,7 +210,7 @@ package final class WebSocketStream: ByteStream {
             switch step {
             case .readable(let receiver):
                 receiver.streamIsReadable()
-                // Whoever came meanwhile has left its news behind.
+                // Another thread that came meanwhile has set `hasNews`.
                 state.withLock { $0.isPumping = false }
             case .ended(let receiver, let error): return receiver.streamDidEnd(error)
             case nil: return
@@ -234,12 +234,12 @@ package final class WebSocketStream: ByteStream {
             let unit = UnsafeRawBufferPointer(rebasing: rest.prefix(units.length(of: rest)))
             let kind = units.kind(of: unit)
             do throws(WebSocketSendError) {
-                // Copied out of memory that is only lent; the frame's mask would copy it anyway.
+                // Copied from memory that is only lent; masking the frame would copy it anyway.
                 try driver.withCore { (core, _) throws(WebSocketSendError) in
                     try core.send(kind, unit)
                 }
             } catch {
-                // Closing: the end will be told.
+                // Closing: the end will be reported.
                 return bytes.count
             }
             taken += unit.count
@@ -262,7 +262,7 @@ package final class WebSocketStream: ByteStream {
                 state.readCount = 0
                 state.inbox.removeFirst()
             }
-            // An empty part of an array would keep the whole of it, and the memory of all its pieces.
+            // An empty slice would keep the whole array, and the memory of all its pieces.
             if state.inbox.isEmpty { state.inbox = [] }
             if filled > 0 { state.hasNews = true }
             return filled
@@ -270,7 +270,7 @@ package final class WebSocketStream: ByteStream {
         return count > 0 ? .bytes(count) : .nothing
     }
 
-    /// The driver below gathers.
+    /// False, because the driver below gathers.
     package func scheduleFlush() -> Bool { false }
 
     package func setReading(_ isReading: Bool) {
@@ -298,7 +298,7 @@ package final class WebSocketStream: ByteStream {
         pump()
     }
 
-    /// Sends pings after silence, if the core is configured to.
+    /// Sends pings after silence, if the core is configured for it.
     package func keepAlive() {
         driver.withCore { core, _ in core.startPings() }
     }
@@ -312,7 +312,7 @@ package final class WebSocketStream: ByteStream {
     }
 
     package func abandon() {
-        // What was written leaves before the reset.
+        // Written data is sent before the reset.
         driver.withCore(.immediate) { _, _ in }
         driver.abandon()
         close()
@@ -320,11 +320,11 @@ package final class WebSocketStream: ByteStream {
 
     package func close() {
         let mustCut = state.withLock { state in
-            // Nothing more is read, and an end that waited behind it is now this side's own.
+            // No more data is read, so an end that waited behind it now counts as caused by this side.
             state.inbox = []
             state.readCount = 0
             if case .some = state.end { state.end = .some(nil) }
-            // A peer that is held back could not be heard closing.
+            // While reading is stopped, the peer's Close could not arrive.
             state.hold.isHeld = false
             defer {
                 state.isClosing = true

@@ -1,25 +1,27 @@
 import WebSocketWire
 import WireCore
 
-/// How the bytes of a stream are cut into the messages of a WebSocket.
+/// The division of a stream's bytes into WebSocket messages.
 package enum WebSocketUnits: Sendable {
-    /// Anywhere, as binary messages (MQTT 5, 6.0.0-2).
+    /// At any place, as binary messages (MQTT 5, 6.0.0-2).
     case anywhere
-    /// One unit of the protocol above in each message, as text where it is UTF-8 and binary where it is
-    /// not; the closure gives the length of the first unit, zero if it is not complete.
+    /// One unit of the protocol above per message; the closure returns the length of the first unit, zero if it is
+    /// incomplete.
+    ///
+    /// A unit that is UTF-8 becomes a text message, any other a binary message.
     case each(@Sendable (UnsafeRawBufferPointer) -> Int)
 
-    /// The longest message that is cut ``anywhere``: 64 KiB.
+    /// The longest message with ``anywhere``: 64 KiB.
     private static let messageSize = 65_536
 
-    /// How much of these bytes, at least one, makes the next message.
+    /// The number of these bytes, at least one, in the next message.
     func length(of bytes: UnsafeRawBufferPointer) -> Int {
         guard case .each(let measure) = self else { return min(bytes.count, Self.messageSize) }
         let length = measure(bytes)
         return length > 0 ? min(length, bytes.count) : bytes.count
     }
 
-    /// What kind of message a unit makes.
+    /// The kind of message for a unit.
     func kind(of unit: UnsafeRawBufferPointer) -> WebSocketMessage.Kind {
         guard case .each = self else { return .binary }
         return UTF8Validation.scan(unit).isWellFormed ? .text : .binary

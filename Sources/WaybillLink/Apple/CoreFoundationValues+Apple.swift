@@ -2,10 +2,10 @@
     import CoreFoundation
     import Security
 
-    // Made with Core Foundation's own functions, since `as CFData` and its like exist on Apple platforms only, and
-    // every line is to be type-checked on Linux.
+    // Uses Core Foundation's functions, because `as CFData` and similar casts exist only on Apple platforms, and every
+    // line should also be type-checked on Linux.
 
-    /// Core Foundation's values from Swift's, and back.
+    /// Conversions between Core Foundation's values and Swift's.
     enum CoreFoundationValues {
         static func data(_ bytes: [UInt8]) -> CFData? {
             CFDataCreate(nil, bytes, bytes.count)
@@ -13,7 +13,7 @@
 
         static func bytes(_ data: CFData) -> [UInt8] {
             guard let start = CFDataGetBytePtr(data) else { return [] }
-            // Valid as long as `data`, which the caller holds.
+            // Valid as long as `data`, which the caller keeps.
             return Array(UnsafeBufferPointer(start: start, count: CFDataGetLength(data)))
         }
 
@@ -23,7 +23,7 @@
             return CFStringCreateWithBytes(nil, bytes, bytes.count, encoding, false)
         }
 
-        /// An array that holds its elements.
+        /// An array that retains its elements.
         static func array(_ elements: [some AnyObject]) -> CFArray? {
             let array = withUnsafePointer(to: kCFTypeArrayCallBacks) { callBacks in
                 CFArrayCreateMutable(nil, 0, callBacks)
@@ -35,7 +35,7 @@
             return array
         }
 
-        /// A dictionary that holds its keys and values.
+        /// A dictionary that retains its keys and values.
         static func dictionary(_ pairs: [(key: CFString, value: AnyObject)]) -> CFDictionary? {
             let dictionary = withUnsafePointer(to: kCFTypeDictionaryKeyCallBacks) { keys in
                 withUnsafePointer(to: kCFTypeDictionaryValueCallBacks) { values in
@@ -53,12 +53,12 @@
             return dictionary
         }
 
-        /// A certificate; nil for what is not the DER of one.
+        /// A certificate; nil if the bytes are not the DER of one.
         static func certificate(_ bytes: [UInt8]) -> SecCertificate? {
             data(bytes).flatMap { SecCertificateCreateWithData(nil, $0) }
         }
 
-        /// The elements of an array that is known to hold nothing else.
+        /// The elements of an array with elements of a single known type.
         static func elements<Element: AnyObject>(
             of array: CFArray,
             as type: Element.Type
@@ -70,7 +70,7 @@
             }
         }
 
-        /// The value of a key that is known to be of that type; nil if there is none.
+        /// The value of a key with a known type; nil if there is none.
         static func value<Value: AnyObject>(
             of key: CFString,
             in dictionary: CFDictionary,
@@ -83,11 +83,11 @@
     }
 
     extension String {
-        /// The same text.
+        /// Makes a string with the same text.
         init(copying text: CFString) {
             let encoding = CFStringBuiltInEncodings.UTF8.rawValue
             let length = CFStringGetLength(text)
-            // And one byte for the zero at the end.
+            // And one byte for the terminating zero.
             let size = CFStringGetMaximumSizeForEncoding(length, encoding) + 1
             var buffer = [CChar](repeating: 0, count: size)
             _ = CFStringGetCString(text, &buffer, buffer.count, encoding)

@@ -6,7 +6,7 @@
     package final class DispatchTimers: TimerSource, Sendable {
         private struct State {
             var timers = TimerQueue()
-            /// The earliest moment at which ``fire()`` will run for sure.
+            /// The earliest time at which ``fire()`` is certain to run.
             var wakeUp: WireInstant?
             var isValid = true
 
@@ -45,7 +45,7 @@
             }
         }
 
-        /// Sees to it that somebody wakes up for the next timer.
+        /// Schedules a wake-up for the next timer, unless an earlier one is scheduled.
         private func arm() {
             let next: WireInstant? = state.withLock { state in
                 guard state.isValid, let next = state.timers.nextDeadline else { return nil }
@@ -55,13 +55,13 @@
             }
             guard let next else { return }
             let delay = max(now.duration(to: next).wireNanoseconds, 0)
-            // A wake-up that an earlier one has made superfluous finds nothing to do.
+            // A superfluous wake-up finds nothing to do.
             let moment = DispatchTime.now() + .nanoseconds(Int(clamping: delay))
             Self.queue.asyncAfter(deadline: moment) { [weak self] in self?.fire() }
         }
 
         private func fire() {
-            // Each due timer once: one that an action adds waits for the next call, whatever its deadline.
+            // Each due timer runs once: a timer that an action adds waits for the next call, whatever its deadline.
             let due = state.withLock { $0.takeDueTokens(at: SystemTime.now) }
             for token in due { state.withLock { $0.timers.take(token) }?() }
             arm()

@@ -4,8 +4,8 @@
     extension EncryptedKeyFields {
         /// Decrypts the key.
         ///
-        /// - Parameter password: The password, in UTF-8 as OpenSSL has it.
-        /// - Returns: PKCS #8; nil when the password is another, or the file is damaged.
+        /// - Parameter password: The password in UTF-8, as OpenSSL encodes it.
+        /// - Returns: The key as PKCS #8; nil if the password is wrong or the file is damaged.
         func decrypt(_ password: String) -> [UInt8]? {
             let characters = password.utf8.map { CChar(bitPattern: $0) }
             var key = [UInt8](repeating: 0, count: keyByteCount)

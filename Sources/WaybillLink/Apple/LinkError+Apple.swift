@@ -3,20 +3,20 @@
     import Network
     import Security
 
-    /// Whom a connection is to.
+    /// The peer of a connection.
     struct NetworkPeer: Sendable {
         /// The host of the endpoint.
         let host: String
-        /// Whether it is shown a certificate when it asks for one.
+        /// Whether this side sends a certificate if the peer requests one.
         let showsIdentity: Bool
     }
 
     extension LinkError {
-        /// What Network.framework reports, in the words of the link.
+        /// Converts an error of Network.framework.
         ///
         /// - Parameters:
-        ///   - error: What it reports.
-        ///   - peer: Whom the connection is to.
+        ///   - error: The error.
+        ///   - peer: The peer of the connection.
         init(_ error: NWError, of peer: NetworkPeer) {
             switch error {
             case .posix(let code): self.init(code)

@@ -3,16 +3,16 @@
     import Network
     import WireCore
 
-    /// One try to connect, TLS included.
+    /// An attempt to connect, including TLS.
     ///
-    /// The first to decide wins: the connection, a timer or a cancelled task.
+    /// The first event decides the outcome: the connection, a timer or a cancelled task.
     final class NetworkConnectAttempt: Sendable {
         typealias Outcome = Result<any ByteStream, LinkError>
 
         private struct State {
             var continuation: Suspension.Continuation?
             var outcome: Outcome?
-            /// Why the connection waits for a better network.
+            /// The reason why the connection waits for a better network.
             var hindrance: LinkError?
         }
 
@@ -20,7 +20,7 @@
         private let connection: NWConnection
         private let peer: NetworkPeer
         private let trust: ServerTrust?
-        /// Everything about the connection happens here, and later everything about the stream.
+        /// The queue of the connection, and later of the stream.
         private let queue = DispatchQueue(label: "waybill.connection")
 
         /// Takes over a connection that was not started.
@@ -30,10 +30,10 @@
             self.trust = trust
         }
 
-        /// What came of it, once it is decided.
+        /// The outcome, after it was decided.
         var outcome: Outcome? { state.withLock { $0.outcome } }
 
-        /// Starts, and resumes the continuation once the outcome is decided.
+        /// Starts, and resumes the continuation when the outcome is decided.
         func begin(_ continuation: Suspension.Continuation) {
             let isDecided = state.withLock { state in
                 if state.outcome == nil { state.continuation = continuation }
@@ -41,26 +41,26 @@
             }
             if isDecided { return continuation.resume() }
             queue.async { [self] in
-                // On the queue, a connection that was given up is not started afterwards.
+                // On the queue, so that a connection that was given up is not started afterwards.
                 guard outcome == nil else { return }
                 connection.stateUpdateHandler = { [self] in stateDidChange($0) }
                 connection.start(queue: queue)
             }
         }
 
-        /// Gives up, unless the outcome is decided already.
+        /// Fails, unless the outcome was already decided.
         func fail(_ error: LinkError) {
             let (isFirst, continuation) = state.withLock {
                 state -> (Bool, Suspension.Continuation?) in
                 guard state.outcome == nil else { return (false, nil) }
-                // What it was waiting for says more than that it was long.
+                // The reason for waiting says more than the timeout.
                 let reason = error == .timedOut ? state.hindrance ?? error : error
                 state.outcome = .failure(reason)
                 return (true, state.continuation.take())
             }
             guard isFirst else { return }
             queue.async { [connection] in
-                // The handler keeps the attempt, which keeps the connection.
+                // The handler references the attempt, and the attempt the connection.
                 connection.stateUpdateHandler = nil
                 connection.cancel()
             }
@@ -72,7 +72,7 @@
             case .ready: succeed()
             case .failed(let error): fail(reason(error))
             case .waiting(let error):
-                // The framework waits for ever, also where waiting cannot help.
+                // The framework waits forever, even if waiting cannot help.
                 if error.isFinal { return fail(reason(error)) }
                 state.withLock { $0.hindrance = reason(error) }
             case .setup, .preparing, .cancelled: break
@@ -83,12 +83,12 @@
         private func reason(_ error: NWError) -> LinkError {
             if case .tls = error, let fault = trust?.fault { return .tls(fault) }
             let reason = LinkError(error, of: peer)
-            // Before the stream is secure, nothing can be missing.
+            // Before the stream is secure, no data can be missing.
             return reason == .truncated ? .tls(.closed) : reason
         }
 
         private func succeed() {
-            // Handed over and decided in one step, so that nobody else can decide in between.
+            // Handed over and decided in one step, so that no other thread can decide in between.
             let continuation = state.withLock { state -> Suspension.Continuation? in
                 guard state.outcome == nil else { return nil }
                 let stream = NetworkStream(

@@ -3,7 +3,7 @@
     import Network
     import WireCore
 
-    /// Connects with Network.framework, which resolves names, races addresses, and knows proxies and VPNs.
+    /// Connects with Network.framework, which resolves names, races addresses, and supports proxies and VPNs.
     package struct NetworkDialer: Dialer {
         private let settings: TLSSettings?
 
@@ -43,8 +43,8 @@
             }
             let tcp = NWProtocolTCP.Options()
             tcp.noDelay = true
-            // A peer that is gone without a word is noticed within two minutes, also where no protocol asks for
-            // signs of life: probes after a minute of silence, each 15 seconds, four of them.
+            // Detects a dead peer within two minutes, also where no protocol sends heart-beats: probes after a minute
+            // of silence, four of them at intervals of 15 seconds.
             tcp.enableKeepalive = true
             tcp.keepaliveIdle = 60
             tcp.keepaliveInterval = 15

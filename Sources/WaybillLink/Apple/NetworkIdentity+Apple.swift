@@ -3,9 +3,10 @@
     import Darwin
     import Security
 
-    /// What this side shows of itself, from the files that settings name.
+    /// The certificate and key of this side, from the files in the settings.
     enum NetworkIdentity {
         /// Reads an identity.
+        ///
         /// - Throws: `LinkError.tls` with `invalidSettings`.
         static func make(_ identity: TLSSettings.Identity) throws(LinkError) -> sec_identity_t {
             switch identity {
@@ -31,14 +32,14 @@
                 throw invalid("\(certificate) is no certificate")
             }
             let secret = try read(key, password: password, certified: fields.publicKey)
-            // Security joins whatever it is given.
+            // Security does not check that key and certificate belong together.
             guard isPair(secret, fields), let identity = SecIdentityCreate(nil, own, secret),
                 let result = with(Array(certificates.dropFirst()), identity)
             else { throw invalid("\(key) is not the key of \(certificate)") }
             return result
         }
 
-        /// Whether the key belongs to the certificate: both have the same public key, in the same form.
+        /// Whether the key belongs to the certificate: both have the same public key in the same form.
         private static func isPair(_ key: SecKey, _ certificate: CertificateFields) -> Bool {
             guard let publicKey = SecKeyCopyPublicKey(key),
                 let bytes = SecKeyCopyExternalRepresentation(publicKey, nil)
@@ -63,7 +64,7 @@
                     (kSecAttrKeyType, type), (kSecAttrKeyClass, kSecAttrKeyClassPrivate),
                 ])
             else { throw invalid("\(material) is no private key") }
-            // Without a place for the error: what it says is about the attributes, which are right.
+            // Without the error parameter: its text is about the attributes, which are correct.
             guard let key = SecKeyCreateWithData(data, attributes, nil) else {
                 throw invalid("\(material) is no private key")
             }
@@ -90,7 +91,7 @@
             guard let encrypted = EncryptedKeyFields(file: file) else {
                 throw invalid("\(material) is encrypted in another way than PKCS #8 with AES")
             }
-            // A wrong password shows in the padding, or in what comes out.
+            // A wrong password is detected by the padding, or by the decrypted content.
             guard let plain = encrypted.decrypt(password),
                 let fields = try? PrivateKeyFields(file: plain)
             else { throw invalid("\(material) cannot be used: its password is another") }
@@ -110,7 +111,7 @@
             if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *),
                 let yes = kCFBooleanTrue
             {
-                // Before, a Mac keeps what it imports in the user's keychain.
+                // Before this version, a Mac stores imported items in the user's keychain.
                 options.append((kSecImportToMemoryOnly, yes))
             }
             var items: CFArray?
@@ -134,7 +135,7 @@
             return identity
         }
 
-        /// The certificates between the identity's own and an authority's.
+        /// The certificates between the identity's certificate and the authority's.
         private static func others(in item: CFDictionary) -> [SecCertificate] {
             let chain = CoreFoundationValues.value(
                 of: kSecImportItemCertChain,
@@ -142,7 +143,7 @@
                 as: CFArray.self
             )
             guard let chain else { return [] }
-            // The first is the identity's own, which goes out by itself.
+            // The first is the identity's own certificate, which is sent separately.
             let all = CoreFoundationValues.elements(of: chain, as: SecCertificate.self)
             return Array(all.dropFirst())
         }

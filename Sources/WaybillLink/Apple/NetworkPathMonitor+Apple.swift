@@ -3,7 +3,7 @@
     import Network
     import WireCore
 
-    /// Reachability as Network.framework's path monitor tells it.
+    /// Reachability by Network.framework's path monitor.
     package final class NetworkPathMonitor: Reachability, Sendable {
         private let monitor = NWPathMonitor()
         private let queue = DispatchQueue(label: "waybill.path")
@@ -28,7 +28,7 @@
             }
         }
 
-        /// The value if it is news: a path also changes in ways that are nobody's business here.
+        /// The value if it has changed: a path also changes in ways without a meaning here.
         private func note(_ reach: NetworkReach) -> NetworkReach? {
             last.withLock { last in
                 guard last != reach else { return nil }
@@ -43,7 +43,7 @@
     }
 
     extension NetworkReach {
-        /// What a path tells; one that must be established first, as a VPN on demand, is worth an attempt.
+        /// Converts a path; a path that must be established first, such as a VPN on demand, counts as reachable.
         init(_ path: NWPath) {
             self.init(
                 isReachable: path.status != .unsatisfied,

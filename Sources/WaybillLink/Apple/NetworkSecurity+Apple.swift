@@ -3,18 +3,18 @@
     import Network
     import Security
 
-    /// TLS settings in the words of Network.framework: option by option.
+    /// The TLS options of Network.framework for settings of the link.
     struct NetworkSecurity {
-        /// What a connection is to be made with.
+        /// The options for a connection.
         let options: NWProtocolTLS.Options
-        /// Who decides on the peer, and knows why it was refused.
+        /// Verifies the peer, and stores the reason of a refusal.
         let trust: ServerTrust
 
-        /// Reads what the settings name, and maps them.
+        /// Reads the files in the settings and converts the settings.
         ///
         /// - Parameters:
-        ///   - settings: What is asked for.
-        ///   - host: Whom the connection is to.
+        ///   - settings: The settings.
+        ///   - host: The host of the connection.
         /// - Throws: `LinkError.tls` with `invalidSettings`.
         init(_ settings: TLSSettings, host: String) throws(LinkError) {
             var authorities: [[UInt8]] = []
@@ -32,11 +32,11 @@
                 security,
                 settings.minimumVersion.ofNetwork
             )
-            // A session that is resumed is one whose peer is not looked at again: and it may have been begun by
-            // somebody who trusts other authorities, or anybody.
+            // On resumption the peer is not verified again, and the session may come from a connection with other
+            // authorities or without verification.
             sec_protocol_options_set_tls_resumption_enabled(security, false)
             sec_protocol_options_set_tls_renegotiation_enabled(security, false)
-            // An address is not to be asked for (RFC 6066, 3).
+            // An address must not be sent as the server name (RFC 6066, 3).
             if !name.isAddress {
                 sec_protocol_options_set_tls_server_name(security, name.text)
             }
@@ -47,7 +47,7 @@
                 let own = try NetworkIdentity.make(identity)
                 sec_protocol_options_set_local_identity(security, own)
             }
-            // Evaluating blocks, so it has a queue of its own.
+            // The evaluation blocks, so it runs on a separate queue.
             let verify = Self.verification(by: trust)
             let queue = DispatchQueue(label: "waybill.trust")
             sec_protocol_options_set_verify_block(security, verify, queue)

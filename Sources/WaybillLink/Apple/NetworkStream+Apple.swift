@@ -11,20 +11,21 @@
 
     /// A connection of Network.framework as a byte stream.
     ///
-    /// The framework pushes and completes; a byte stream is asked whether it is ready. So one receive at a time is
-    /// under way, its bytes wait here until they are read, and the next begins when they are and reading is on: that
-    /// holds the peer back. One chunk at a time is being sent; more is taken when the framework has it.
+    /// The framework pushes data and calls completions, while a byte stream is asked whether it is ready. Therefore one
+    /// receive is pending at a time, and its bytes wait here until they are read. The next receive starts when they are
+    /// read and reading is not stopped, which limits the peer. One chunk is sent at a time; the next is taken when the
+    /// framework has completed it.
     ///
-    /// Everything that is told is told on the connection's queue, one call at a time.
+    /// All calls to the receiver come from the connection's queue, one at a time.
     final class NetworkStream: ByteStream, Sendable {
-        /// How much one receive may bring: 64 KiB.
+        /// The size of a receive: 64 KiB.
         private static let receiveByteCount = 1 << 16
-        /// How much is handed over in one send: 128 KiB.
+        /// The size of a send: 128 KiB.
         private static let sendByteCount = 1 << 17
-        /// How long what was written before ``close()`` may take to leave: 5 seconds.
+        /// The time for sending the rest after ``close()``: 5 seconds.
         private static let lingering = DispatchTimeInterval.seconds(5)
 
-        /// ``NetworkViability/grace``, as the queue wants it.
+        /// ``NetworkViability/grace`` as a dispatch interval.
         private static let grace = DispatchTimeInterval.seconds(
             Int(NetworkViability.grace.components.seconds)
         )
@@ -35,13 +36,13 @@
         private let peer: NetworkPeer
         private let queue: DispatchQueue
 
-        /// Takes over a connection that is ready; to be called on its queue.
+        /// Takes over a connection that is ready; call it on the connection's queue.
         ///
         /// - Parameters:
         ///   - connection: The connection.
-        ///   - peer: Whom it is to.
-        ///   - tls: What was agreed on to secure it.
-        ///   - queue: Where the framework tells what happens to it.
+        ///   - peer: The peer of the connection.
+        ///   - tls: The TLS properties of the connection.
+        ///   - queue: The queue of the connection.
         init(
             _ connection: NWConnection,
             to peer: NetworkPeer,
@@ -52,7 +53,7 @@
             self.peer = peer
             self.tls = tls
             self.queue = queue
-            // Weakly, so that a stream that is never started is released with its last reference.
+            // A weak reference, so that a stream that is never started is released with its last reference.
             connection.stateUpdateHandler = { [weak self] in self?.stateDidChange($0) }
             connection.viabilityUpdateHandler = { [weak self] isViable in
                 self?.pathDidChange { $0.note(isViable: isViable) }
@@ -72,9 +73,9 @@
                 let (isOver, late) = state.withLock { state in
                     state.isOver ? (true, state.end().receiver) : (false, nil)
                 }
-                // Closed before it was started.
+                // Closed before the start.
                 if isOver { return late?.streamDidEnd(nil) ?? () }
-                // From here on the stream is kept until its end, as its receiver is.
+                // From now on the stream is kept until its end, as its receiver is.
                 connection.stateUpdateHandler = { [self] in stateDidChange($0) }
                 pump()
             }
@@ -84,7 +85,7 @@
             try state.withLock { state throws(LinkError) in
                 let count = try state.takeForSending(bytes.count, atMost: Self.sendByteCount)
                 guard count > 0 else { return 0 }
-                // The completion comes later, on the queue; with the lock held, the order is that of the calls.
+                // The completion comes later on the queue; under the lock the order is that of the calls.
                 connection.send(
                     content: Data(UnsafeRawBufferPointer(rebasing: bytes.prefix(count))),
                     contentContext: .defaultMessage,
@@ -120,7 +121,7 @@
         func finishWriting() {
             state.withLock { state in
                 guard state.finish() else { return }
-                // Ends this side's half: TLS's own end if there is TLS, then TCP's.
+                // Ends the write direction: close_notify if there is TLS, then TCP's end.
                 connection.send(
                     content: nil,
                     contentContext: .finalMessage,
@@ -148,7 +149,7 @@
             pump()
         }
 
-        /// Carries out what a change of the path means.
+        /// Carries out the consequence of a path change.
         private func pathDidChange(
             _ change: (inout NetworkViability) -> NetworkViability.Step
         ) {
@@ -162,7 +163,7 @@
             }
         }
 
-        /// Tells the receiver what there is to read, or asks for more.
+        /// Tells the receiver of data to read, or requests more.
         private func pump() {
             switch state.withLock({ $0.nextStep() }) {
             case .nothing: break
@@ -173,7 +174,7 @@
 
         private func tell(_ receiver: any ByteStreamReceiver) {
             receiver.streamIsReadable()
-            // Again and again as long as something is read, but not in a row: others use the queue.
+            // Repeated as long as data is read, but not in a loop: other connections use the queue, too.
             if state.withLock({ $0.wasRead }) { queue.async { [self] in pump() } }
         }
 
@@ -209,17 +210,17 @@
             if isIdle {
                 cancel()
             } else {
-                // Cancelling would drop what the framework has not taken yet.
+                // Cancelling would discard data that the framework has not taken yet.
                 queue.asyncAfter(deadline: .now() + Self.lingering) { [self] in
                     removeHandlers()
-                    // The peer does not read; once cancelled, this does nothing.
+                    // The peer does not read; on a cancelled connection this does nothing.
                     connection.forceCancel()
                 }
             }
             receiver?.streamDidEnd(nil)
         }
 
-        /// Ends the connection without waiting for what was sent.
+        /// Ends the connection without waiting for pending sends.
         private func reset() {
             let (receiver, _) = state.withLock { $0.end() }
             connection.stateUpdateHandler = nil

@@ -4,19 +4,19 @@
     import Security
     import WireCore
 
-    /// Decides whether the peer's chain will do, and keeps why not.
+    /// Decides whether the peer's chain is accepted, and stores the reason of a refusal.
     final class ServerTrust: Sendable {
         private let name: String
-        /// Each as DER; empty for those that the system trusts.
+        /// The authorities, each as DER; empty for those of the system.
         private let authorities: [[UInt8]]
         private let pins: Set<[UInt8]>
         private let acceptsAnyCertificate: Bool
         private let found = Locked<TLSFault?>(nil)
 
         /// - Parameters:
-        ///   - settings: What is asked for.
-        ///   - authorities: Those of the settings, each as DER.
-        ///   - name: Whose certificate it must be: a name or an address.
+        ///   - settings: The settings.
+        ///   - authorities: The authorities of the settings, each as DER.
+        ///   - name: The name or address that the certificate must have.
         init(_ settings: TLSSettings, authorities: [[UInt8]], name: String) {
             self.name = name
             self.authorities = authorities
@@ -24,12 +24,12 @@
             acceptsAnyCertificate = settings.acceptsAnyCertificate
         }
 
-        /// Why the peer was refused; nil if it was not, or was not seen yet.
+        /// The reason of a refusal; nil if there was none, or before the verification.
         var fault: TLSFault? { found.withLock { $0 } }
 
-        /// Whether the chain will do.
+        /// Whether the chain is accepted.
         ///
-        /// Blocks while the system fetches what it lacks, so never on the queue of a connection.
+        /// It blocks while the system fetches missing certificates, so it must not run on the queue of a connection.
         func accepts(_ trust: SecTrust) -> Bool {
             let fault = evaluate(trust)
             found.withLock { $0 = fault }
@@ -38,12 +38,12 @@
 
         private func evaluate(_ trust: SecTrust) -> TLSFault? {
             guard !acceptsAnyCertificate else {
-                // Without a verified chain only the peer's own key is proven to be its own.
+                // Without a verified chain only the peer's own key is proven.
                 return isPinned(chain(of: trust).prefix(1)) ? nil : .pinMismatch
             }
-            // An address is looked for among the certificate's addresses (RFC 9525, 6.5).
+            // An address is searched in the certificate's addresses (RFC 9525, 6.5).
             let host = CoreFoundationValues.string(name)
-            // Evaluated without the policy, a certificate for any host would do.
+            // Without the policy, a certificate for any host would be accepted.
             let status = SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, host))
             guard status == errSecSuccess else {
                 return .invalidSettings("SecTrustSetPolicies: OSStatus \(status)")
@@ -75,7 +75,7 @@
             return CoreFoundationValues.array(certificates)
         }
 
-        /// The certificates from the peer's own to its authority's, each as DER.
+        /// The certificates from the peer's own to the authority's, each as DER.
         private func chain(of trust: SecTrust) -> [[UInt8]] {
             guard let chain = SecTrustCopyCertificateChain(trust) else { return [] }
             return CoreFoundationValues.elements(of: chain, as: SecCertificate.self).map {

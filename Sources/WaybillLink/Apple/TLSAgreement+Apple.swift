@@ -3,7 +3,7 @@
     import Security
 
     extension TLSAgreement {
-        /// What a connection has agreed on; nil for one without TLS, or that is not ready.
+        /// Reads the TLS properties of a connection; nil without TLS, or before it is ready.
         init?(of connection: NWConnection) {
             let metadata = connection.metadata(definition: NWProtocolTLS.definition)
             guard let metadata = metadata as? NWProtocolTLS.Metadata else { return nil }
@@ -18,7 +18,7 @@
             let chosen = sec_protocol_metadata_get_negotiated_protocol(security).map {
                 String(cString: $0)
             }
-            // Sessions are never resumed here: see `NetworkSecurity`.
+            // Sessions are never resumed here; see `NetworkSecurity`.
             self.init(version: version, applicationProtocol: chosen, isResumed: false)
         }
     }

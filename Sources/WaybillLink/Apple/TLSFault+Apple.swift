@@ -4,15 +4,15 @@
     import Security
 
     extension TLSFault {
-        /// What a status of TLS itself says: an alert of the peer, or a handshake that failed.
+        /// Converts a TLS status: an alert of the peer, or a failed handshake.
         ///
         /// - Parameters:
         ///   - status: The status.
-        ///   - showsIdentity: Whether the peer was shown a certificate, if it asked for one.
+        ///   - showsIdentity: Whether this side sends a certificate if the peer requests one.
         init(alert status: OSStatus, showsIdentity: Bool) {
             switch status {
             case errSSLCertificateRequired: self = .certificateRequired
-            // What servers before TLS 1.3 say to none (RFC 5246, 7.4.6).
+            // Servers before TLS 1.3 send this if the client has no certificate (RFC 5246, 7.4.6).
             case errSSLPeerBadCert where !showsIdentity: self = .certificateRequired
             case errSSLPeerBadCert: self = .certificateRefused("bad_certificate")
             case errSSLPeerUnsupportedCert: self = .certificateRefused("unsupported_certificate")
@@ -31,12 +31,12 @@
             }
         }
 
-        /// What the system found at fault with the peer's chain.
+        /// Converts the system's error about the peer's chain.
         ///
         /// - Parameters:
-        ///   - error: As `SecTrustEvaluateWithError` gives it.
-        ///   - host: Whose certificate was asked for.
-        ///   - isSelfSigned: Whether the peer's own certificate names itself as its signer.
+        ///   - error: The error of `SecTrustEvaluateWithError`.
+        ///   - host: The host that the certificate must name.
+        ///   - isSelfSigned: Whether the peer's certificate names itself as its issuer.
         init(_ error: CFError?, host: String, isSelfSigned: Bool) {
             let code = error.map(CFErrorGetCode) ?? 0
             let words = error.flatMap { CFErrorCopyDescription($0) }.map(String.init(copying:))
@@ -49,7 +49,7 @@
             }
         }
 
-        /// What a status says of a certificate by itself.
+        /// Converts a status that concerns a certificate by itself.
         private init?(certificate status: OSStatus) {
             switch status {
             case errSecCertificateExpired, errSSLCertExpired: self = .expired

@@ -1,15 +1,15 @@
 import HTTPWire
 import WireCore
 
-/// Connects to a proxy through another dialer and has it open a tunnel to each endpoint (RFC 9110, 9.3.6).
+/// Connects to a proxy through another dialer and opens a tunnel to each endpoint (RFC 9110, 9.3.6).
 ///
-/// The proxy resolves the names. TLS with the far end goes around this dialer, not below it.
+/// The proxy resolves the names. TLS with the endpoint is added around this dialer, not below it.
 package struct ProxyDialer: Dialer {
     private let base: any Dialer
     private let settings: ProxySettings
 
     /// - Parameters:
-    ///   - base: What connects to the proxy.
+    ///   - base: The dialer for connections to the proxy.
     ///   - settings: The proxy.
     package init(base: any Dialer, settings: ProxySettings) {
         self.base = base
@@ -20,7 +20,7 @@ package struct ProxyDialer: Dialer {
         #if os(Linux)
             TLSDialer(base: self, settings: settings)
         #else
-            // There the streams below bring their TLS along, which would be with the proxy.
+            // There the streams below include TLS, which would be TLS with the proxy.
             UnavailableDialer(what: "TLS through a proxy that is configured")
         #endif
     }
@@ -57,7 +57,7 @@ package struct ProxyDialer: Dialer {
 }
 
 extension LinkError {
-    /// The same error, met on the way to a proxy.
+    /// The same error, marked as one of the way to a proxy.
     fileprivate var byProxy: LinkError {
         switch self {
         case .cancelled, .proxyRefused, .proxyViolation, .proxyInvalid: self

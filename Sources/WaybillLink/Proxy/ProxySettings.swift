@@ -1,13 +1,13 @@
 package import HTTPWire
 import WireCore
 
-/// A proxy that makes tunnels by HTTP CONNECT, and what it is told.
+/// A proxy that opens tunnels by HTTP CONNECT, and the fields of the request.
 package struct ProxySettings: Hashable, Sendable {
-    /// Where the proxy is.
+    /// The address of the proxy.
     package var endpoint: Endpoint
-    /// The fields of the request beside `Host`, credentials among them.
+    /// The fields of the request besides `Host`, including credentials.
     package var headers: HTTPHeaders
-    /// The hosts that are reached without it: exactly these, or with a dot in front all below that name.
+    /// The hosts that are reached without the proxy: exact names, or a dot and a domain for all names below it.
     package var exemptHosts: [String]
 
     package init(endpoint: Endpoint, headers: HTTPHeaders = [:], exemptHosts: [String] = []) {
@@ -27,7 +27,7 @@ package struct ProxySettings: Hashable, Sendable {
         }
     }
 
-    /// Without the dot of the root (RFC 1034, 3.1) and in lower case.
+    /// A host in lower case without the dot of the root (RFC 1034, 3.1).
     private static func folded(_ host: String) -> String {
         let host = host.asciiLowercased
         guard host.hasByteSuffix("."), host.utf8.count > 1 else { return host }
@@ -41,6 +41,6 @@ package struct ProxySettings: Hashable, Sendable {
 }
 
 extension ProxySettings: CustomStringConvertible {
-    /// Where the proxy is; never what it is told.
+    /// The address of the proxy; never the fields of the request.
     package var description: String { endpoint.description }
 }

@@ -1,10 +1,10 @@
 import HTTPWire
 import WireCore
 
-/// A stream through a proxy: first the handshake runs on it, then everything passes through.
+/// A stream through a proxy: it first carries the handshake, then all data unchanged.
 ///
-/// What the proxy sent behind its answer is read first. As other streams it keeps itself from ``open()`` to
-/// its end.
+/// Data that the proxy sent after its response is read first. Like other streams it references itself from ``open()``
+/// to its end.
 final class ProxyStream: ByteStream, ByteStreamReceiver {
     private struct State: Sendable {
         var handshake: HTTPTunnelHandshake
@@ -16,16 +16,16 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         var opener: Suspension.Continuation?
         var receiver: (any ByteStreamReceiver)?
         var isReading = true
-        /// Whether something is left of what came behind the answer.
+        /// Whether data after the response is left.
         var hasLeftover = false
-        /// How the stream ended, once it did.
+        /// The end of the stream, after it has ended.
         var end: LinkError??
     }
 
     private let state: Locked<State>
-    /// The answer, and then what came behind it.
+    /// The response, and then the data after it.
     ///
-    /// Touched only by the calls of the stream below, which come one at a time.
+    /// Used only in the calls of the stream below, which come one at a time.
     private let received = Locked(ReceiveBuffer(capacity: 4_096))
     private let base: any ByteStream
 
@@ -36,7 +36,8 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
 
     // MARK: Opening
 
-    /// Asks for the tunnel and waits until it is there.
+    /// Requests the tunnel and waits until it is open.
+    ///
     /// - Throws: `LinkError`; the stream is closed then.
     func open() async throws(LinkError) {
         base.start(self)
@@ -51,7 +52,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         } onCancel: {
             fail(.cancelled)
         }
-        // Read with the lock, so that whoever is resumed sees all that was written before.
+        // Read under the lock, so that the resumed task sees all earlier writes.
         guard let opening = state.withLock({ $0.opening }) else {
             fail(.cancelled)
             throw .cancelled
@@ -59,7 +60,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         try opening.get()
     }
 
-    /// Gives up waiting, unless it is decided.
+    /// Ends the wait, unless the outcome was decided.
     func timeIsUp() {
         let outcome = state.withLock { state in
             state.handshake.giveUp()
@@ -69,8 +70,9 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         fail(outcome.flatMap(Self.error) ?? .timedOut)
     }
 
-    /// Decides the opening, unless it is: the answer, the end, a timer and a cancelled task may come at once.
-    /// - Returns: Whether this was the first.
+    /// Decides the opening, unless it was decided: response, end, timer and cancelled task may come at once.
+    ///
+    /// - Returns: Whether this call decided.
     private func decide(_ opening: Result<Void, LinkError>) -> Bool {
         let (isFirst, opener) = state.withLock { state in
             let isFirst = state.opening == nil
@@ -94,8 +96,8 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         }
     }
 
-    /// Writes what is left of the request, one caller at a time and with no lock held: a stream in memory
-    /// answers before `write` returns.
+    /// Writes the rest of the request, one thread at a time and without a lock: a stream in memory answers before
+    /// `write` returns.
     private func writeRequest() {
         while true {
             let bytes: ByteWriter? = state.withLock { state in
@@ -113,18 +115,18 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
                 }
                 state.withLock { state in
                     state.handshake.outbound.consume(written)
-                    // Whoever heard meanwhile that there is room again has left it to this one.
+                    // Another thread that learned meanwhile of new room relies on this one.
                     state.isWriting = false
                 }
             } catch {
-                // A proxy that hangs up mostly has said why; only a call of the stream below may read it.
+                // A proxy that closes has usually sent a reason; only a call of the stream below may read it.
                 state.withLock { $0.writeFailure = error }
                 return base.readAgain()
             }
         }
     }
 
-    /// Reads as much of the answer as there is, and not more than belongs to it or came in one piece with it.
+    /// Reads the available part of the response, and no more than belongs to it or arrived in one piece with it.
     private func readAnswer() {
         while state.withLock({ $0.opening == nil }) {
             let (found, outcome, writeFailure) = received.withLock { buffer in
@@ -143,7 +145,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
             }
             switch (outcome, found) {
             case (.open?, _):
-                // What follows waits in the stream below for the reader.
+                // Further data waits in the stream below for the reader.
                 base.setReading(false)
                 _ = decide(.success(()))
             case (let outcome?, _): fail(Self.error(outcome) ?? .endOfStream)
@@ -175,13 +177,13 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     // MARK: ByteStreamReceiver
 
     func streamIsReadable() {
-        // Told also to a receiver that holds back: from below comes what cannot wait then, a broken connection.
+        // Called even while reading is stopped: the stream below then reports a broken connection.
         let (isOpen, receiver) = state.withLock { ($0.opening != nil, $0.receiver) }
         guard isOpen else { return readAnswer() }
         guard let receiver else { return }
         let waiting = received.withLock { $0.count }
         receiver.streamIsReadable()
-        // The reader thinks that this was all, and the stream below that it was not wanted.
+        // The reader assumes that it has read everything, and the stream below that its data was not wanted.
         let hasRead = waiting > received.withLock { $0.count }
         if hasRead, state.withLock({ $0.isReading }) { base.readAgain() }
     }

@@ -1,6 +1,6 @@
-/// Walks over the elements of DER (X.690, 8.1 and 10.1).
+/// Reads the elements of DER (X.690, 8.1 and 10.1).
 struct DERReader {
-    /// The tags that occur in what is read here.
+    /// The tags that are used here.
     enum Tag: UInt8 {
         case integer = 0x02
         case bitString = 0x03
@@ -13,9 +13,9 @@ struct DERReader {
         case context1 = 0xA1
     }
 
-    /// One element.
+    /// An element.
     struct Element {
-        /// With its tag and length.
+        /// The element with its tag and length.
         let whole: ArraySlice<UInt8>
         let content: ArraySlice<UInt8>
     }
@@ -28,13 +28,13 @@ struct DERReader {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// Takes the next element; nil, and nothing taken, if it is another or is cut short.
+    /// Takes the next element; returns nil and takes nothing if it has another tag or is incomplete.
     mutating func next(_ tag: Tag) -> Element? {
         guard rest.first == tag.rawValue, let first = rest.dropFirst().first else { return nil }
         var content = rest.dropFirst(2)
         var length = Int(first)
         if first >= 0x80 {
-            // 0x80 itself is the indefinite length, which DER has not; four bytes are 4 GiB.
+            // 0x80 is the indefinite length, which DER does not allow; four bytes of length mean up to 4 GiB.
             let count = length - 0x80
             guard (1...4).contains(count), content.count >= count else { return nil }
             length = content.prefix(count).reduce(0) { $0 << 8 | Int($1) }

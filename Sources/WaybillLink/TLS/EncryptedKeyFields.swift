@@ -1,8 +1,8 @@
-/// An encrypted private key in PKCS #8 (RFC 5958, 3), by the one scheme that is in use: PBES2 with PBKDF2 and AES-CBC.
+/// An encrypted private key in PKCS #8 (RFC 5958, 3) with the scheme in common use: PBES2 with PBKDF2 and AES-CBC.
 ///
-/// What OpenSSL writes when it is given a password. Nothing is decrypted here.
+/// OpenSSL writes this form for a key with a password. Nothing is decrypted here.
 package struct EncryptedKeyFields: Equatable, Sendable {
-    /// What PBKDF2 is run with, as HMAC (RFC 8018, B.1).
+    /// The hash of PBKDF2, used as HMAC (RFC 8018, B.1).
     package enum Hash: Equatable, Sendable {
         case sha1
         case sha256
@@ -10,20 +10,20 @@ package struct EncryptedKeyFields: Equatable, Sendable {
         case sha512
     }
 
-    /// What makes equal passwords differ.
+    /// The salt.
     package let salt: [UInt8]
-    /// How often the hash is run.
+    /// The number of iterations.
     package let iterations: UInt32
     package let hash: Hash
-    /// How long the key for AES is: 16, 24 or 32.
+    /// The length of the AES key in bytes: 16, 24 or 32.
     package let keyByteCount: Int
-    /// What the first block is mixed with; 16 bytes.
+    /// The initialization vector; 16 bytes.
     package let initializationVector: [UInt8]
     package let ciphertext: [UInt8]
 
-    /// Takes apart a file; nil for what is not such a key, or by another scheme.
+    /// Parses a file; nil if it is no such key, or has another scheme.
     ///
-    /// - Parameter file: PEM or DER.
+    /// - Parameter file: The file as PEM or DER.
     package init?(file: [UInt8]) {
         // DER begins with the tag of a sequence.
         let block = PEMDocument(file)?.blocks.first { $0.label == "ENCRYPTED PRIVATE KEY" }
@@ -39,7 +39,7 @@ package struct EncryptedKeyFields: Equatable, Sendable {
         else { return nil }
         let number = rounds.content.drop { $0 == 0 }
         guard !number.isEmpty, number.count <= 4 else { return nil }
-        // The length of the key follows from the cipher.
+        // The cipher determines the key length.
         _ = deriving.next(.integer)
         guard let hash = Self.hash(deriving.next(.sequence)),
             let (keyByteCount, vector) = Self.cipher(cipher.content)
@@ -55,12 +55,12 @@ package struct EncryptedKeyFields: Equatable, Sendable {
     /// 1.2.840.113549.1.5.13 and 12 (RFC 8018, C).
     private static let pbes2: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x05, 0x0D]
     private static let pbkdf2: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x05, 0x0C]
-    /// 1.2.840.113549.2, below which the hashes are (RFC 8018, B.1.1 and B.1.2).
+    /// 1.2.840.113549.2, the prefix of the hashes (RFC 8018, B.1.1 and B.1.2).
     private static let digests: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x02]
-    /// 2.16.840.1.101.3.4.1, below which AES is (RFC 8018, B.2.5).
+    /// 2.16.840.1.101.3.4.1, the prefix of AES (RFC 8018, B.2.5).
     private static let aes: [UInt8] = [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x01]
 
-    /// What stands behind the name of an algorithm, if it is that one.
+    /// The parameters of an algorithm, if the element names that algorithm.
     private static func parameters(of element: DERReader.Element, named name: [UInt8]) -> DERReader?
     {
         var parts = DERReader(element.content)
@@ -70,7 +70,7 @@ package struct EncryptedKeyFields: Equatable, Sendable {
         return DERReader(parameters.content)
     }
 
-    /// The hash; SHA-1 where none is named.
+    /// The hash; SHA-1 if none is named.
     private static func hash(_ element: DERReader.Element?) -> Hash? {
         guard let element else { return .sha1 }
         var parts = DERReader(element.content)

@@ -1,19 +1,19 @@
 import WireCore
 
-/// A file of PEM (RFC 7468): blocks of base 64 between lines that name what they are.
+/// A PEM file (RFC 7468): blocks of base 64 between lines with a label.
 package struct PEMDocument: Equatable, Sendable {
-    /// What stands between a `-----BEGIN` and its `-----END`.
+    /// The content between a `-----BEGIN` and its `-----END`.
     package struct Block: Equatable, Sendable {
-        /// What it is, as `CERTIFICATE`.
+        /// The label, such as `CERTIFICATE`.
         package var label: String
-        /// The DER that it holds.
+        /// The DER in the block.
         package var bytes: [UInt8]
     }
 
-    /// The blocks, in the file's order; text around them is not kept.
+    /// The blocks in the file's order; text around them is dropped.
     package let blocks: [Block]
 
-    /// Reads a file; nil if there is no block in it, or one that is cut short or is not base 64.
+    /// Reads a file; nil if it has no block, or a block that is incomplete or is not base 64.
     ///
     /// - Parameter text: The file's bytes.
     package init?(_ text: [UInt8]) {
@@ -38,10 +38,10 @@ package struct PEMDocument: Equatable, Sendable {
         self.blocks = blocks
     }
 
-    /// The certificates in a file, each as DER; a file without a PEM block is taken as one that is DER.
+    /// Returns the certificates in a file, each as DER; a file that begins as DER is one certificate.
     ///
     /// - Parameter file: The file's bytes.
-    /// - Returns: The certificates; nil if the file is PEM that cannot be read, or has none.
+    /// - Returns: The certificates; nil if the PEM is invalid or has none.
     package static func certificates(in file: [UInt8]) -> [[UInt8]]? {
         // DER begins with the tag of a sequence.
         if file.first == 0x30 { return [file] }
@@ -50,7 +50,7 @@ package struct PEMDocument: Equatable, Sendable {
         return found.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// The label of a line that begins or ends a block (RFC 7468, 3); space at its end is allowed.
+    /// The label of a line that begins or ends a block (RFC 7468, 3); trailing space is allowed.
     private static func name(of line: String, after marker: String) -> String? {
         guard line.hasBytePrefix(marker),
             let last = line.lastIndex(where: { $0 != " " && $0 != "\t" })
@@ -59,7 +59,7 @@ package struct PEMDocument: Equatable, Sendable {
         return rest.hasByteSuffix("-----") ? String(rest.dropLast(5)) : nil
     }
 
-    /// Base 64 (RFC 4648, 4) with white space in it.
+    /// Decodes base 64 (RFC 4648, 4) with white space in it.
     private static func decode(_ text: [UInt8]) -> [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count / 4 * 3)

@@ -1,32 +1,32 @@
-/// A private key as its own specification has it, taken out of whatever a file holds it in.
+/// A private key in the form of its own specification, taken out of any container.
 ///
-/// OpenSSL reads every such file by itself; Apple's Security takes keys bare.
+/// OpenSSL reads every such file by itself; Apple's Security needs the bare key.
 package struct PrivateKeyFields: Equatable, Sendable {
-    /// Why a file has no key that can be taken out.
+    /// The reason why no key can be taken from a file.
     package enum Fault: Error, Equatable, Sendable {
-        /// It is encrypted.
+        /// The key is encrypted.
         case encrypted
-        /// Its key is neither RSA nor of an elliptic curve.
+        /// The key is neither RSA nor of an elliptic curve.
         case unknownAlgorithm
-        /// It is no private key, or is damaged.
+        /// The file is no private key, or is damaged.
         case unreadable
     }
 
-    /// What it is a key for.
+    /// A key by its algorithm.
     package enum Key: Equatable, Sendable {
         /// PKCS #1's `RSAPrivateKey` (RFC 8017, A.1.2).
         case rsa([UInt8])
-        /// The number, and the point of the public key where the file has it (RFC 5915, 3).
+        /// The private number, and the point of the public key if the file has it (RFC 5915, 3).
         case ellipticCurve(number: [UInt8], point: [UInt8]?)
     }
 
     /// The key.
     package let key: Key
 
-    /// Takes the key out of a file.
+    /// Takes the key from a file.
     ///
-    /// - Parameter file: PEM or DER: PKCS #8 (RFC 5958), PKCS #1 or SEC 1.
-    /// - Throws: Why there is none.
+    /// - Parameter file: The file as PEM or DER: PKCS #8 (RFC 5958), PKCS #1 or SEC 1.
+    /// - Throws: The reason why there is no key.
     package init(file: [UInt8]) throws(Fault) {
         key = try Self.key(in: try Self.contents(of: file)[...])
     }
@@ -37,7 +37,7 @@ package struct PrivateKeyFields: Equatable, Sendable {
         if file.first == 0x30 { return file }
         let labels = ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"]
         guard let blocks = PEMDocument(file)?.blocks else {
-            // OpenSSL's old way has lines in the block that are not base 64 (RFC 1421, 4.6.1.1).
+            // OpenSSL's old encryption writes lines into the block that are not base 64 (RFC 1421, 4.6.1.1).
             throw file.contains(sequence: Array("Proc-Type: 4,ENCRYPTED".utf8))
                 ? .encrypted : .unreadable
         }
@@ -47,7 +47,7 @@ package struct PrivateKeyFields: Equatable, Sendable {
         return block.bytes
     }
 
-    /// The key in any form; inside PKCS #8 it is bare, and holds no further one.
+    /// The key in any form; inside PKCS #8 the key must not be in PKCS #8 again.
     private static func key(
         in bytes: ArraySlice<UInt8>,
         isInner: Bool = false
@@ -56,7 +56,7 @@ package struct PrivateKeyFields: Equatable, Sendable {
         guard let whole = file.next(.sequence), file.isAtEnd else { throw .unreadable }
         var fields = DERReader(whole.content)
         guard fields.next(.integer) != nil else {
-            // An encrypted one begins with its algorithm (RFC 5958, 3).
+            // An encrypted key begins with its algorithm (RFC 5958, 3).
             let isEncrypted = fields.next(.sequence) != nil && fields.next(.octetString) != nil
             throw isEncrypted ? .encrypted : .unreadable
         }
@@ -71,7 +71,7 @@ package struct PrivateKeyFields: Equatable, Sendable {
         return .rsa(Array(whole.whole))
     }
 
-    /// The key inside PKCS #8, which is in one of the other forms.
+    /// The key inside PKCS #8, in one of the other forms.
     private static func key(
         in inner: ArraySlice<UInt8>,
         algorithm: ArraySlice<UInt8>
@@ -104,10 +104,10 @@ package struct PrivateKeyFields: Equatable, Sendable {
         return Array(bits.dropFirst())
     }
 
-    /// The key in one string, as Apple's Security takes it: PKCS #1, or X9.63's point with the number behind it.
+    /// The key in the form of Apple's Security: PKCS #1, or X9.63's point followed by the number.
     ///
-    /// - Parameter certified: The public key of the certificate, for a file that has none.
-    /// - Returns: The bytes; nil for a point that is missing, or not written out in full (SEC 1, 2.3.3).
+    /// - Parameter certified: The public key of the certificate, used if the file has none.
+    /// - Returns: The bytes; nil if the point is missing or compressed (SEC 1, 2.3.3).
     package func bare(certified: ArraySlice<UInt8>) -> [UInt8]? {
         switch key {
         case .rsa(let bytes): return bytes
@@ -123,7 +123,7 @@ package struct PrivateKeyFields: Equatable, Sendable {
 }
 
 extension [UInt8] {
-    /// Whether the bytes occur in a row.
+    /// Whether the bytes contain a sequence.
     fileprivate func contains(sequence part: [UInt8]) -> Bool {
         indices.contains { self[$0...].starts(with: part) }
     }

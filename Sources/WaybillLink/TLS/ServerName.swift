@@ -1,17 +1,17 @@
 import WireCore
 
-/// Whom a client asks for, and must find in the certificate: a name or an address.
+/// The name or address that a client requests and must find in the certificate.
 package struct ServerName: Hashable, Sendable {
-    /// The name without the dot of an absolute one (RFC 6066, 3), or the address without its zone.
+    /// The name without the dot of the root (RFC 6066, 3), or the address without its zone.
     package let text: String
-    /// Whether it is an address, which no server is asked for and no name in a certificate stands for.
+    /// Whether it is an address: it is not sent as the server name, and no name in a certificate matches it.
     package let isAddress: Bool
 
     /// Reads the name of a host or its address.
     ///
-    /// - Parameter host: As the endpoint has it, without brackets.
-    /// - Throws: `LinkError.tls` with `invalidSettings` for what cannot be one: above all for a name that the
-    ///   libraries would take for more than one host, as a dot or an asterisk in front makes it.
+    /// - Parameter host: The host of the endpoint, without brackets.
+    /// - Throws: `LinkError.tls` with `invalidSettings` for an invalid name; above all for a name with a leading dot or
+    ///   asterisk, which the libraries would match with more than one host.
     package init(_ host: String) throws(LinkError) {
         let bytes = host.utf8
         if bytes.contains(UInt8(ascii: ":")) || Self.isIPv4(host) {
@@ -28,8 +28,9 @@ package struct ServerName: Hashable, Sendable {
         else { throw .tls(.invalidSettings("\(text) is no name for a server")) }
     }
 
-    /// Whether it is four decimal numbers (RFC 3986, 3.2.2); whatever else a resolver takes for an address is a
-    /// name, which no certificate has.
+    /// Whether the host is four decimal numbers (RFC 3986, 3.2.2).
+    ///
+    /// Other forms that a resolver takes for an address count as a name, which no certificate has.
     private static func isIPv4(_ host: String) -> Bool {
         let parts = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return parts.count == 4

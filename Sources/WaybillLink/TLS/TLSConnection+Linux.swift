@@ -1,24 +1,24 @@
 #if os(Linux)
     import CWaybillTLS
 
-    /// OpenSSL's side of one connection: ciphertext in and out, and what is behind it.
+    /// OpenSSL's side of one connection: the ciphertext of both directions, and the data in it.
     ///
-    /// `@unchecked Sendable`, because: the stream that owns it calls it with its lock held, except for the bytes
-    /// of ``outbound()``, which no other call touches until ``noteSent(_:)``.
+    /// `@unchecked Sendable`, because: the stream that owns it calls it under its lock. The exception are the bytes of
+    /// ``outbound()``, which no other call changes until ``noteSent(_:)``.
     final class TLSConnection: @unchecked Sendable {
-        /// How a step ended.
+        /// The result of a step.
         enum Outcome: Sendable {
-            /// Done, or as far as input and space went.
+            /// Complete, or as far as input and space allowed.
             case fine
-            /// The peer has ended its side.
+            /// The peer has sent close_notify.
             case closed
             case failed(TLSFault)
         }
 
-        /// Ciphertext that waits to leave.
+        /// Ciphertext to send.
         ///
-        /// `@unchecked Sendable`, because: the bytes stay as they are until ``noteSent(_:)``, which only the one
-        /// flusher calls.
+        /// `@unchecked Sendable`, because: the bytes do not change until ``noteSent(_:)``, which only the one writing
+        /// thread calls.
         struct Outbound: @unchecked Sendable {
             let bytes: UnsafeRawBufferPointer
         }
@@ -29,9 +29,9 @@
         private let showsIdentity: Bool
 
         /// - Parameters:
-        ///   - context: What it shares with others.
-        ///   - host: Whom a client asks for: a name, or an address.
-        /// - Throws: `LinkError.tls` with `invalidSettings` for a name that cannot be one.
+        ///   - context: The context that is shared with other connections.
+        ///   - host: The name or address that a client requests.
+        /// - Throws: `LinkError.tls` with `invalidSettings` for an invalid name.
         init(_ context: TLSContext, host: String) throws(LinkError) {
             let name = try ServerName(host)
             self.host = name.text
@@ -52,7 +52,7 @@
 
         // MARK: Steps
 
-        /// Goes on with the handshake.
+        /// Continues the handshake.
         func handshake(
             _ input: UnsafeRawBufferPointer
         ) -> (outcome: Outcome, consumed: Int, isDone: Bool) {
@@ -68,7 +68,7 @@
             return (outcome(result), consumed, isDone == 1)
         }
 
-        /// Decrypts as much as fits.
+        /// Decrypts as much as fits into the space.
         func read(
             _ input: UnsafeRawBufferPointer,
             into space: UnsafeMutableRawBufferPointer
@@ -87,7 +87,7 @@
             return (outcome(result), consumed, produced)
         }
 
-        /// Encrypts until so many bytes wait to leave.
+        /// Encrypts until a number of bytes waits to be sent.
         func write(
             _ bytes: UnsafeRawBufferPointer,
             limit: Int
@@ -103,29 +103,29 @@
             return (outcome(result), consumed)
         }
 
-        /// Tells the peer that nothing more will be written.
+        /// Writes close_notify.
         func finish() {
             waybill_tls_finish(pointer)
         }
 
-        /// Whether something decrypted waits to be read.
+        /// Whether decrypted data waits to be read.
         var hasMore: Bool { waybill_tls_readable_count(pointer) > 0 }
 
-        /// What waits to leave; empty when nothing does.
+        /// The ciphertext to send; may be empty.
         func outbound() -> Outbound {
             var bytes: UnsafePointer<UInt8>?
             let count = waybill_tls_outbound(pointer, &bytes)
             return Outbound(bytes: UnsafeRawBufferPointer(start: bytes, count: count))
         }
 
-        /// Notes that so many bytes of ``outbound()`` have left.
+        /// Notes that a number of bytes of ``outbound()`` were sent.
         func noteSent(_ count: Int) {
             waybill_tls_sent(pointer, count)
         }
 
-        // MARK: What came of it
+        // MARK: Results
 
-        /// What was agreed on.
+        /// The negotiated properties.
         var agreement: TLSAgreement {
             var count = 0
             let name = waybill_tls_protocol(pointer, &count).map { bytes in
@@ -138,7 +138,7 @@
             )
         }
 
-        /// Whether the server has asked for a certificate and there was none to show.
+        /// Whether the server requested a certificate and this side had none.
         var lacksIdentity: Bool { waybill_tls_failure(pointer).lacked_certificate == 1 }
 
         private func outcome(_ result: Int32) -> Outcome {
@@ -153,8 +153,8 @@
             let words = failure.words.map { String(cString: $0) } ?? ""
             guard failure.verification == 0 else { return fault(failure.verification, words) }
             let lacked = failure.lacked_certificate == 1
-            // RFC 8446, 6.2; the alerts of a server that checks the client's certificate first, then those of one
-            // that finds nothing in common.
+            // RFC 8446, 6.2: first the alerts of a server that checks the client's certificate, then those of a server
+            // without common parameters.
             switch failure.alert {
             case 116: return .certificateRequired
             case 40 where lacked, 42 where lacked: return .certificateRequired
@@ -163,7 +163,7 @@
             case 40, 70, 71, 120: return .noCommonProtocol(words)
             default: break
             }
-            // OpenSSL's own: a version that is too old, a record that is none.
+            // Errors of OpenSSL itself: a version that is too old, or data that is no record.
             switch failure.reason {
             case 258, 266: return .noCommonProtocol(words)
             case 267: return .notTLS
@@ -171,7 +171,7 @@
             }
         }
 
-        /// What a fault of the peer's certificates is; the numbers are OpenSSL's `X509_V_ERR`.
+        /// Converts a verification error of the peer's certificates; the numbers are OpenSSL's `X509_V_ERR`.
         private func fault(_ verification: Int32, _ words: String) -> TLSFault {
             switch verification {
             case 9: .notYetValid

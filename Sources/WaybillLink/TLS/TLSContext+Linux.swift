@@ -1,27 +1,27 @@
 #if os(Linux)
     import CWaybillTLS
 
-    /// What the connections of one dialer or server share: OpenSSL's context, made from the settings.
+    /// The shared context of the connections of one dialer or server: OpenSSL's context, made from the settings.
     ///
-    /// `@unchecked Sendable`, because: it is changed in `init` only; what connections change of it afterwards,
-    /// the session to resume, is behind a lock of its own.
+    /// `@unchecked Sendable`, because: only `init` changes it. Connections later change only the session to resume,
+    /// which has a lock of its own.
     package final class TLSContext: @unchecked Sendable {
-        /// Which side this is.
+        /// The side of the connections.
         package enum Role: Sendable {
             case client
-            /// Needs an identity; asks for the client's where it has authorities.
+            /// Needs an identity; requests the client's certificate if it has authorities.
             case server
         }
 
-        // Made in `init` and given back in `deinit`: valid as long as the object.
+        // Made in `init` and freed in `deinit`: valid as long as the object.
         let pointer: UnsafeMutableRawPointer
         let settings: TLSSettings
 
-        /// Makes the context, and reads the files that the settings name.
+        /// Makes the context, and reads the files in the settings.
         ///
         /// - Parameters:
-        ///   - settings: How connections are secured.
-        ///   - role: Which side of them this is.
+        ///   - settings: The settings of the connections.
+        ///   - role: The side of the connections.
         /// - Throws: `LinkError.tls` with `libraryMissing` or `invalidSettings`.
         package init(_ settings: TLSSettings, role: Role = .client) throws(LinkError) {
             guard waybill_tls_is_available() != 0 else { throw .tls(Self.libraryMissing) }
@@ -40,7 +40,7 @@
             waybill_tls_context_destroy(pointer)
         }
 
-        /// What users see where there is no OpenSSL.
+        /// The error text without OpenSSL.
         static let libraryMissing = TLSFault.libraryMissing(
             "TLS needs OpenSSL 3 or 1.1.1, which this system has not: install libssl3 (Debian, Ubuntu), "
                 + "openssl-libs (Fedora) or libssl3 (Alpine)"
@@ -109,13 +109,13 @@
             else { throw .tls(.invalidSettings("the application protocols cannot be offered")) }
         }
 
-        /// Runs a call of the library that says why it failed.
+        /// Calls a function of the library and throws with its error text if it fails.
         private func check(
             _ what: @autoclosure () -> String,
             _ body: (UnsafeMutablePointer<CChar>?, Int) -> Int32
         ) throws(LinkError) {
             var text = [CChar](repeating: 0, count: 256)
-            // In bounds: the library is told the size, and ends its text with NUL.
+            // In bounds: the library gets the size, and terminates its text with NUL.
             let isFine = text.withUnsafeMutableBufferPointer { body($0.baseAddress, $0.count) } == 1
             guard !isFine else { return }
             let words = text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }

@@ -1,7 +1,7 @@
 #if os(Linux)
     import WireCore
 
-    /// Connects through another dialer and secures what it gives.
+    /// Connects through another dialer and secures its streams.
     struct TLSDialer: Dialer {
         private let base: any Dialer
         private let contexts: Contexts
@@ -17,7 +17,7 @@
             timers: any TimerSource
         ) async throws(LinkError) -> any ByteStream {
             let deadline = timers.now.advanced(by: timeout)
-            // What cannot be is refused before anything is sent.
+            // Invalid settings are refused before anything is sent.
             let context = try contexts.current()
             let host = context.settings.serverName ?? endpoint.host
             let connection = try TLSConnection(context, host: host)
@@ -32,7 +32,7 @@
             return stream
         }
 
-        /// The context for the next connection: the same again, unless files may have changed.
+        /// The context for the next connection: the last one, unless files may have changed.
         private final class Contexts: Sendable {
             private let settings: TLSSettings
             private let kept = Locked<TLSContext?>(nil)

@@ -1,31 +1,30 @@
-/// Why a stream could not be secured, or is no longer.
+/// The reason why a stream is not or no longer secure.
 package enum TLSFault: Error, Hashable, Sendable {
-    /// A certificate of the chain is past its time.
+    /// A certificate of the chain has expired.
     case expired
     /// A certificate of the chain is not valid yet.
     case notYetValid
-    /// The certificate is for another host than this.
+    /// The certificate is for another host than the given one.
     case hostMismatch(String)
-    /// The certificate has no subject alternative name at all, and so none for this host; a common name does not count
-    /// (RFC 9525, 2).
+    /// The certificate has no subject alternative name; the common name does not count (RFC 9525, 2).
     case alternativeNameMissing(String)
-    /// Nobody who is trusted has signed the chain.
+    /// No trusted authority has signed the chain.
     case unknownAuthority
-    /// The peer has signed its certificate itself.
+    /// The peer's certificate is signed by itself.
     case selfSigned
-    /// The certificate is not for this use.
+    /// The certificate is not meant for this use.
     case wrongPurpose
     /// A key or signature of the chain is too weak.
     case weakCertificate
-    /// Another fault of the chain, in the library's words.
+    /// Another fault of the chain, in the library's text.
     case invalidCertificate(String)
     /// No certificate of the chain has a pinned key.
     case pinMismatch
-    /// The peer wants a certificate and was shown none.
+    /// The peer requires a certificate, and this side sent none.
     case certificateRequired
-    /// The peer does not take this side's certificate: the name of its alert.
+    /// The peer does not accept this side's certificate; the text is the name of its alert.
     case certificateRefused(String)
-    /// No version, cipher or application protocol in common, in the library's words.
+    /// No version, cipher or application protocol in common, in the library's text.
     case noCommonProtocol(String)
     /// The peer does not speak TLS.
     case notTLS
@@ -33,11 +32,11 @@ package enum TLSFault: Error, Hashable, Sendable {
     case required
     /// The peer closed before the stream was secure.
     case closed
-    /// Another alert or fault, in the library's words.
+    /// Another alert or fault, in the library's text.
     case handshakeFailed(String)
-    /// There is no TLS library: what to install.
+    /// There is no TLS library; the text says what to install.
     case libraryMissing(String)
-    /// What this side was given to secure the stream with cannot be used.
+    /// This side's TLS settings cannot be used.
     case invalidSettings(String)
 }
 

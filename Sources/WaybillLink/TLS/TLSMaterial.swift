@@ -1,5 +1,5 @@
 extension TLSSettings {
-    /// Whether something is read from a file, which may have been replaced since.
+    /// Whether the settings refer to files, which may change.
     var readsFiles: Bool {
         var all = authorities
         switch identity {
@@ -15,7 +15,7 @@ extension TLSSettings {
 }
 
 extension TLSSettings.Material: CustomStringConvertible {
-    /// Where it is, never what.
+    /// The path, never the content.
     package var description: String {
         switch self {
         case .file(let path): path
@@ -23,7 +23,8 @@ extension TLSSettings.Material: CustomStringConvertible {
         }
     }
 
-    /// The bytes, read from the file if need be.
+    /// The bytes, read from the file if there is one.
+    ///
     /// - Throws: `invalidSettings` for a file that cannot be read.
     func bytes() throws(LinkError) -> [UInt8] {
         switch self {

@@ -1,4 +1,4 @@
-/// How a stream is to be secured.
+/// The TLS settings of a stream.
 package struct TLSSettings: Hashable, Sendable {
     /// Certificates or a key, as PEM or DER.
     package enum Material: Hashable, Sendable {
@@ -6,7 +6,7 @@ package struct TLSSettings: Hashable, Sendable {
         case bytes([UInt8])
     }
 
-    /// What this side shows of itself.
+    /// The certificate and key of this side.
     package enum Identity: Hashable, Sendable {
         case certificate(Material, key: Material, password: String?)
         case pkcs12(Material, password: String)
@@ -18,25 +18,25 @@ package struct TLSSettings: Hashable, Sendable {
         case v1_3
     }
 
-    /// Who may sign the peer's certificate; empty for those that the system trusts.
+    /// The authorities that may sign the peer's certificate; empty for those of the system.
     package var authorities: [Material] = []
-    /// What this side shows; nil for nothing.
+    /// The certificate and key of this side; nil for none.
     package var identity: Identity?
-    /// SHA-256 hashes of the public keys of which the chain must have one; empty for any.
+    /// SHA-256 hashes of public keys, of which the chain must have one; empty for any key.
     package var pinnedPublicKeys: [[UInt8]] = []
-    /// The name to ask for and to find in the certificate; nil for the host of the endpoint.
+    /// The name to request and to find in the certificate; nil for the host of the endpoint.
     package var serverName: String?
-    /// The application protocols to offer, the dearest first.
+    /// The application protocols to offer, the preferred one first.
     package var applicationProtocols: [String] = []
-    /// The oldest version to speak.
+    /// The oldest accepted version.
     package var minimumVersion = Version.v1_2
-    /// Whether any certificate will do, but for the pins.
+    /// Whether any certificate is accepted; pins still apply.
     package var acceptsAnyCertificate = false
 
     package init() {}
 }
 
-/// What two sides have agreed on to secure a stream.
+/// The negotiated properties of a secure stream.
 package struct TLSAgreement: Hashable, Sendable {
     /// The version's name, such as `TLSv1.3`.
     package var version: String

@@ -1,52 +1,52 @@
 #if os(Linux)
     import WireCore
 
-    /// A byte stream that is secured by TLS, over another one.
+    /// A byte stream with TLS over another stream.
     ///
-    /// Either side: which one is the connection's affair. ``open()`` shakes hands; nothing is taken from above
-    /// before that is done and the peer verified. A write is reported as taken only once the stream below has
-    /// taken the last of its records, so that whoever closes after the last write loses nothing.
+    /// It works for both sides; the connection determines which. ``open()`` runs the handshake; no data from above is
+    /// accepted before it is complete and the peer is verified. A write is reported as done only after the stream below
+    /// has taken the last of its records, so that closing after the last write loses nothing.
     package final class TLSStream: ByteStream, ByteStreamReceiver {
         private struct State: Sendable {
             let connection: TLSConnection
             var receiver: (any ByteStreamReceiver)?
             var isReading = true
-            /// Whether something was left unread when the reader above stopped.
+            /// Whether data was left unread when the reader above stopped.
             var hasLeftover = false
             /// Whether the reader above has read since it was last told.
             var hasRead = false
-            /// Whether anything has come from the peer, and anything behind TLS.
+            /// Whether data, and decrypted data, has arrived from the peer.
             var hasReceived = false
             var hasReceivedData = false
 
             var opening: Result<Void, LinkError>?
             var opener: Suspension.Continuation?
-            /// What has broken the stream, whatever is heard of its end.
+            /// The error that broke the stream, which counts more than its later end.
             var failure: LinkError?
-            /// How it ended, once it did.
+            /// The end of the stream, after it has ended.
             var end: LinkError??
 
             var isFlushing = false
             var isBlocked = false
-            /// Whether the stream below drained while the flusher was still about to learn that it was full.
+            /// Whether the stream below drained before the writing thread noted that it was full.
             var hasDrained = false
-            /// How many bytes of the next write are encrypted already.
+            /// The number of bytes of the next write that are already encrypted.
             var ahead = 0
-            /// What broke the stream below while it was written to.
+            /// The error of the stream below during a write.
             var writeFailure: LinkError?
             /// Whether the writer above waits.
             var wantsToWrite = false
         }
 
-        /// Ciphertext that has been read and not decrypted.
+        /// Ciphertext that was read and not decrypted yet.
         ///
-        /// Touched by the calls of the stream below and by whoever reads.
+        /// Used by the calls of the stream below and by the reading thread.
         private struct Input: Sendable {
             var bytes: [UInt8] = []
             var unread = 0..<0
-            /// How often the stream below may still be read in this turn.
+            /// The number of reads from the stream below that are left in this turn.
             var allowance = 0
-            /// Whether the end has been seen behind what was read, and waits to be told.
+            /// Whether the end follows the data read so far, and was not reported yet.
             var hasEnd = false
 
             mutating func consume(_ count: Int) {
@@ -54,10 +54,9 @@
             }
         }
 
-        /// How much is read from below at once, and how much ciphertext may wait to leave: 64 KiB, four records.
+        /// The size of a read from below, and the limit of unsent ciphertext: 64 KiB, four records.
         private static let batchSize = 65_536
-        /// How often the stream below is read in a turn, so that a flood on one stream cannot keep the others
-        /// waiting.
+        /// The number of reads from the stream below per turn, so that a flood on one stream does not delay the others.
         private static let readsInTurn = 4
 
         private let state: Locked<State>
@@ -65,20 +64,20 @@
         private let base: any ByteStream
 
         /// - Parameters:
-        ///   - base: What carries the records; connected and not started.
-        ///   - connection: What makes them.
+        ///   - base: The stream of the records; connected and not started.
+        ///   - connection: The TLS connection that encrypts and decrypts.
         init(over base: any ByteStream, _ connection: TLSConnection) {
             self.base = base
             state = Locked(State(connection: connection))
         }
 
-        /// One side over a stream, by a context.
+        /// Makes one side over a stream, with a context.
         ///
         /// - Parameters:
-        ///   - base: What carries the records; connected and not started.
-        ///   - context: Which side this is, and how it behaves.
-        ///   - host: Whom a client asks for.
-        /// - Throws: `LinkError.tls` with `invalidSettings` for a host that cannot be asked for.
+        ///   - base: The stream of the records; connected and not started.
+        ///   - context: The context, which determines the side and the settings.
+        ///   - host: The name or address that a client requests.
+        /// - Throws: `LinkError.tls` with `invalidSettings` for an invalid host.
         package convenience init(
             over base: any ByteStream,
             _ context: TLSContext,
@@ -89,15 +88,16 @@
 
         // MARK: Opening
 
-        /// Begins to shake hands; the stream keeps itself until its end.
+        /// Starts the handshake; the stream references itself until its end.
         package func open() {
             base.start(self)
-            // Begins; what is read comes in turns of the stream below.
+            // Only starts it; reads come in turns of the stream below.
             advance(reads: 0)
         }
 
         /// Waits until the stream is secure and the peer verified.
-        /// - Throws: `LinkError`; `cancelled` when the task was cancelled.
+        ///
+        /// - Throws: `LinkError`; `cancelled` if the task was cancelled.
         package func opening() async throws(LinkError) {
             await Suspension.wait { continuation in
                 let mustWait = state.withLock { state in
@@ -116,20 +116,20 @@
             try opening.get()
         }
 
-        /// Breaks the stream off, unless it has ended.
+        /// Ends the stream with an error, unless it has ended.
         func fail(_ error: LinkError) {
             let opener = state.withLock { state in
                 if state.failure == nil { state.failure = error }
                 if state.opening == nil { state.opening = .failure(error) }
                 return state.opener.take()
             }
-            // What the connection has to say to the peer: an alert.
+            // Sends an alert, if the connection has one for the peer.
             flush()
             base.close()
             opener?.resume()
         }
 
-        /// Goes on with the handshake as far as what has come allows.
+        /// Continues the handshake as far as the received data allows.
         private func advance(reads allowance: Int = TLSStream.readsInTurn) {
             let outcome = input.withLock { input in
                 input.allowance = allowance
@@ -140,7 +140,7 @@
             case .success(false): return
             case .failure(let error): fail(error)
             case .success(true):
-                // What follows waits in the stream below for the reader, if there is none yet.
+                // Further data waits in the stream below for the reader, if there is none yet.
                 base.setReading(false)
                 let (opener, receiver) = state.withLock { state in
                     if state.opening == nil { state.opening = .success(()) }
@@ -172,7 +172,7 @@
                 do throws(LinkError) {
                     switch try refill(&input) {
                     case .bytes:
-                        // Any record begins so (RFC 8446, 5.1).
+                        // Every record begins so (RFC 8446, 5.1).
                         guard
                             (20...23).contains(input.bytes[0]) || state.withLock({ $0.hasReceived })
                         else {
@@ -188,7 +188,7 @@
             }
         }
 
-        /// Reads from below what the connection will be given next.
+        /// Reads the next input of the connection from below.
         private func refill(_ input: inout Input) throws(LinkError) -> ReadOutcome {
             input.allowance -= 1
             if input.bytes.isEmpty { input.bytes = [UInt8](repeating: 0, count: Self.batchSize) }
@@ -202,7 +202,7 @@
         // MARK: ByteStreamReceiver
 
         package func streamIsReadable() {
-            // Told also to a receiver that holds back: from below comes what cannot wait then, a broken connection.
+            // Called even while reading is stopped: the stream below then reports a broken connection.
             let (isOpen, receiver) = state.withLock { ($0.opening != nil, $0.receiver) }
             guard isOpen else { return advance() }
             guard let receiver else { return }
@@ -219,7 +219,7 @@
                 return state.hasLeftover && state.isReading && state.hasRead
             }
             if goesOn { base.readAgain() }
-            // What reading has made: answers that the peer asked for.
+            // Sends the answers that reading has produced for the peer.
             flush()
         }
 
@@ -246,14 +246,14 @@
             receiver?.streamDidEnd(end)
         }
 
-        /// What an end below means; nil is one without the peer's word behind TLS.
+        /// The error for an end below; nil means an end without close_notify.
         private func cause(of error: LinkError?) -> LinkError {
             state.withLock { state in
                 if let failure = state.failure { return failure }
                 switch error {
                 case nil, .endOfStream, .reset:
-                    // Of a server that wants a certificate and shuts the door, nothing more may be heard: its
-                    // alert is lost when it closes with bytes unread.
+                    // A server that requires a certificate may close at once. Its alert is lost if it closes with
+                    // unread bytes.
                     if !state.hasReceivedData, state.connection.lacksIdentity {
                         return .tls(.certificateRequired)
                     }
@@ -268,7 +268,7 @@
 
         package var tls: TLSAgreement? { state.withLock { $0.connection.agreement } }
 
-        /// Records count that bring no bytes, such as a ticket: whether they do shows only when they are read.
+        /// Also true for records without data, such as a ticket: only reading them shows that they have none.
         package var hasInput: Bool { base.hasInput }
 
         package func start(_ receiver: any ByteStreamReceiver) {
@@ -280,7 +280,7 @@
             if isOpen { beginReading() }
         }
 
-        /// Lets the reader have what comes behind the handshake, some of which may be here already.
+        /// Gives the reader the data after the handshake, some of which may already be here.
         private func beginReading() {
             guard state.withLock({ $0.isReading }) else { return }
             base.setReading(true)
@@ -315,7 +315,7 @@
                 filled += step.produced
                 switch step.outcome {
                 case .fine: break
-                // What came before is told first; the connection says the same at the next call.
+                // Earlier data is returned first; the connection reports the same at the next call.
                 case .closed, .failed:
                     input.hasEnd = filled > 0
                     if filled > 0 { return .bytes(filled) }
@@ -335,7 +335,7 @@
             return filled > 0 ? .bytes(filled) : .nothing
         }
 
-        /// Reads from below; what breaks there is told once what came before has been taken.
+        /// Reads from below; an error there is reported after earlier data was taken.
         private func outcomeBelow(_ input: inout Input, _ filled: Int) throws(LinkError)
             -> ReadOutcome
         {
@@ -346,9 +346,9 @@
             }
         }
 
-        /// Notes what has broken the stream, and tells the peer what there is to tell: an alert.
+        /// Notes the error that broke the stream, and sends the peer an alert if there is one.
         ///
-        /// A writer that waits hears of it by the end.
+        /// A waiting writer learns of it by the end.
         private func broken(by error: LinkError) -> LinkError {
             let first = state.withLock { state in
                 if state.failure == nil { state.failure = error }
@@ -386,8 +386,9 @@
             return taken
         }
 
-        /// Encrypts what of the bytes is not yet, as far as a batch goes.
-        /// - Returns: How many of them are encrypted now.
+        /// Encrypts the rest of the bytes, up to a batch.
+        ///
+        /// - Returns: The number of bytes that are now encrypted.
         private func encrypt(
             _ bytes: UnsafeRawBufferPointer,
             _ state: inout State
@@ -404,9 +405,9 @@
             }
         }
 
-        /// Hands over what waits to leave, and tells the writer above once all has left that it waits for.
+        /// Sends ciphertext, and tells the writer above when all that it waits for was sent.
         ///
-        /// Never with the lock of the input held, under which no call leads upwards.
+        /// Never called under the lock of the input, under which no call goes upwards.
         private func flush() {
             send()
             let writer = state.withLock { state -> (any ByteStreamReceiver)? in
@@ -419,7 +420,7 @@
             writer?.streamIsWritable()
         }
 
-        /// Hands over to the stream below what waits to leave; one caller at a time.
+        /// Passes ciphertext to the stream below; one thread at a time.
         private func send() {
             while true {
                 let outbound: TLSConnection.Outbound? = state.withLock { state in
