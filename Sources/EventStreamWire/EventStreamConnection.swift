@@ -97,7 +97,6 @@ package struct EventStreamConnection: ProtocolCore {
         http.holdReading(isHeld, at: now)
     }
 
-    /// Ends the stream.
     package mutating func close() {
         http.close()
         close(.closed)

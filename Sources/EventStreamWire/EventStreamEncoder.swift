@@ -97,6 +97,5 @@ package enum EventStreamEncodingError: Error, Hashable, Sendable {
     case invalidType
     /// The id holds a line break or NUL.
     case invalidID
-    /// The reconnection time is negative.
     case invalidRetry
 }

@@ -1,5 +1,4 @@
 extension EventStreamViolation: CustomStringConvertible {
-    /// The exceeded limit in words.
     package var description: String {
         switch self {
         case .lineTooLong(let maximum): "a line of the stream has more than \(maximum) bytes"

@@ -93,7 +93,6 @@ package struct HTTPClientConnection: ProtocolCore {
         lastReceived = now
     }
 
-    /// Ends the connection.
     package mutating func close() {
         finish(.closed)
     }

@@ -4,7 +4,6 @@ package import WireCore
 package struct HTTPHeadLimits: Hashable, Sendable {
     /// The number of bytes, from the first to the empty line.
     package var byteCount: Int
-    /// The number of fields.
     package var fieldCount: Int
 
     /// Makes limits; by default 64 KiB and 100 fields.

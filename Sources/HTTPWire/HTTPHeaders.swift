@@ -2,7 +2,6 @@ import WireCore
 
 /// The fields of a head, in order; names are compared without regard to case (RFC 9110, 5.1).
 package struct HTTPHeaders: Hashable, Sendable {
-    /// A field.
     package struct Field: Hashable, Sendable {
         package var name: String
         package var value: String

@@ -14,7 +14,6 @@ package import WireCore
 package struct HTTPServerConnection: ProtocolCore {
     /// The limits of a request.
     package struct Limits: Hashable, Sendable {
-        /// The head.
         package var head: HTTPHeadLimits
         /// The body, in bytes.
         package var bodyByteCount: Int
@@ -139,7 +138,6 @@ package struct HTTPServerConnection: ProtocolCore {
         finish(.closed)
     }
 
-    /// Whether a stream is open.
     package var isStreaming: Bool {
         if case .streaming = state { true } else { false }
     }

@@ -9,9 +9,7 @@ package import WireCore
 ///
 /// The data after the head of a 2xx belongs to the tunnel and stays in the buffer.
 package struct HTTPTunnelHandshake: Sendable {
-    /// The outcome of the handshake.
     package enum Outcome: Hashable, Sendable {
-        /// The tunnel is open.
         case open
         /// The proxy answered with another status than 2xx; the body is cut at the limit.
         case refused(HTTPResponseHead, body: [UInt8])

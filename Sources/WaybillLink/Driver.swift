@@ -181,7 +181,6 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         try Task.checkCancellation()
     }
 
-    /// The number of unsent bytes.
     package var unsentByteCount: Int { state.withLock { $0.byteCount } }
 
     /// Whether the unsent bytes exceed the high-water mark; if so, the handler is told when they have drained.

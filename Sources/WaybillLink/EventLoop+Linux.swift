@@ -22,7 +22,6 @@
             func flushGathered()
         }
 
-        /// The name of the thread.
         package static let threadName = "waybill-loop"
 
         private struct State {

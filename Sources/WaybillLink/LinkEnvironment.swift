@@ -29,7 +29,6 @@ package struct LinkEnvironment: Sendable {
         set { box = Box(newValue) }
     }
 
-    /// The dialer that opens streams.
     package var dialer: any Dialer {
         get { box.values.dialer }
         set { values.dialer = newValue }
@@ -41,7 +40,6 @@ package struct LinkEnvironment: Sendable {
         set { values.makeTimers = newValue }
     }
 
-    /// Returns random bits.
     package var random: @Sendable () -> UInt64 {
         get { box.values.random }
         set { values.random = newValue }

@@ -11,13 +11,11 @@ package indirect enum LinkError: Error, Hashable, Sendable {
     case unreachable(errorNumber: Int32)
     /// No connection within the time limit.
     case timedOut
-    /// The peer reset the connection.
     case reset
     /// The peer has ended its write direction although more data was expected.
     case endOfStream
     /// This side closed the stream.
     case closed
-    /// The caller cancelled the attempt.
     case cancelled
     /// An unexpected error of the system; its error number and the call.
     case system(errorNumber: Int32, call: String)

@@ -56,7 +56,6 @@ where
     /// The receiver while it may be called.
     private var listener: (any ByteStreamReceiver)? { isClosing ? nil : receiver }
 
-    /// Sets the receiver.
     package mutating func start(_ receiver: any ByteStreamReceiver) {
         self.receiver = receiver
     }

@@ -14,7 +14,6 @@ package struct NetworkViability: Sendable {
         case nothing
         /// Call ``graceDidEnd(_:)`` with this number after ``NetworkViability/grace``.
         case wait(Int)
-        /// The connection is lost.
         case fail
     }
 

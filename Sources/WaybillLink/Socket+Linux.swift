@@ -108,7 +108,6 @@
             }
         }
 
-        /// Reads from the socket.
         static func receive(
             into space: UnsafeMutableRawBufferPointer,
             from descriptor: Int32
@@ -193,7 +192,6 @@
             return number
         }
 
-        /// Closes a descriptor.
         static func close(_ descriptor: Int32) {
             Linux.close(descriptor)
         }

@@ -19,7 +19,6 @@
         private let loop: EventLoop
         private let accept: @Sendable (any ByteStream) -> Void
 
-        /// The port of the listener.
         package let port: UInt16
 
         /// Starts to listen.

@@ -28,7 +28,6 @@ package struct TimerQueue {
         }
     }
 
-    /// Adds a timer.
     package mutating func add(at deadline: WireInstant, _ action: @escaping @Sendable () -> Void)
         -> UInt64
     {

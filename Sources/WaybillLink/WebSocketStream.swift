@@ -130,7 +130,7 @@ package final class WebSocketStream: ByteStream {
                 }
                 if message.payload.count > 0 { pieces.append(message.payload) }
             case .ping, .pong, .violationAhead: break
-            // The error that broke the stream below is reported by `handleEnd`.
+            // The end of the stream below, with its error, is reported after this.
             case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):
                 state.withLock { $0.closure = closure }

@@ -18,7 +18,6 @@ package struct ByteReader {
     @inlinable
     package var remaining: Int { bytes.count - position }
 
-    /// Reads a byte.
     @inlinable
     package mutating func readUInt8() -> UInt8? {
         guard remaining >= 1 else { return nil }

@@ -7,7 +7,6 @@ package struct ByteSlice: Sendable {
     @usableFromInline let storage: ByteStorage?
     @usableFromInline let offset: Int
 
-    /// The number of bytes.
     @usableFromInline package let count: Int
 
     // Precondition, kept by `ReceiveBuffer`: `offset + count` does not pass the filled part of
@@ -19,7 +18,6 @@ package struct ByteSlice: Sendable {
         self.count = count
     }
 
-    /// No bytes.
     @usableFromInline package static let empty = ByteSlice(storage: nil, offset: 0, count: 0)
 
     /// Makes a slice over a copy of bytes.
@@ -48,7 +46,6 @@ package struct ByteSlice: Sendable {
         return ByteSlice(storage: storage, offset: offset + dropped, count: self.count - dropped)
     }
 
-    /// A copy of the bytes.
     package var bytes: [UInt8] {
         withUnsafeBytes { Array($0) }
     }

@@ -12,14 +12,12 @@ package struct ByteWriter: Sendable {
         storage = capacity > 0 ? ByteStorage(capacity: capacity) : .none
     }
 
-    /// Whether it has allocated memory.
     package var hasMemory: Bool { storage.capacity > 0 }
 
     /// The number of waiting bytes.
     @inlinable
     package var count: Int { end - start }
 
-    /// Whether no byte is waiting.
     @inlinable
     package var isEmpty: Bool { start == end }
 
@@ -90,7 +88,6 @@ package struct ByteWriter: Sendable {
         end += min(max(fill(space), 0), count)
     }
 
-    /// Appends a byte.
     @inlinable
     @inline(__always)
     package mutating func append(_ byte: UInt8) {
@@ -128,7 +125,6 @@ package struct ByteWriter: Sendable {
         end += min(max(count, 0), 8)
     }
 
-    /// Appends bytes.
     @inlinable
     @inline(__always)
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {

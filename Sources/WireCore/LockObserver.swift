@@ -66,7 +66,6 @@ package enum LockObserver {
     }
 
     #if os(Linux)
-        /// The installed closures.
         @usableFromInline
         package final class Closures: Sendable {
             @usableFromInline package let willLock: @Sendable () -> Void

@@ -2,9 +2,7 @@
 ///
 /// One type for all layers, so that a list passes from the caller to the encoder without a conversion.
 package struct NamedValue: Hashable, Sendable {
-    /// The name.
     package var name: String
-    /// The value.
     package var value: String
 
     /// Pairs are equal when the bytes of their names and values are.

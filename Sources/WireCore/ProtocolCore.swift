@@ -28,7 +28,6 @@ package protocol ProtocolCore: Sendable {
     /// Opening data that is still in the network must not reach the peer after this side has given up.
     var isUnanswered: Bool { get }
 
-    /// Whether events are waiting.
     var hasEvents: Bool { get }
 
     /// The number of calls that wait for the peer's answer; with many of them, it pays to collect outbound bytes.

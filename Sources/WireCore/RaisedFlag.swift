@@ -16,7 +16,6 @@ package final class RaisedFlag: Sendable {
     /// Makes a flag that is not raised.
     package init() {}
 
-    /// Whether the flag is raised.
     package var isRaised: Bool {
         #if canImport(Darwin)
             state.withLock { $0 }

@@ -55,7 +55,6 @@ package struct ReceiveBuffer: Sendable {
         start = min(start + max(count, 0), end)
     }
 
-    /// Removes all bytes.
     package mutating func removeAll() {
         start = end
     }

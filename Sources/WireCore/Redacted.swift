@@ -1,6 +1,5 @@
 /// A value that is never shown: printing, dumping or mirroring its owner shows a mark in its place.
 package struct Redacted<Value> {
-    /// The value.
     package var value: Value
 
     /// Hides a value.

@@ -19,8 +19,8 @@ package enum Suspension {
 
     /// Resumes all continuations, in order.
     ///
-    /// Many are resumed from a task on the shared pool. Resumed here, the first would wake a thread of the pool, which
-    /// would run its task, find no other and sleep again, and so on for each of them.
+    /// Many are resumed from a task on the shared pool. Resumed here, the first would wake a thread of the pool. That
+    /// thread would run its task, find no other and sleep again, and the same would happen for each of them.
     ///
     /// The pool has threads for each priority. The high priority is that of an app's main task and of tasks it starts:
     /// off the main actor, such callers run on the thread that resumed them. Reading each task's own priority would
@@ -37,9 +37,9 @@ package enum Suspension {
 
     /// Suspends the task until its continuation is resumed.
     ///
-    /// It works like `withTaskCancellationHandler` around `withCheckedContinuation`, with one difference. Used
-    /// directly, the closure of those runs on the shared pool, so that a wait from an actor costs two more hops between
-    /// threads, 7 to 12 microseconds each. A closure that captures the actor stays on it.
+    /// It works like `withTaskCancellationHandler` around `withCheckedContinuation`, with one difference. The closure of
+    /// those runs on the shared pool: a wait from an actor then costs two more hops between threads, 7 to 12
+    /// microseconds each. Here the closure captures the actor and stays on it.
     ///
     /// - Parameters:
     ///   - actor: The caller's actor.

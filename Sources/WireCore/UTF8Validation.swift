@@ -1,7 +1,6 @@
 /// Checks bytes as text: whether they are well-formed UTF-8 (Unicode 15, table 3-7), and whether they are equal.
 @usableFromInline
 package enum UTF8Validation {
-    /// The result of a scan.
     package struct Result: Equatable, Sendable {
         /// Whether all bytes form well-formed UTF-8: no surrogates, no overlong forms.
         package var isWellFormed: Bool

@@ -4,7 +4,6 @@
 /// (Unicode canonical equivalence). Servers distinguish these, so names are keys of this type and never of `String`.
 @usableFromInline
 package struct WireName: Hashable, Sendable {
-    /// The name as text.
     @usableFromInline package let text: String
 
     /// Takes a name unchanged.

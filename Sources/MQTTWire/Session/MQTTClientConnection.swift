@@ -11,7 +11,6 @@ package import WireCore
 package struct MQTTClientConnection: ProtocolCore {
     /// The settings of every connection of a client.
     package struct Configuration: Sendable {
-        /// The protocol version.
         package var version = MQTTVersion.v5
         /// The longest packet to accept, in bytes; MQTT 5 servers are informed.
         package var maximumPacketSize = 1 << 20

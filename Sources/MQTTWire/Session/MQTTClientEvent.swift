@@ -54,7 +54,6 @@ package enum MQTTClosure: Hashable, Sendable {
 
 /// A packet on the wire.
 package struct MQTTTrace: Hashable, Sendable {
-    /// Whether this side sent it.
     package let isOutbound: Bool
     /// The packet in one line, without secrets or payload.
     package let text: String
@@ -66,7 +65,6 @@ package struct MQTTTrace: Hashable, Sendable {
 
 /// The reason why a request cannot be sent; nothing was written.
 package enum MQTTSendError: Error, Hashable, Sendable {
-    /// There is no connection.
     case notConnected
     /// The packet would violate the encoding rules.
     case encoding(MQTTEncodingError)

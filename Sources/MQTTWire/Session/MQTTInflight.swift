@@ -74,7 +74,6 @@ package struct MQTTInflight: Sendable {
         places = [nil]
     }
 
-    /// The entry of an identifier.
     package func entry(_ packetIdentifier: UInt16) -> Entry? {
         let place = place(of: packetIdentifier)
         guard let entry = places[place], entry.packetIdentifier == packetIdentifier else {

@@ -14,7 +14,6 @@ package struct MQTTOutgoingQueue: Sendable {
     private var entries: [Entry?] = []
     private var head = 0
 
-    /// The number of waiting messages.
     package private(set) var count = 0
 
     package init() {}

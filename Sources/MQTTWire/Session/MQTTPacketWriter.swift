@@ -2,7 +2,6 @@ package import WireCore
 
 /// Writes packets into the outbound buffer within the peer's size limit, and traces them.
 package struct MQTTPacketWriter: Sendable {
-    /// The protocol version.
     package var version: MQTTVersion
     /// The longest packet that the peer accepts, in bytes.
     package var maximumPacketSize = Int.max

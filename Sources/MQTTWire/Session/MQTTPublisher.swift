@@ -140,7 +140,6 @@ package struct MQTTPublisher: Sendable {
         return Outcome(call: entry?.call, acknowledgement: acknowledgement)
     }
 
-    /// Ends a SUBSCRIBE or UNSUBSCRIBE.
     package mutating func endRequest(
         _ packetIdentifier: UInt16,
         to writer: inout MQTTPacketWriter

@@ -146,7 +146,6 @@ package struct MQTTServerConnection: ProtocolCore {
         }
     }
 
-    /// Refuses the client and closes.
     package mutating func refuse(
         _ reasonCode: MQTTReasonCode,
         properties: MQTTProperties = MQTTProperties()
@@ -192,13 +191,11 @@ package struct MQTTServerConnection: ProtocolCore {
     /// The answer to messages of QoS 1 and 2; nil delays it.
     package var publishAnswer: MQTTReasonCode? = .success
 
-    /// Answers a SUBSCRIBE.
     package mutating func answer(_ suback: MQTTSuback) {
         guard case .connected = state else { return }
         write(.suback(suback))
     }
 
-    /// Answers an UNSUBSCRIBE.
     package mutating func answer(_ unsuback: MQTTUnsuback) {
         guard case .connected = state else { return }
         write(.unsuback(unsuback))

@@ -7,7 +7,6 @@ package struct MQTTServerLimits: Hashable, Sendable {
     package var receiveMaximum = 65_535
     /// The highest quality of service that it supports.
     package var maximumQoS = MQTTQoS.exactlyOnce
-    /// Whether it supports retained messages.
     package var retainAvailable = true
     /// The longest packet that it accepts, in bytes.
     package var maximumPacketSize = Int.max
@@ -15,7 +14,6 @@ package struct MQTTServerLimits: Hashable, Sendable {
     package var wildcardSubscriptionAvailable = true
     /// Whether it supports subscription identifiers; false for 3.1.1.
     package var subscriptionIdentifiersAvailable = true
-    /// Whether it supports shared subscriptions.
     package var sharedSubscriptionAvailable = true
 
     /// Makes the limits before a CONNACK.

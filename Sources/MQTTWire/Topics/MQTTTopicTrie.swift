@@ -45,10 +45,8 @@ package struct MQTTTopicTrie<Value: Sendable>: Sendable {
 
     package init() {}
 
-    /// The number of filters.
     package var count: Int { exact.count + wildcardCount }
 
-    /// Whether there is no filter.
     package var isEmpty: Bool { count == 0 }
 
     /// The value of a valid filter.

@@ -13,7 +13,6 @@ package struct MQTTProperties: Hashable, Sendable {
 
     package init() {}
 
-    /// Whether there are no properties.
     package var isEmpty: Bool { list.isEmpty && userProperties.isEmpty }
 
     /// The length of all properties, without the length field before them.

@@ -108,7 +108,6 @@ package typealias MQTTUserProperty = NamedValue
 
 /// A property other than a user property.
 struct MQTTProperty: Hashable, Sendable {
-    /// A property's value.
     enum Value: Hashable, Sendable {
         /// Byte, two-byte, four-byte and variable byte integers.
         case integer(UInt32)

@@ -2,7 +2,6 @@ package import WireCore
 
 /// A received frame.
 package struct STOMPFrame: Sendable {
-    /// The command.
     package let command: STOMPCommand
     /// The headers; text is made from them on demand.
     package internal(set) var headers: STOMPReceivedHeaders

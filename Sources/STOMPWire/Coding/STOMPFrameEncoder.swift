@@ -1,6 +1,5 @@
 package import WireCore
 
-/// Writes frames.
 package enum STOMPFrameEncoder {
     /// Writes a frame.
     ///

@@ -19,7 +19,6 @@ package struct STOMPReceivedHeaders: Sendable {
 
     /// The places of the routing headers' values, relative to the start of the lines.
     struct Places: Sendable {
-        /// The place of a value.
         struct Place: Sendable {
             var offset: UInt32 = 0
             var count: UInt32 = 0

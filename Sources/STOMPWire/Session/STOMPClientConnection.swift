@@ -58,7 +58,6 @@ package struct STOMPClientConnection: ProtocolCore {
     /// The frames that wait until receipts arrive.
     var held = STOMPHeldFrames()
     var subscriptions = STOMPSubscriptions()
-    /// The open transactions.
     package internal(set) var transactions: Set<WireName> = []
 
     package init(configuration: Configuration = Configuration()) {

@@ -42,7 +42,6 @@ package enum STOMPClosure: Hashable, Sendable {
 
 /// The ERROR frame of a server, copied out of the receive buffer.
 package struct STOMPErrorFrame: Hashable, Sendable {
-    /// All headers.
     package let headers: STOMPHeaders
     /// The body: usually more text, of the type in `content-type`.
     package let body: [UInt8]

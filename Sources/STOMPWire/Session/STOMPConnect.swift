@@ -129,7 +129,6 @@ extension STOMPHeaders {
 
 /// The contents of a server's CONNECTED (STOMP 1.2, CONNECTED).
 package struct STOMPConnected: Hashable, Sendable {
-    /// The agreed version.
     package let version: STOMPVersion
     /// The agreed heart-beats, from the client's point of view.
     package let heartBeat: STOMPHeartBeat
@@ -137,6 +136,5 @@ package struct STOMPConnected: Hashable, Sendable {
     package let server: String?
     /// The session's identifier.
     package let session: String?
-    /// All headers.
     package let headers: STOMPHeaders
 }

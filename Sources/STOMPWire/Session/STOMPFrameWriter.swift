@@ -58,7 +58,6 @@ package struct STOMPFrameWriter: Sendable {
         self.traces += traces
     }
 
-    /// Writes a heart-beat.
     package mutating func writeHeartBeat() {
         outbound.append(UInt8(ascii: "\n"))
         if isTracing { note("heart-beat", byteCount: 1, isOutbound: true) }

@@ -17,7 +17,6 @@ struct STOMPHeldFrames: Sendable {
 
     var isEmpty: Bool { head == frames.count }
 
-    /// The next frame to send.
     var first: Frame? { isEmpty ? nil : frames[head] }
 
     mutating func append(_ frame: Frame) {

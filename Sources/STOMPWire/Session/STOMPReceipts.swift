@@ -13,7 +13,6 @@ package struct STOMPReceipts: Sendable {
         let number: UInt64
     }
 
-    /// A waiting call.
     private struct Waiting: Sendable {
         let call: any STOMPCall
         /// The destination of the request: some servers name it in their refusal, and not the receipt.

@@ -13,7 +13,6 @@ package import WireCore
 package struct STOMPServerConnection: ProtocolCore {
     /// The settings of every connection of a server.
     package struct Configuration: Sendable {
-        /// The supported versions.
         package var versions = STOMPVersion.allCases
         /// The limits of a frame.
         package var limits = STOMPLimits()
@@ -45,7 +44,6 @@ package struct STOMPServerConnection: ProtocolCore {
     /// Frames that arrived before the broker's decision about the CONNECT.
     var held: [STOMPFrame] = []
     var heartBeats: STOMPHeartBeatClock
-    /// The client's heart-beat offer.
     var clientHeartBeat = STOMPHeartBeat.none
     var subscriptionIDs: Set<WireName> = []
     var transactions: Set<WireName> = []

@@ -43,7 +43,6 @@ package struct STOMPConnectRequest: Hashable, Sendable {
     package let passcode: String?
     /// The heart-beats that the client can send and wants to receive.
     package let heartBeat: STOMPHeartBeat
-    /// All headers.
     package let headers: STOMPHeaders
 }
 

@@ -2,7 +2,6 @@ import WireCore
 
 /// The open subscriptions of a connection, by id.
 package struct STOMPSubscriptions: Sendable {
-    /// A subscription.
     package struct Entry: Sendable {
         package let id: String
         package let destination: String

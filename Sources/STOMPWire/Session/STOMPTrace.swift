@@ -2,7 +2,6 @@ package import WireCore
 
 /// A frame, or some heart-beats, on the wire.
 package struct STOMPTrace: Hashable, Sendable {
-    /// Whether this side sent it.
     package let isOutbound: Bool
     /// The frame in one line, without secrets or body.
     package let text: String

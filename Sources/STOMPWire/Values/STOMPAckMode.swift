@@ -12,7 +12,6 @@ package enum STOMPAckMode: String, CaseIterable, Hashable, Sendable {
 package struct STOMPAckToken: Hashable, Sendable {
     /// The `ack` header in 1.2, otherwise the `message-id`.
     package let identifier: String
-    /// The id of the subscription.
     package let subscriptionID: String
 
     package init(identifier: String, subscriptionID: String) {

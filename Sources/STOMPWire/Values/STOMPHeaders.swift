@@ -4,7 +4,6 @@ import WireCore
 ///
 /// A name may appear more than once; the first value is valid (STOMP 1.2, Repeated Header Entries).
 package struct STOMPHeaders: Hashable, Sendable {
-    /// A name and its value.
     package struct Field: Hashable, Sendable {
         package var name: String
         package var value: String
@@ -37,7 +36,6 @@ package struct STOMPHeaders: Hashable, Sendable {
         fields.append(Field(name, value))
     }
 
-    /// Appends headers.
     package mutating func append(_ headers: STOMPHeaders) {
         fields += headers.fields
     }

@@ -1,6 +1,5 @@
 /// The reason why a frame cannot be encoded; nothing was written.
 package enum STOMPEncodingError: Error, Hashable, Sendable {
-    /// A header without a name.
     case headerNameEmpty
     /// A header whose name or value holds NUL, which would end the frame; the header's name.
     case nullCharacter(String)

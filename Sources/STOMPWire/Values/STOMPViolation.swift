@@ -49,7 +49,7 @@ package enum STOMPViolation: Error, Hashable, Sendable {
 
     // Frames in the wrong order.
 
-    /// A frame before the one that opens the connection.
+    /// A frame before CONNECT or CONNECTED.
     case frameBeforeConnected(STOMPCommand)
     /// A second CONNECT or CONNECTED.
     case connectedTwice

@@ -59,12 +59,10 @@ public struct SocketFailure: Error, Hashable, Sendable {
 }
 
 extension SocketFailure {
-    /// The host refused the connection.
     package static var refused: SocketFailure {
         SocketFailure(errorNumber: ECONNREFUSED, call: "connect")
     }
 
-    /// The peer reset the connection.
     package static var reset: SocketFailure { SocketFailure(errorNumber: ECONNRESET) }
 }
 

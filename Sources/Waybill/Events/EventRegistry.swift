@@ -66,7 +66,6 @@ final class EventRegistry: Sendable {
 
     // MARK: Observers
 
-    /// Adds an iterator.
     func observe() -> Observation {
         let mailbox = Mailbox<TransportEvent>()
         let identifier = state.withLock { state in

@@ -3,8 +3,8 @@ import WireCore
 extension Message {
     /// The number of bytes of memory that the message takes while it waits.
     ///
-    /// The value is an upper estimate. It adds the lengths of the fields, 384 bytes for the message, its place in an
-    /// array and its acknowledgement, and the allocator's overhead for each text or array.
+    /// The value is an upper estimate. It adds the lengths of the fields and the allocator's overhead for each text or
+    /// array. Another 384 bytes are for the message, its place in an array and its acknowledgement.
     package var memoryByteCount: Int {
         var count = 384 + body.count + topic.utf8.count
         if let contentType { count += Self.surrounding + contentType.utf8.count }

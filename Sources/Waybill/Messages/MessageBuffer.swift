@@ -225,7 +225,6 @@ final class MessageBuffer: Sendable {
         for message in messages { message.delivery?.messageWasDropped() }
     }
 
-    /// Removes waiting messages.
     func remove(where isGone: (any MessageDelivery) -> Bool) {
         let (gone, memory) = mailbox.append { waiting in
             counts.withLock { counts in

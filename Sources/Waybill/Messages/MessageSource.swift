@@ -286,7 +286,6 @@ final class MessageHandle: Sendable {
         withExtendedLifetime(kept) {}
     }
 
-    /// Ends the subscription.
     func cancel() {
         source.terminate()
         letGo()

@@ -71,7 +71,6 @@ extension Messages {
 
 /// The origin of the messages of a provider's subscription.
 struct MessageOrigin: Sendable {
-    /// The topic of the subscription.
     let topic: String?
     /// The source to which skipped messages are reported, as long as messages can arrive.
     var events: TransportEventSource?

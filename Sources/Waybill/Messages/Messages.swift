@@ -262,7 +262,6 @@ final class MessageConsumer {
         return batch[position...] + portions.reversed().flatMap(\.messages)
     }
 
-    /// Whether the subscription was cancelled.
     var isCancelled: Bool { termination.isRaised }
 
     /// Begins another turn if the present one is over.

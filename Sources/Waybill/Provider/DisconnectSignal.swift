@@ -21,7 +21,6 @@ final class DisconnectSignal: Sendable {
     /// The number of disconnects so far.
     var count: Int { state.withLock { $0.count } }
 
-    /// Signals a disconnect.
     func send() {
         let handlers = state.withLock { state in
             state.count += 1
@@ -46,7 +45,6 @@ final class DisconnectSignal: Sendable {
         }
     }
 
-    /// Removes a handler.
     func remove(_ handler: Int?) {
         guard let handler else { return }
         state.withLock { _ = $0.handlers.removeValue(forKey: handler) }

@@ -14,7 +14,6 @@ struct HandlerCall<Value: Sendable>: Sendable {
         }
     }
 
-    /// A handler on a queue.
     init(on queue: DispatchQueue, _ handler: @escaping @Sendable (Value) -> Void) {
         self.handler = { value, isCancelled in
             await withCheckedContinuation { continuation in
@@ -32,7 +31,6 @@ struct HandlerCall<Value: Sendable>: Sendable {
         await handler(value, isCancelled)
     }
 
-    /// Prevents further calls.
     func cancel() {
         isCancelled.raise()
     }

@@ -37,7 +37,6 @@ final class Interception: Sendable {
         return copy(chain: chain, logger: logger, omitted: omitted)
     }
 
-    /// A copy with a logger.
     func logged(_ logger: any WireLogger) -> Interception {
         copy(chain: chain, logger: logger, omitted: omitted)
     }

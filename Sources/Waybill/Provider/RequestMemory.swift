@@ -108,7 +108,6 @@ final class RequestMemory: Sendable {
 
 /// The token that a request carries.
 struct TokenUse: Sendable {
-    /// The version of the token.
     var version: Int
     /// The number of the attempt that carries it.
     var attempt: Int

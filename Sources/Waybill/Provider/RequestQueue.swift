@@ -191,7 +191,6 @@ final class EnqueuedCall: RequestOutcome {
         return before
     }
 
-    /// Waits for the outcome.
     func receipt() async throws -> Receipt {
         let number = state.withLock { state in
             state.isAsked = true

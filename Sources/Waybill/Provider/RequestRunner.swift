@@ -7,13 +7,11 @@ final class RequestRunner: Sendable {
     let interception: Interception
     /// The event registrations of interceptors, which last as long as the provider or one of its subscriptions.
     let observations: [EventRegistry.Registration]
-    /// Decodes replies and messages.
     let decoding: ResponseDecoding
     /// Whether requests go to the transport without interceptors, logger or omitted options.
     let isPlain: Bool
     /// The transport, if it can take requests without making the caller wait.
     let immediate: (any ImmediateTransport)?
-    /// The enqueued entries.
     let queue: RequestQueue
 
     convenience init(transport: any Transport, configuration: ProviderConfiguration) {
@@ -64,7 +62,6 @@ final class RequestRunner: Sendable {
         )
     }
 
-    /// A copy with a logger.
     func logged(_ logger: any WireLogger) -> RequestRunner {
         RequestRunner(
             transport: transport,

@@ -20,7 +20,6 @@ final class TokenFlight: Sendable {
     let owner: ObjectIdentifier
     /// The token that was refused; nil at the first call.
     let refused: String?
-    /// The start of the call.
     let begun = ContinuousClock.now
     private let state = Locked(State())
 

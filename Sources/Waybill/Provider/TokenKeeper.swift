@@ -2,7 +2,6 @@ import WireCore
 
 /// The token of an interceptor, the requests that wait for it, and the calls of its source.
 final class TokenKeeper: Sendable {
-    /// A token and its version.
     struct Credential: Sendable {
         let token: String
         let version: Int

@@ -25,7 +25,6 @@ extension TokenSource {
     public func refresh(_ refused: String) async throws -> String { try await token() }
 }
 
-/// Gets tokens from a closure.
 struct ClosureTokenSource: TokenSource {
     let fetch: @Sendable (_ refused: String?) async throws -> String
 

@@ -5,7 +5,6 @@
 
     /// The TLS options of Network.framework for settings of the link.
     struct NetworkSecurity {
-        /// The options for a connection.
         let options: NWProtocolTLS.Options
         /// Verifies the peer, and stores the reason of a refusal.
         let trust: ServerTrust
@@ -61,7 +60,6 @@
     }
 
     extension TLSSettings.Version {
-        /// The same version.
         var ofNetwork: tls_protocol_version_t {
             switch self {
             case .v1_2: .TLSv12

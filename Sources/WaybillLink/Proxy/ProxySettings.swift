@@ -3,7 +3,6 @@ import WireCore
 
 /// A proxy that opens tunnels by HTTP CONNECT, and the fields of the request.
 package struct ProxySettings: Hashable, Sendable {
-    /// The address of the proxy.
     package var endpoint: Endpoint
     /// The fields of the request besides `Host`, including credentials.
     package var headers: HTTPHeaders

@@ -2,9 +2,7 @@
 ///
 /// Nothing is verified here; the system has done that before.
 package struct CertificateFields: Equatable, Sendable {
-    /// The issuer.
     package let issuer: ArraySlice<UInt8>
-    /// The subject.
     package let subject: ArraySlice<UInt8>
     /// The public key with its algorithm; its SHA-256 is the pin (RFC 7469, 2.4).
     package let subjectPublicKeyInfo: ArraySlice<UInt8>

@@ -13,7 +13,6 @@ struct DERReader {
         case context1 = 0xA1
     }
 
-    /// An element.
     struct Element {
         /// The element with its tag and length.
         let whole: ArraySlice<UInt8>

@@ -10,9 +10,7 @@ package struct EncryptedKeyFields: Equatable, Sendable {
         case sha512
     }
 
-    /// The salt.
     package let salt: [UInt8]
-    /// The number of iterations.
     package let iterations: UInt32
     package let hash: Hash
     /// The length of the AES key in bytes: 16, 24 or 32.

@@ -4,7 +4,6 @@
 package struct PrivateKeyFields: Equatable, Sendable {
     /// The reason why no key can be taken from a file.
     package enum Fault: Error, Equatable, Sendable {
-        /// The key is encrypted.
         case encrypted
         /// The key is neither RSA nor of an elliptic curve.
         case unknownAlgorithm
@@ -20,7 +19,6 @@ package struct PrivateKeyFields: Equatable, Sendable {
         case ellipticCurve(number: [UInt8], point: [UInt8]?)
     }
 
-    /// The key.
     package let key: Key
 
     /// Takes the key from a file.

@@ -6,7 +6,6 @@
     /// `@unchecked Sendable`, because: the stream that owns it calls it under its lock. The exception are the bytes of
     /// ``outbound()``, which no other call changes until ``noteSent(_:)``.
     final class TLSConnection: @unchecked Sendable {
-        /// The result of a step.
         enum Outcome: Sendable {
             /// Complete, or as far as input and space allowed.
             case fine
@@ -52,7 +51,6 @@
 
         // MARK: Steps
 
-        /// Continues the handshake.
         func handshake(
             _ input: UnsafeRawBufferPointer
         ) -> (outcome: Outcome, consumed: Int, isDone: Bool) {

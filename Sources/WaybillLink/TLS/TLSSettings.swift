@@ -12,7 +12,6 @@ package struct TLSSettings: Hashable, Sendable {
         case pkcs12(Material, password: String)
     }
 
-    /// A version of the protocol.
     package enum Version: Hashable, Sendable {
         case v1_2
         case v1_3
@@ -28,7 +27,6 @@ package struct TLSSettings: Hashable, Sendable {
     package var serverName: String?
     /// The application protocols to offer, the preferred one first.
     package var applicationProtocols: [String] = []
-    /// The oldest accepted version.
     package var minimumVersion = Version.v1_2
     /// Whether any certificate is accepted; pins still apply.
     package var acceptsAnyCertificate = false

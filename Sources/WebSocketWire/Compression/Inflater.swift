@@ -76,7 +76,6 @@ final class Inflater: @unchecked Sendable {
         }
     }
 
-    /// Ends a message.
     func finishMessage(into output: inout ByteWriter, limit: Int) throws(WebSocketViolation) {
         try Deflater.tail.withUnsafeBytes { tail throws(WebSocketViolation) in
             try decompress(tail, into: &output, limit: limit)

@@ -3,7 +3,6 @@ package import WireCore
 
 /// A complete message, decompressed.
 package struct WebSocketMessage: Hashable, Sendable {
-    /// The kind of message.
     package enum Kind: Sendable {
         /// Valid UTF-8.
         case text
@@ -45,12 +44,10 @@ package enum WebSocketEvent: Hashable, Sendable {
     ///
     /// Answer with ``WebSocketConnection/accept(_:subprotocol:headers:)`` or ``WebSocketConnection/refuse(_:body:)``.
     case requested(HTTPRequestHead)
-    /// The connection is open.
     case opened(WebSocketOpening)
     case message(WebSocketMessage)
     /// The peer sent a ping; the pong is already written.
     case ping(ByteSlice)
-    /// The peer sent a pong.
     case pong(ByteSlice)
     /// The data after the messages so far violates the protocol: the connection fails when the core continues.
     case violationAhead

@@ -44,7 +44,6 @@ package struct WebSocketReader: Sendable {
         self.inflater = inflater
     }
 
-    /// Makes a reader without compression.
     package init(role: WebSocketRole, maximumMessageSize: Int) {
         self.init(role: role, maximumMessageSize: maximumMessageSize, inflater: nil)
     }

@@ -47,7 +47,6 @@ package struct WebSocketWriter: Sendable {
         compressed.withUnsafeBytes { write(opcode, $0, isCompressed: true) }
     }
 
-    /// Writes a frame.
     package mutating func write(
         _ opcode: WebSocketOpcode,
         _ payload: UnsafeRawBufferPointer,

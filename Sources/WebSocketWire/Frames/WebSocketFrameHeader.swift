@@ -113,7 +113,6 @@ package struct WebSocketFrameHeader: Hashable, Sendable {
         return length
     }
 
-    /// Appends the header.
     package func encode(into writer: inout ByteWriter) {
         var first = opcode.rawValue
         if isFinal { first |= Self.finalBit }

@@ -46,7 +46,6 @@ package enum WebSocketMasking {
 }
 
 extension ByteWriter {
-    /// Appends masked bytes.
     package mutating func append(
         _ bytes: UnsafeRawBufferPointer,
         maskedBy key: UInt32,
