@@ -37,8 +37,8 @@ package enum Suspension {
 
     /// Suspends the task until its continuation is resumed.
     ///
-    /// It works like `withTaskCancellationHandler` around `withCheckedContinuation`, with one difference. The closure of
-    /// those runs on the shared pool: a wait from an actor then costs two more hops between threads, 7 to 12
+    /// It works like `withTaskCancellationHandler` around `withCheckedContinuation`, with one difference. The closure
+    /// of those runs on the shared pool: a wait from an actor then costs two more hops between threads, 7 to 12
     /// microseconds each. Here the closure captures the actor and stays on it.
     ///
     /// - Parameters:

@@ -49,7 +49,8 @@ public struct AnyEntry: EntryType {
         self.timeout = timeout
     }
 
-    /// Sends a body to a topic; the options are those of ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:)``.
+    /// Sends a body to a topic; the options are those of
+    /// ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:)``.
     public static func send(
         topic: String,
         body: EntryBody = .none,

@@ -1,10 +1,10 @@
 /// Whether and when a transport reconnects after a lost connection.
 ///
 /// The wait before each attempt is random between zero and a ceiling, so that many clients of one server do not
-/// reconnect at once. This is "full jitter" (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015). The ceiling
-/// begins at ``initialDelay``, doubles with every failure in a row and ends at ``maximumDelay``. If a server names a time
-/// to wait, no attempt is made earlier. For a busy server (``WaybillError/isServerBusy``), ``busyDelay`` is added to the
-/// random wait.
+/// reconnect at once. This is "full jitter" (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015). The
+/// ceiling begins at ``initialDelay``, doubles with every failure in a row and ends at ``maximumDelay``. If a server
+/// names a time to wait, no attempt is made earlier. For a busy server (``WaybillError/isServerBusy``), ``busyDelay``
+/// is added to the random wait.
 ///
 /// A failure that is not retryable ends the reconnection at once (``WaybillError/isRetryable``).
 public struct ReconnectionPolicy: Hashable, Sendable {
