@@ -111,7 +111,8 @@ extension MQTTPublisher {
 
     /// Resends a PUBLISH with its identifier and DUP 1 (MQTT 5, 3.3.1-1).
     ///
-    /// Does nothing if its exchange has continued or ended meanwhile, and another exchange may have its identifier.
+    /// Does nothing if the exchange has continued or ended meanwhile; its identifier may then belong to another
+    /// exchange.
     mutating func sendAgain(_ identifier: UInt16, to writer: inout MQTTPacketWriter) {
         guard let entry = inflight.entry(identifier), !entry.isOfThisConnection,
             let message = entry.message

@@ -249,7 +249,7 @@ package struct MQTTReceiver: Sendable {
         repeatedSerials.resumeSession(before: publishAcknowledgements.nextSerial)
     }
 
-    /// Clears everything except the serial numbers in use, so that old receipts have no effect.
+    /// Clears everything except the used serial numbers, so that old receipts have no effect.
     package mutating func loseSession() {
         _ = publishAcknowledgements.takeAll()
         repeatedSerials.loseSession(before: publishAcknowledgements.nextSerial)

@@ -119,7 +119,8 @@ final class MessageBuffer: Sendable {
 
     /// Adds a single message.
     ///
-    /// The policy covers messages without acknowledgement, and all messages while the account is full.
+    /// The policy covers only messages without acknowledgement. It applies at its own limits, and when the account has
+    /// no room.
     private func add(
         _ message: Message,
         _ waiting: inout [Message],
