@@ -38,7 +38,7 @@ final class MQTTEngine: Sendable {
             clientIdentifier: clientIdentifier
         )
         self.greeter = greeter
-        let settings = ConnectionLifecycle<MQTTConnection>.Settings(
+        let settings = ConnectionSettings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
@@ -46,7 +46,6 @@ final class MQTTEngine: Sendable {
             reconnection: configuration.reconnection,
             offlineQueue: configuration.offlineQueue
         )
-        let credentials = configuration.credentials.map { CredentialProvider($0, in: environment) }
         let session = MQTTSession(environment: environment)
         let account = MemoryAccount(limit: configuration.memoryLimit)
         let catchAll = CatchAll(reportingTo: events, account: account)
@@ -74,35 +73,17 @@ final class MQTTEngine: Sendable {
             failover,
             in: environment,
             reportingTo: events,
-            .init(
-                prepare: { greeting, occasion in
-                    try await greeter.greeting(greeting.request, &occasion, session, credentials)
+            MQTTDialect(
+                configuration: shared,
+                greeter: greeter,
+                credentials: configuration.credentials.map {
+                    CredentialProvider($0, in: environment)
                 },
-                canReplaceCredentials: credentials != nil,
-                open: { route, timeout, greeting in
-                    MQTTConnection(
-                        link: try await route.open(
-                            within: timeout,
-                            requesting: greeting.upgradeHeaders
-                        ),
-                        configuration: shared,
-                        subscriptions: subscriptions,
-                        session: session,
-                        onRedirect: { failover.avoid(route) }
-                    )
-                },
-                conclude: { cause, isForGood in
-                    let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
-                    // The end of the stream of answers, which follows, would say less of why.
-                    replies.leaveTopic()
-                    subscriptions.conclude(cause)
-                    replies.conclude(unanswered)
-                    if isForGood { catchAll.end() }
-                    session.conclude(
-                        unanswered,
-                        keepsSession: shared.value.keepsSession && !isForGood
-                    )
-                }
+                failover: failover,
+                session: session,
+                subscriptions: subscriptions,
+                replies: replies,
+                catchAll: catchAll
             )
         )
         if let outbox { lifecycle.preload(outbox.leftovers()) }
@@ -213,25 +194,21 @@ final class MQTTEngine: Sendable {
         _ options: SendOptions,
         isObserved: Bool
     ) async throws -> Receipt {
-        while true {
-            if lifecycle.queues(isAcknowledged: publish.qos != .atMostOnce) {
-                return try await queued(publish, request, options)
-            }
-            let connection = try await connection(for: request) { () throws(WaybillError) in
+        let isAcknowledged = publish.qos != .atMostOnce
+        return try await lifecycle.sending {
+            guard lifecycle.queues(isAcknowledged: isAcknowledged) else { return nil }
+            return try await queued(publish, request, options)
+        } connection: {
+            try await connection(for: request) { () throws(WaybillError) in
                 try check(publish, request)
             }
-            do {
-                return try await connection.publish(
-                    publish,
-                    request,
-                    timeout: options.timeout,
-                    isObserved: isObserved
-                )
-            } catch let error as WaybillError where error.code == .notConnected {
-                // It came upon a connection that was just ending, and was not sent.
-                try await connection.over()
-                guard lifecycle.isAlive else { throw error }
-            }
+        } over: { connection in
+            try await connection.publish(
+                publish,
+                request,
+                timeout: options.timeout,
+                isObserved: isObserved
+            )
         }
     }
 

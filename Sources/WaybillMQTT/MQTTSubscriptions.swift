@@ -50,7 +50,7 @@ final class MQTTSubscriptions: DeliverySettler {
 
     /// - Parameters:
     ///   - shared: How messages are buffered.
-    ///   - keeper: Who knows which connection has the session.
+    ///   - session: Who knows which connection has the session.
     ///   - events: Where it is reported what becomes of subscriptions and messages.
     ///   - catchAll: Who looks on.
     ///   - account: What waits in memory.

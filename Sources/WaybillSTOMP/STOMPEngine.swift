@@ -16,6 +16,7 @@ final class STOMPEngine: Sendable {
     private let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
     let lifecycle: ConnectionLifecycle<STOMPConnection>
+    private let dialect: STOMPDialect
     private let hints = HintListener()
 
     init(
@@ -25,14 +26,13 @@ final class STOMPEngine: Sendable {
     ) {
         let shared = Shared(configuration)
         self.shared = shared
-        let settings = ConnectionLifecycle<STOMPConnection>.Settings(
+        let settings = ConnectionSettings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
             reconnection: configuration.reconnection,
             offlineQueue: configuration.offlineQueue
         )
-        let credentials = configuration.credentials.map { CredentialProvider($0, in: environment) }
         let account = MemoryAccount(limit: configuration.memoryLimit)
         let catchAll = CatchAll(reportingTo: events, account: account)
         self.catchAll = catchAll
@@ -45,33 +45,20 @@ final class STOMPEngine: Sendable {
         let replies = STOMPReplies(configuration: configuration, environment: environment)
         self.subscriptions = subscriptions
         self.replies = replies
+        let dialect = STOMPDialect(
+            configuration: shared,
+            credentials: configuration.credentials.map { CredentialProvider($0, in: environment) },
+            subscriptions: subscriptions,
+            replies: replies,
+            catchAll: catchAll
+        )
+        self.dialect = dialect
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
             in: environment,
             reportingTo: events,
-            .init(
-                prepare: { greeting, occasion in
-                    try await Self.prepare(greeting.request, &occasion, shared.value, credentials)
-                },
-                canReplaceCredentials: credentials != nil,
-                open: { route, timeout, greeting in
-                    STOMPConnection(
-                        link: try await route.open(
-                            within: timeout,
-                            requesting: greeting.upgradeHeaders
-                        ),
-                        configuration: shared,
-                        subscriptions: subscriptions,
-                        replies: replies
-                    )
-                },
-                conclude: { cause, isForGood in
-                    subscriptions.conclude(cause)
-                    replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
-                    if isForGood { catchAll.end() }
-                }
-            )
+            dialect
         )
         hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
         }
@@ -164,24 +151,19 @@ final class STOMPEngine: Sendable {
         asksForReceipt asks: Bool,
         isObserved: Bool
     ) async throws -> Receipt {
-        while true {
-            if lifecycle.queues(isAcknowledged: asks) {
-                return try await queued(headers, request, options, asksForReceipt: asks)
-            }
-            let connection = try await connection(for: request, sending: headers)
-            do {
-                return try await connection.send(
-                    headers,
-                    request,
-                    options,
-                    asksForReceipt: asks,
-                    isObserved: isObserved
-                )
-            } catch let error as WaybillError where error.code == .notConnected {
-                // It came upon a connection that was just ending, and was not sent.
-                try await connection.over()
-                guard lifecycle.isAlive else { throw error }
-            }
+        try await lifecycle.sending {
+            guard lifecycle.queues(isAcknowledged: asks) else { return nil }
+            return try await queued(headers, request, options, asksForReceipt: asks)
+        } connection: {
+            try await connection(for: request, sending: headers)
+        } over: { connection in
+            try await connection.send(
+                headers,
+                request,
+                options,
+                asksForReceipt: asks,
+                isObserved: isObserved
+            )
         }
     }
 
@@ -222,7 +204,8 @@ final class STOMPEngine: Sendable {
             request,
             options,
             later: { [subscriptions, all] in subscriptions.subscribeLater(all, options) },
-            greeting: { () throws(WaybillError) in try greeting(.connecting(for: request)) },
+            greeting: { () throws(WaybillError) in try dialect.greeting(.connecting(for: request))
+            },
             connection: { [headers] in try await connection(for: request, sending: headers) },
             now: { [all] connection in
                 try await subscriptions.subscribe(all, request, options, over: connection)
@@ -238,35 +221,12 @@ final class STOMPEngine: Sendable {
         if let connection = lifecycle.connected { return connection }
         try STOMPMapping.check(headers, request)
         return try await lifecycle.connection(for: request) { () throws(WaybillError) in
-            try greeting(.connecting(for: request))
+            try dialect.greeting(.connecting(for: request))
         }
-    }
-
-    private func greeting(_ request: Request) throws(WaybillError) -> STOMPGreeting {
-        STOMPGreeting(
-            request: request,
-            connect: try STOMPMapping.connect(request, configuration)
-        )
     }
 
     private func connect(_ options: ConnectOptions, _ request: Request) async throws -> Receipt {
-        try await lifecycle.connect(greeting(request), timeout: options.timeout)
-    }
-
-    /// Makes the greeting of one attempt, with fresh credentials.
-    private static func prepare(
-        _ request: Request,
-        _ occasion: inout ConnectOccasion,
-        _ configuration: STOMPConfiguration,
-        _ credentials: CredentialProvider?
-    ) async throws -> STOMPGreeting {
-        let adapted = try await occasion.adapted(request, askingAt: credentials)
-        let connect = try STOMPMapping.connect(adapted, configuration)
-        var greeting = STOMPGreeting(request: request, connect: connect)
-        if case .connect(let options) = adapted.command {
-            greeting.upgradeHeaders = options.upgradeHeaders
-        }
-        return greeting
+        try await lifecycle.connect(dialect.greeting(request), timeout: options.timeout)
     }
 
     // MARK: The end

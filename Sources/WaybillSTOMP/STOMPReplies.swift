@@ -166,23 +166,18 @@ extension STOMPEngine {
             var headers = headers
             headers.append(STOMPMapping.replyTo, self.replies.destination)
             headers.append(STOMPMapping.correlationID, correlation)
-            while true {
-                let connection = try await self.connection(for: request, sending: headers)
-                do {
-                    try await self.replies.prepare(over: connection)
-                    self.replies.credentials.noteSent(correlation, over: connection)
-                    return try await connection.send(
-                        headers,
-                        request,
-                        options,
-                        asksForReceipt: asks,
-                        isObserved: self.events.isObserved
-                    )
-                } catch let error as WaybillError where error.code == .notConnected {
-                    // It came upon a connection that was just ending, and was not sent.
-                    try await connection.over()
-                    guard self.lifecycle.isAlive else { throw error }
-                }
+            return try await self.lifecycle.sending(connection: {
+                try await self.connection(for: request, sending: headers)
+            }) { connection in
+                try await self.replies.prepare(over: connection)
+                self.replies.credentials.noteSent(correlation, over: connection)
+                return try await connection.send(
+                    headers,
+                    request,
+                    options,
+                    asksForReceipt: asks,
+                    isObserved: self.events.isObserved
+                )
             }
         }
     }

@@ -2,100 +2,136 @@ package import Waybill
 package import WaybillLink
 public import WireCore
 
-/// The life of a transport: when it connects, over which session requests go, and when it is over.
-///
-/// | phase | what moves it on |
-/// | --- | --- |
-/// | idle | a request, ``connect(_:timeout:)`` → connecting |
-/// | disconnected | ``connect(_:timeout:)`` → connecting; unless the app has disconnected, a request, too |
-/// | connecting | the peer accepts → connected; failure, disconnect, nobody waits → disconnected |
-/// | connected | ``disconnect()`` → disconnected; loss → reconnecting, or disconnected |
-/// | reconnecting | the peer accepts → connected; a fatal failure, the policy, disconnect → disconnected |
-/// | any | ``shutdown()`` → shut down, for good |
+/// The shell around ``ConnectionMachine``: it owns the lock, runs the attempts, and carries out what the machine decides.
 @usableFromInline
 package final class ConnectionLifecycle<Connection: TransportConnection>: Sendable {
-    /// Where a transport stands.
+    package typealias Greeting = Connection.Greeting
+    typealias Step = ConnectionStep<Connection>
+
+    /// What comes of a series of attempts.
+    package struct Made: Sendable {
+        let connection: Connection
+        /// What the peer said.
+        let receipt: Receipt
+    }
+
+    /// A series of attempts that is under way.
+    package struct Series: Sendable {
+        let number: UInt64
+        let origin: SeriesOrigin
+        let outcome: Promise<Made>
+        var task: Task<Void, Never>?
+        /// Whether the task is to be cancelled, which may not be there yet.
+        var isCancelled = false
+        /// Tells a connection that is there already how to say goodbye.
+        var farewell: (@Sendable (Connection) -> Void)?
+        /// Ends the wait before the next attempt.
+        var wake: Promise<Void>?
+    }
+
+    /// All that changes.
     @usableFromInline
-    package enum Phase: Sendable {
-        /// There is no connection.
-        case idle
-        /// One is being made, for the first time or again.
-        case connecting(ConnectionAttempt<Connection>)
-        /// There is one.
-        case connected(Connection)
-        /// There will not be another one.
-        case shutDown
+    package struct State: Sendable {
+        @usableFromInline var machine: ConnectionMachine<Connection>
+        /// The greeting of the attempts to come, and how long each may take.
+        var greeting: (words: Greeting, timeout: Duration)?
+        /// The series under way.
+        var series: Series?
     }
 
-    /// What is kept from one connection to the next.
-    struct Memory: Sendable {
-        /// What was said first, and how long it might take.
-        var greeting: (words: Connection.Greeting, timeout: Duration)?
-        var schedule: ReconnectionSchedule
-        /// Whether no connection is wanted for a while.
-        var isPaused = false
-        /// Whether the connection is being closed for a pause, which may be over before that is done.
-        var closesForPause = false
-        /// Whether the connection that there is came in the place of one that was lost.
-        var isSuccessor = false
-        /// True between an explicit disconnect and the next explicit connect: requests make no connection then.
-        var isLeft = false
-
-        /// Notes that the connection is closed for a pause, if there is one.
-        /// - Returns: Whether there is a pause.
-        mutating func beginClosingForPause() -> Bool {
-            closesForPause = isPaused
-            return isPaused
-        }
-    }
-
-    @usableFromInline let phase = Locked(Phase.idle)
-    let memory: Locked<Memory>
-    let settings: Settings
-    let failover: Failover
+    @usableFromInline let state: Locked<State>
+    let settings: ConnectionSettings
     let environment: LinkEnvironment
-    let actions: Actions
+    let failover: Failover
+    let dialect: any ConnectionDialect<Connection>
     let queue: OfflineQueue<Connection>
+    let reporter: ConnectionReporter
 
-    /// Hears of every change once.
-    package let states = ConnectionStateSource()
-    let journal: ConnectionReporter
+    /// The states, for observers.
+    package var states: ConnectionStateSource { reporter.states }
 
     /// - Parameters:
     ///   - settings: When and how long.
-    ///   - failover: Where to.
+    ///   - failover: The hosts.
     ///   - environment: Where clocks and dice come from.
     ///   - events: Where it is reported what happens.
-    ///   - actions: What the transport does.
+    ///   - dialect: What the transport does.
     package init(
-        _ settings: Settings,
+        _ settings: ConnectionSettings,
         _ failover: Failover,
         in environment: LinkEnvironment,
         reportingTo events: TransportEventSource = TransportEventSource(),
-        _ actions: Actions
+        _ dialect: any ConnectionDialect<Connection>
     ) {
         self.settings = settings
         self.failover = failover
         self.environment = environment
-        self.actions = actions
-        journal = ConnectionReporter(events)
+        self.dialect = dialect
+        reporter = ConnectionReporter(events)
         queue = OfflineQueue(settings.offlineQueue, in: environment, reportingTo: events)
-        memory = Locked(Memory(schedule: ReconnectionSchedule(settings.reconnection)))
+        state = Locked(State(machine: ConnectionMachine(settings.reconnection)))
+    }
+
+    /// Tells the machine of an event; tells observers, and carries out what needs no caller.
+    ///
+    /// - Parameter event: The event.
+    /// - Returns: What follows, and the series that is under way then.
+    /// - Throws: What `event` throws.
+    @discardableResult
+    func apply<Failure: Error>(
+        _ event: (inout State) throws(Failure) -> Step
+    ) throws(Failure) -> (step: Step, series: Series?) {
+        let (step, series) = try state.withLock { state throws(Failure) -> (Step, Series?) in
+            let step = try event(&state)
+            for change in step.changes { reporter.note(change) }
+            if case .begin = step.action { state.series = state.machine.attempt.map(makeSeries) }
+            if case .conclude = step.action { state.greeting = nil }
+            let series = state.series
+            if case .wake = step.action { state.series?.wake = nil }
+            return (step, series)
+        }
+        switch step.action {
+        case .begin: series.map(start)
+        case .wake: series?.wake?.resolve(.success(()))
+        case .conclude(let cause, let isForGood): conclude(cause, isForGood: isForGood)
+        case .none, .use, .join, .goOn, .close, .stop: break
+        }
+        return (step, series)
+    }
+
+    private func conclude(_ cause: WaybillError?, isForGood: Bool) {
+        dialect.conclude(cause, isForGood: isForGood)
+        queue.conclude(
+            isForGood
+                ? .shutDown
+                : WaybillError(
+                    .notConnected,
+                    "the connection is over: nothing was sent",
+                    peerReason: cause?.peerReason,
+                    underlying: cause
+                )
+        )
+    }
+
+    func clock() throws(WaybillError) -> any TimerSource {
+        do { return try environment.makeTimers() } catch { throw WaybillError(error) }
     }
 
     // MARK: For requests
 
-    /// The session over which requests go now; nil when there is none.
+    /// The connection over which requests go now; nil when there is none.
     ///
     /// Every message asks for it, so that it is compiled into the transport's own module.
     @inlinable package var connected: Connection? {
-        phase.withLock { phase in
-            guard case .connected(let connection) = phase else { return nil }
-            return connection
+        state.withLock { state in
+            switch state.machine.state {
+            case .connected(let connection), .closing(let connection, _): connection
+            case .idle, .connecting, .waiting, .paused, .stopping, .shutDown: nil
+            }
         }
     }
 
-    /// The session for a request that makes no sense without one.
+    /// The connection for a request that makes no sense without one.
     /// - Throws: `notConnected`, `shutDown`.
     package func current(for request: Request) throws(WaybillError) -> Connection {
         guard let connection = connected else { throw notConnected(request) }
@@ -104,11 +140,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     /// Whether there is a connection or one is on its way back.
     package var isAlive: Bool {
-        switch phase.withLock({ $0 }) {
-        case .connected: true
-        case .connecting(let attempt): attempt.isReconnection
-        case .idle, .shutDown: false
-        }
+        state.withLock { $0.machine.isAlive }
     }
 
     /// Lets a request pass that makes sense while there is a connection or one is on its way back.
@@ -117,265 +149,177 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         guard isAlive else { throw notConnected(request) }
     }
 
-    /// The session for a request, made first if need be; ask ``connected`` before.
+    func notConnected(_ request: Request) -> WaybillError {
+        isShutDown ? .shutDown : WaybillError.noConnection.about(request)
+    }
+
+    var isShutDown: Bool {
+        state.withLock { state in
+            if case .shutDown = state.machine.state { true } else { false }
+        }
+    }
+
+    /// The connection for a request, made first if need be; ask ``connected`` before.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - greeting: The first words, should a connection be made for it.
-    /// - Returns: A session that the peer has accepted.
+    ///   - greeting: The greeting, should a connection be made for it.
+    /// - Returns: A connection that the peer has accepted.
     /// - Throws: As ``connect(_:timeout:)``; `notConnected` when connections are made by hand only; what
     ///   `greeting` throws.
     package func connection(
         for request: Request,
-        greeting: () throws(WaybillError) -> Connection.Greeting
+        greeting: () throws(WaybillError) -> Greeting
     ) async throws -> Connection {
-        guard settings.connectsOnDemand else {
-            switch phase.withLock({ $0 }) {
-            case .connected(let connection): return connection
-            case .connecting(let attempt): return try await made(by: attempt).connection
-            case .idle, .shutDown: throw notConnected(request)
+        let words = settings.connectsOnDemand ? try greeting() : nil
+        let (step, series) = try apply { state throws(WaybillError) in
+            do throws(WaybillError) {
+                let step = try state.machine.request(connects: words != nil)
+                if case .begin = step.action {
+                    state.greeting = words.map { ($0, settings.connectTimeout) }
+                }
+                return step
+            } catch {
+                throw error.code == .shutDown ? error : error.about(request)
             }
         }
-        switch try join(greeting(), within: settings.connectTimeout, for: request) {
-        case .there(let connection): return connection
-        case .new(let attempt), .underWay(let attempt):
-            return try await made(by: attempt).connection
-        }
+        if case .use(let connection) = step.action { return connection }
+        return try await made(by: series, step, within: settings.connectTimeout).connection
     }
-
-    /// What comes of an attempt; one that follows a loss may take long, and nobody waits for ever.
-    private func made(
-        by attempt: ConnectionAttempt<Connection>,
-        within timeout: Duration? = nil
-    ) async throws -> ConnectionAttempt<Connection>.Made {
-        guard attempt.isReconnection else { return try await attempt.outcome.value() }
-        let timers = try clock()
-        defer { timers.invalidate() }
-        guard
-            let made = try await attempt.outcome.value(
-                within: timeout ?? settings.connectTimeout,
-                by: timers
-            )
-        else {
-            let failure = attempt.failure
-            throw WaybillError(
-                .notConnected,
-                attempt.isFirst
-                    ? "there is no connection yet" : "the connection was lost and is not back yet",
-                peerReason: failure?.peerReason,
-                underlying: failure
-            )
-        }
-        return made
-    }
-
-    func clock() throws(WaybillError) -> any TimerSource {
-        do { return try environment.makeTimers() } catch { throw WaybillError(error) }
-    }
-
-    func notConnected(_ request: Request) -> WaybillError {
-        guard case .shutDown = phase.withLock({ $0 }) else {
-            return WaybillError.noConnection.about(request)
-        }
-        return .shutDown
-    }
-
-    // MARK: Connecting
 
     /// Connects; when the connection was lost, at once instead of after the wait.
     ///
     /// - Parameters:
-    ///   - greeting: The first words, also of the connections that follow this one should it be lost.
+    ///   - greeting: The greeting, also of the connections that follow this one should it be lost.
     ///   - timeout: How long it may take; nil for the transport's own limit.
     /// - Returns: What the peer said.
     /// - Throws: `rejected` when there is a connection, or one is being made; `shutDown`;
-    ///   `notConnected` when somebody disconnects meanwhile; what went wrong on the way;
+    ///   `notConnected` when the app disconnects meanwhile; what went wrong on the way;
     ///   `CancellationError`.
-    package func connect(_ greeting: Connection.Greeting, timeout: Duration?) async throws
-        -> Receipt
+    package func connect(_ greeting: Greeting, timeout: Duration?) async throws -> Receipt {
+        let timeout = timeout ?? settings.connectTimeout
+        let (step, series) = try apply { state throws(WaybillError) in
+            let step = try state.machine.connect()
+            state.greeting = (greeting, timeout)
+            return step
+        }
+        return try await made(by: series, step, within: timeout).receipt
+    }
+
+    /// What comes of a series; one that may last for ever is waited for as long as it is allowed.
+    private func made(by series: Series?, _ step: Step, within timeout: Duration) async throws
+        -> Made
     {
-        switch try join(greeting, within: timeout ?? settings.connectTimeout) {
-        case .underWay(let attempt) where attempt.isReconnection:
-            memory.withLock { memory in
-                memory.greeting = (greeting, timeout ?? settings.connectTimeout)
-                memory.isPaused = false
+        guard let outcome = series?.outcome else { throw WaybillError.noConnection }
+        switch step.action {
+        case .wake, .join(isLimited: true):
+            let timers = try clock()
+            defer { timers.invalidate() }
+            guard let made = try await outcome.value(within: timeout, by: timers) else {
+                throw state.withLock { $0.machine.absence }
             }
-            attempt.hurry()
-            return try await made(by: attempt, within: timeout).receipt
-        case .there, .underWay:
-            throw WaybillError.alreadyConnected
-        case .new(let attempt): return try await attempt.outcome.value().receipt
+            return made
+        case .none, .use, .join, .begin, .goOn, .close, .stop, .conclude:
+            return try await outcome.value()
         }
     }
 
-    private enum Joined {
-        case there(Connection)
-        case underWay(ConnectionAttempt<Connection>)
-        case new(ConnectionAttempt<Connection>)
+    /// Has a stream's connection made, if none is there or on its way; does not wait for it.
+    func wantConnection(_ greeting: Greeting) {
+        apply { state in
+            let step = state.machine.stream()
+            if case .begin = step.action { state.greeting = (greeting, settings.connectTimeout) }
+            return step
+        }
     }
 
-    /// What is there, the attempt that is under way, or a new one.
+    // MARK: A series of attempts
+
+    private func makeSeries(_ attempt: ConnectionAttempt) -> Series {
+        let number = attempt.series
+        // A first attempt is cancelled when every task that waited for it was.
+        let outcome =
+            attempt.isLasting
+            ? Promise<Made>() : Promise<Made>(onAbandoned: { [weak self] in self?.cancel(number) })
+        return Series(number: number, origin: attempt.origin, outcome: outcome)
+    }
+
+    private func start(_ series: Series) {
+        let run = SeriesRun(lifecycle: self, series: series)
+        let task = Task { @concurrent in await run.run() }
+        let isCancelled = state.withLock { state in
+            guard state.series?.number == series.number else { return false }
+            state.series?.task = task
+            return state.series?.isCancelled ?? false
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    private func cancel(_ number: UInt64) {
+        let task = state.withLock { state -> Task<Void, Never>? in
+            guard state.series?.number == number else { return nil }
+            state.series?.isCancelled = true
+            return state.series?.task
+        }
+        task?.cancel()
+    }
+
+    /// Cancels a series and waits until it has cleaned up.
+    private func stop(
+        _ series: Series?,
+        preparing farewell: @escaping @Sendable (Connection) -> Void
+    ) async {
+        guard let series else { return }
+        state.withLock { $0.series?.farewell = farewell }
+        cancel(series.number)
+        await series.outcome.settled()
+    }
+
+    /// How a connection says goodbye that a stopped series has made.
+    func farewell(of number: UInt64) -> (@Sendable (Connection) -> Void)? {
+        state.withLock { $0.series?.number == number ? $0.series?.farewell : nil }
+    }
+
+    /// The end of a connection that came before its series was done.
+    func earlyEnd(of number: UInt64) -> ConnectionAttempt.EarlyEnd? {
+        state.withLock { $0.machine.attempt?.series == number ? $0.machine.attempt?.earlyEnd : nil }
+    }
+
+    /// A peer has accepted a connection.
     ///
-    /// - Parameters:
-    ///   - greeting: The first words.
-    ///   - timeout: How long connecting may take.
-    ///   - request: The request that needs a connection; nil for an explicit connect.
-    /// - Returns: One of the three.
-    /// - Throws: `shutDown`; `notConnected` for a request after an explicit disconnect.
-    private func join(
-        _ greeting: Connection.Greeting,
-        within timeout: Duration,
-        for request: Request? = nil
-    ) throws(WaybillError) -> Joined {
-        let joined = try phase.withLock { phase throws(WaybillError) -> Joined in
-            switch phase {
-            case .connecting(let attempt): return .underWay(attempt)
-            case .shutDown: throw .shutDown
-            case .connected(let connection): return .there(connection)
-            case .idle:
-                if let request, memory.withLock({ $0.isLeft }) {
-                    throw WaybillError.disconnectedByApp.about(request)
-                }
-                let attempt = ConnectionAttempt<Connection>()
-                phase = .connecting(attempt)
-                memory.withLock { memory in
-                    memory.isLeft = false
-                    memory.greeting = (greeting, timeout)
-                    // Whoever asks for a connection wants one.
-                    memory.isPaused = false
-                    memory.schedule = ReconnectionSchedule(settings.reconnection)
-                }
-                // Reported within the lock, so that no other change comes in between.
-                states.report(.connecting(attempt: 1))
-                return .new(attempt)
-            }
+    /// - Returns: What follows; nil when there are sends that have to go first.
+    /// - Throws: `CancellationError` when the series is over.
+    func takeOver(_ connection: Connection, by number: UInt64) throws(CancellationError) -> Step? {
+        var hasToWait = false
+        let (step, _) = try apply { state throws(CancellationError) in
+            hasToWait = queue.count > 0
+            guard !hasToWait else { return Step() }
+            let step = state.machine.accepted(
+                connection,
+                by: number,
+                at: connection.now,
+                random: environment.random
+            )
+            guard let step else { throw CancellationError() }
+            return step
         }
-        if case .new(let attempt) = joined {
-            attempt.start { [self] in
-                do {
-                    attempt.outcome.resolve(.success(try await make(for: attempt)))
-                } catch {
-                    fail(attempt, error)
-                }
-            }
-        }
-        return joined
+        return hasToWait ? nil : step
     }
 
-    func make(
-        _ greeting: Connection.Greeting,
-        _ route: Failover.Route,
-        within timeout: Duration,
-        for attempt: ConnectionAttempt<Connection>
-    ) async throws -> ConnectionAttempt<Connection>.Made {
-        let host = route.address.endpoint.description
-        let entry = journal.noteConnecting(to: host, attempt: attempt.number)
-        let connection: Connection
-        do { connection = try await actions.open(route, timeout, greeting) } catch {
-            journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
-            throw error
+    /// A connection is over.
+    func ended(_ connection: Connection, of number: UInt64, _ cause: WaybillError?) {
+        apply { state in
+            state.machine.ended(
+                connection,
+                of: number,
+                cause,
+                at: connection.now,
+                random: environment.random
+            )
         }
-        // The end of the session with the host before has been heard.
-        attempt.earlyEnd = nil
-        do {
-            // The session keeps itself until its end. A weak reference would make each count of references to it a slow
-            // one, and every message counts some.
-            let receipt = try await connection.begin(greeting) { [weak self, weak attempt] cause in
-                self?.sessionEnded(connection, cause, of: attempt)
-            }
-            attempt.noteAccepted()
-            let isResumed = Connection.hasServerSessions ? receipt.isSessionPresent : nil
-            journal.noteConnected(entry, isResumed: isResumed)
-            try await connection.resume(receipt)
-            repeat {
-                try queue.flush(to: connection)
-            } while try !takeOver(connection, from: attempt)
-            if memory.withLock({ $0.beginClosingForPause() }) {
-                await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
-            }
-            return ConnectionAttempt.Made(connection: connection, receipt: receipt)
-        } catch {
-            journal.noteEnd(of: entry, error as? WaybillError, stoppedBy: attempt.stopReason)
-            attempt.prepareEnd(of: connection)
-            await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
-            // Why the connection has ended says more than that what was under way was lost with it.
-            let code = (error as? WaybillError)?.code
-            if let cause = attempt.earlyEnd?.cause, code == .connectionLost || code == .notConnected
-            {
-                throw cause
-            }
-            throw error
-        }
-    }
-
-    /// - Returns: Whether it is done; false when there are sends that have to go first.
-    private func takeOver(
-        _ connection: Connection,
-        from attempt: ConnectionAttempt<Connection>
-    ) throws -> Bool {
-        let (isDone, next) = try phase.withLock { phase -> (Bool, Next?) in
-            guard case .connecting(let current) = phase, current === attempt else {
-                throw CancellationError()
-            }
-            guard queue.count == 0 else { return (false, nil) }
-            phase = .connected(connection)
-            memory.withLock { memory in
-                memory.schedule.noteConnected(at: connection.now)
-                memory.isSuccessor = !attempt.isFirst
-            }
-            states.report(.connected)
-            // A peer that accepts and hangs up at once may be faster than this task.
-            let next = attempt.earlyEnd.map { end in
-                moveOn(&phase, after: end.cause, at: connection.now)
-            }
-            return (true, next)
-        }
-        if let next { carryOut(next) }
-        return isDone
-    }
-
-    func fail(_ attempt: ConnectionAttempt<Connection>, _ error: any Error) {
-        let cause = error as? WaybillError
-        let timers = try? clock()
-        defer { timers?.invalidate() }
-        let (isShutDown, next) = phase.withLock { phase -> (Bool, Next?) in
-            if case .shutDown = phase { return (true, nil) }
-            guard case .connecting(let current) = phase, current === attempt else {
-                return (false, nil)
-            }
-            if let timers, let next = goOn(&phase, after: attempt, cause, at: timers.now) {
-                return (false, next)
-            }
-            phase = .idle
-            memory.withLock { $0.greeting = nil }
-            states.report(.disconnected(cause: cause))
-            return (false, .conclude(cause, isForGood: false))
-        }
-        if let next { carryOut(next) }
-        let reason = cause ?? (isShutDown ? .shutDown : attempt.stopReason)
-        attempt.outcome.resolve(.failure(reason))
     }
 
     // MARK: The end
-
-    private func sessionEnded(
-        _ connection: Connection?,
-        _ cause: WaybillError?,
-        of attempt: ConnectionAttempt<Connection>?
-    ) {
-        let next = phase.withLock { phase -> Next? in
-            switch phase {
-            case .connected(let current) where current === connection:
-                return moveOn(&phase, after: cause, at: current.now)
-            case .connecting(let current) where current === attempt:
-                current.earlyEnd = .init(cause: cause)
-                return nil
-            case .shutDown: return .conclude(nil, isForGood: true)
-            default: return nil
-            }
-        }
-        if let next { carryOut(next) }
-    }
 
     /// Ends the connection, or the attempt to make one, and waits until that is done.
     ///
@@ -383,40 +327,26 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     ///
     /// - Parameters:
     ///   - options: How long that may take, unless as the settings say.
-    ///   - prepare: Tells a session how to say goodbye.
+    ///   - prepare: Tells a connection how to say goodbye.
     /// - Throws: `shutDown`.
     package func disconnect(
         _ options: DisconnectOptions = DisconnectOptions(),
         preparing prepare: @escaping @Sendable (Connection) -> Void = { _ in }
     ) async throws(WaybillError) {
-        memory.withLock { $0.isLeft = true }
-        while true {
-            let connection: Connection
-            switch phase.withLock({ $0 }) {
-            case .idle: return
-            case .shutDown: throw .shutDown
-            case .connected(let current): connection = current
-            case .connecting(let attempt):
-                let reason = WaybillError(.notConnected, "disconnected while connecting")
-                await attempt.stop(because: reason, preparing: prepare)
-                // It may have been done just before it was stopped.
-                guard case .success(let made) = attempt.outcome.result else { return }
-                connection = made.connection
-            }
+        let reason = WaybillError(.notConnected, "disconnected while connecting")
+        let (step, series) = try apply { state throws(WaybillError) in
+            try state.machine.disconnect(because: reason)
+        }
+        switch step.action {
+        case .stop: await stop(series, preparing: prepare)
+        case .close(let connection):
             await connection.drain(within: options.drainTimeout ?? settings.drainTimeout)
-            memory.withLock { $0.closesForPause = false }
             prepare(connection)
             await connection.disconnect(
                 within: options.timeout ?? settings.closeTimeout,
                 abandonment: nil
             )
-            // It may have been lost just before, and be on its way back, or there.
-            switch phase.withLock({ $0 }) {
-            case .connecting(let attempt) where !attempt.isFirst: continue
-            case .connected(let other) where other !== connection:
-                guard memory.withLock({ $0.isSuccessor }) else { return }
-            default: return
-            }
+        case .none, .use, .join, .begin, .goOn, .wake, .conclude: break
         }
     }
 
@@ -424,51 +354,62 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     ///
     /// Calls under way fail with `shutDown`. Doing it twice does nothing more.
     ///
-    /// - Parameter prepare: Tells a session how to say goodbye.
+    /// - Parameter prepare: Tells a connection how to say goodbye.
     package func shutdown(
         preparing prepare: @escaping @Sendable (Connection) -> Void = { _ in }
     ) async {
-        switch shutDownPhase() {
-        case .shutDown: return
-        case .idle: break
-        case .connecting(let attempt):
-            states.report(.disconnected(cause: nil))
-            await attempt.stop(because: .shutDown, preparing: prepare)
-        case .connected(let connection):
-            states.report(.disconnected(cause: nil))
-            journal.noteDisconnected(nil)
+        let (step, series) = apply { $0.machine.shutDown() }
+        switch step.action {
+        case .stop: await stop(series, preparing: prepare)
+        case .close(let connection):
             prepare(connection)
             await connection.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
+        case .none, .use, .join, .begin, .goOn, .wake, .conclude: return
         }
-        conclude(nil, isForGood: true)
+        apply { _ in Step(action: .conclude(nil, isForGood: true)) }
         #if os(Linux)
             SharedEventLoop.reap()
         #endif
     }
 
-    /// Closes without waiting, when nobody refers to the transport any longer.
+    /// Closes without waiting, when the transport was released.
     package func abandon() {
-        let phase = shutDownPhase()
-        switch phase {
-        case .idle, .shutDown: return
-        case .connecting, .connected: states.report(.disconnected(cause: nil))
+        let (step, series) = apply { $0.machine.shutDown() }
+        switch step.action {
+        case .stop: series.map { cancel($0.number) }
+        case .close(let connection): connection.disconnectNow()
+        case .none, .use, .join, .begin, .goOn, .wake, .conclude: return
         }
-        switch phase {
-        case .idle, .shutDown: break
-        case .connecting(let attempt): attempt.cancel(because: .shutDown)
-        case .connected(let connection):
-            journal.noteDisconnected(nil)
-            connection.disconnectNow()
-        }
-        conclude(nil, isForGood: true)
+        apply { _ in Step(action: .conclude(nil, isForGood: true)) }
     }
 
-    /// Moves on to the last phase.
-    /// - Returns: The phase before.
-    private func shutDownPhase() -> Phase {
-        phase.withLock { phase in
-            defer { phase = .shutDown }
-            return phase
+    // MARK: Hints
+
+    /// Heeds what the app or the platform knows of the surroundings.
+    package func heed(_ hint: ConnectionHint) {
+        switch hint {
+        case .pause: close(apply { $0.machine.pause() }.step)
+        case .resume: resume()
+        case .retryNow: retryNow()
         }
     }
+
+    private func close(_ step: Step) {
+        guard case .close(let connection) = step.action else { return }
+        let timeout = settings.closeTimeout
+        Task { @concurrent in await connection.disconnect(within: timeout, abandonment: nil) }
+    }
+
+    /// Closes the connection for a while and waits until that is done; streams and what is under way stay.
+    package func pause() async {
+        let (step, _) = apply { $0.machine.pause() }
+        guard case .close(let connection) = step.action else { return }
+        await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
+    }
+
+    /// Ends a pause: what was closed by it is connected again, at once.
+    package func resume() { apply { $0.machine.resume() } }
+
+    /// Cuts the wait for the next attempt short, since there is reason to hope.
+    package func retryNow() { apply { $0.machine.retryNow() } }
 }

@@ -11,6 +11,8 @@ final class ConnectionReporter: Sendable {
         let begun: ContinuousClock.Instant
     }
 
+    /// The states, for observers.
+    let states = ConnectionStateSource()
     private let events: TransportEventSource
     /// The host that there is a connection to, and since when.
     private let connection = Locked<(host: String, since: ContinuousClock.Instant)?>(nil)
@@ -58,14 +60,24 @@ final class ConnectionReporter: Sendable {
         )
     }
 
-    /// The connection is over; the cause is nil when this side ended it.
-    func noteDisconnected(_ cause: WaybillError?) {
-        guard let (host, since) = connection.withLock({ $0.take() }) else { return }
-        events.report(.disconnected(from: host, since: since, cause: cause))
+    /// A connection, or the next one, stands in another state; called with the lock of the life cycle held.
+    func note(_ change: ConnectionChange) {
+        switch change {
+        case .connecting(let attempt): states.report(.connecting(attempt: attempt))
+        case .connected: states.report(.connected)
+        case .ended(let cause): noteDisconnected(cause)
+        case .disconnected(let cause): states.report(.disconnected(cause: cause))
+        case .waiting(let delay, let attempt, let cause):
+            // The end of a pause is not known: some years stand for it.
+            let longest = Duration.seconds(10 * 365 * 86_400)
+            let instant = ContinuousClock.now + min(delay ?? longest, longest)
+            events.report(.waiting(until: instant, attempt: attempt, cause: cause))
+            states.report(.waiting(until: instant, cause: cause))
+        }
     }
 
-    /// The next attempt comes after a while.
-    func noteWaiting(until instant: ContinuousClock.Instant, attempt: Int, cause: WaybillError) {
-        events.report(.waiting(until: instant, attempt: attempt, cause: cause))
+    private func noteDisconnected(_ cause: WaybillError?) {
+        guard let (host, since) = connection.withLock({ $0.take() }) else { return }
+        events.report(.disconnected(from: host, since: since, cause: cause))
     }
 }

@@ -89,6 +89,30 @@ final class FakeConnection: TransportConnection {
     }
 }
 
+/// What a transport does, as a test says.
+struct FakeDialect: ConnectionDialect {
+    let canReplaceCredentials: Bool
+    let onPrepare: @Sendable (String, inout ConnectOccasion) async throws -> String
+    let onOpen: @Sendable (Failover.Route, Duration) throws -> FakeConnection
+    let onConclude: @Sendable (WaybillError?, Bool) -> Void
+
+    func prepare(_ greeting: String, _ occasion: inout ConnectOccasion) async throws -> String {
+        try await onPrepare(greeting, &occasion)
+    }
+
+    func open(
+        _ route: Failover.Route,
+        within timeout: Duration,
+        _ greeting: String
+    ) async throws -> FakeConnection {
+        try onOpen(route, timeout)
+    }
+
+    func conclude(_ cause: WaybillError?, isForGood: Bool) {
+        onConclude(cause, isForGood)
+    }
+}
+
 /// A life cycle over prepared connections, and the states that it reports.
 struct LifecycleFixture {
     let lifecycle: ConnectionLifecycle<FakeConnection>
@@ -122,7 +146,7 @@ struct LifecycleFixture {
     ) {
         let rest = Locked(sessions)
         lifecycle = ConnectionLifecycle(
-            .init(
+            ConnectionSettings(
                 connectsOnDemand: connectsOnDemand,
                 connectTimeout: .seconds(10),
                 closeTimeout: .seconds(5),
@@ -134,10 +158,10 @@ struct LifecycleFixture {
                 makeTimers: { () throws(LinkError) in clock.linkTimers },
                 random: { random }
             ),
-            .init(
-                prepare: prepare,
+            FakeDialect(
                 canReplaceCredentials: canReplaceCredentials,
-                open: { route, timeout, _ in
+                onPrepare: prepare,
+                onOpen: { route, timeout in
                     try onOpen(route.address.endpoint.description, timeout)
                     guard let session = rest.withLock({ $0.isEmpty ? nil : $0.removeFirst() })
                     else {
@@ -145,7 +169,7 @@ struct LifecycleFixture {
                     }
                     return session
                 },
-                conclude: conclude
+                onConclude: conclude
             )
         )
         observer = lifecycle.states.states.makeAsyncIterator()

@@ -248,7 +248,7 @@ import WireTestSupport
         ).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
-        try await waitUntil(moving: { lifecycle.hurry() }) { lifecycle.connected != nil }
+        try await waitUntil(moving: { lifecycle.retryNow() }) { lifecycle.connected != nil }
         #expect(lifecycle.connected === second)
         await lifecycle.shutdown()
     }
@@ -270,7 +270,7 @@ import WireTestSupport
         await lifecycle.pause()
         #expect(first.log.contains("disconnect"))
         clock.advance(by: .seconds(3_600))
-        lifecycle.hurry()
+        lifecycle.retryNow()
         await letOthersRun()
         #expect(second.log == [])
         #expect(ends.withLock { $0 } == 0)

@@ -1,0 +1,51 @@
+import Waybill
+import WaybillSession
+import WireCore
+
+/// What is MQTT's own in the life of a connection.
+struct MQTTDialect: ConnectionDialect {
+    let configuration: Shared<MQTTConfiguration>
+    let greeter: MQTTGreeter
+    let credentials: CredentialProvider?
+    let failover: Failover
+    let session: MQTTSession
+    let subscriptions: MQTTSubscriptions
+    let replies: MQTTReplies
+    let catchAll: CatchAll
+
+    var canReplaceCredentials: Bool { credentials != nil }
+
+    func prepare(
+        _ greeting: MQTTGreeting,
+        _ occasion: inout ConnectOccasion
+    ) async throws -> MQTTGreeting {
+        try await greeter.greeting(greeting.request, &occasion, session, credentials)
+    }
+
+    func open(
+        _ route: Failover.Route,
+        within timeout: Duration,
+        _ greeting: MQTTGreeting
+    ) async throws -> MQTTConnection {
+        MQTTConnection(
+            link: try await route.open(within: timeout, requesting: greeting.upgradeHeaders),
+            configuration: configuration,
+            subscriptions: subscriptions,
+            session: session,
+            onRedirect: { [failover] in failover.avoid(route) }
+        )
+    }
+
+    func conclude(_ cause: WaybillError?, isForGood: Bool) {
+        let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
+        // The end of the stream of answers, which follows, would say less of why.
+        replies.leaveTopic()
+        subscriptions.conclude(cause)
+        replies.conclude(unanswered)
+        if isForGood { catchAll.end() }
+        session.conclude(
+            unanswered,
+            keepsSession: configuration.value.keepsSession && !isForGood
+        )
+    }
+}

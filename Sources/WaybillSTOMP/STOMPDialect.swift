@@ -1,0 +1,55 @@
+import Waybill
+import WaybillSession
+import WireCore
+
+/// What is STOMP's own in the life of a connection.
+struct STOMPDialect: ConnectionDialect {
+    let configuration: Shared<STOMPConfiguration>
+    let credentials: CredentialProvider?
+    let subscriptions: STOMPSubscriptions
+    let replies: STOMPReplies
+    let catchAll: CatchAll
+
+    var canReplaceCredentials: Bool { credentials != nil }
+
+    /// The greeting of a request.
+    /// - Throws: `unsupported` and `invalidEntry` for what cannot be sent.
+    func greeting(_ request: Request) throws(WaybillError) -> STOMPGreeting {
+        STOMPGreeting(
+            request: request,
+            connect: try STOMPMapping.connect(request, configuration.value)
+        )
+    }
+
+    func prepare(
+        _ greeting: STOMPGreeting,
+        _ occasion: inout ConnectOccasion
+    ) async throws -> STOMPGreeting {
+        let adapted = try await occasion.adapted(greeting.request, askingAt: credentials)
+        let connect = try STOMPMapping.connect(adapted, configuration.value)
+        var prepared = STOMPGreeting(request: greeting.request, connect: connect)
+        if case .connect(let options) = adapted.command {
+            prepared.upgradeHeaders = options.upgradeHeaders
+        }
+        return prepared
+    }
+
+    func open(
+        _ route: Failover.Route,
+        within timeout: Duration,
+        _ greeting: STOMPGreeting
+    ) async throws -> STOMPConnection {
+        STOMPConnection(
+            link: try await route.open(within: timeout, requesting: greeting.upgradeHeaders),
+            configuration: configuration,
+            subscriptions: subscriptions,
+            replies: replies
+        )
+    }
+
+    func conclude(_ cause: WaybillError?, isForGood: Bool) {
+        subscriptions.conclude(cause)
+        replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
+        if isForGood { catchAll.end() }
+    }
+}

@@ -1,0 +1,166 @@
+import Waybill
+import WaybillLink
+import WireCore
+
+/// The task of one series of attempts: it waits, opens connections, and tells ``ConnectionLifecycle`` what came of them.
+struct SeriesRun<Connection: TransportConnection>: Sendable {
+    typealias Made = ConnectionLifecycle<Connection>.Made
+
+    let lifecycle: ConnectionLifecycle<Connection>
+    let series: ConnectionLifecycle<Connection>.Series
+
+    /// Tries until a peer accepts, or until the machine ends the series.
+    func run() async {
+        do {
+            let timers = try lifecycle.clock()
+            defer { timers.invalidate() }
+            repeat {
+                let number = try await turn(by: timers)
+                do { return series.outcome.resolve(.success(try await connect(number))) } catch {
+                    guard goesOn(after: error, at: timers.now) else { return }
+                }
+            } while true
+        } catch {
+            // It was stopped while it waited.
+            _ = goesOn(after: error, at: .zero)
+        }
+    }
+
+    /// Waits until the next attempt may begin.
+    ///
+    /// - Returns: Its number.
+    /// - Throws: `CancellationError` when the series is over.
+    private func turn(by timers: any TimerSource) async throws -> Int {
+        while true {
+            let wake = Promise<Void>()
+            var turn = SeriesTurn.end
+            lifecycle.apply { state in
+                let (next, step) = state.machine.turn(of: series.number, at: timers.now)
+                turn = next
+                // Kept under the same lock: what ends the wait from now on finds it.
+                if case .wait = next { state.series?.wake = wake }
+                return step
+            }
+            switch turn {
+            case .end: throw CancellationError()
+            case .open(let number): return number
+            case .wait(let deadline):
+                let timer = deadline.map { deadline in
+                    timers.scheduleTimer(at: deadline) { wake.resolve(.success(())) }
+                }
+                defer { if let timer { timers.cancelTimer(timer) } }
+                try await wake.value()
+            }
+        }
+    }
+
+    /// Tells the machine that an attempt has failed.
+    /// - Returns: Whether the series goes on.
+    private func goesOn(after error: any Error, at now: WireInstant) -> Bool {
+        // What goes wrong after it was stopped is no reason for the series to end.
+        let isStopped = series.origin != .demand && Task.isCancelled
+        let cause = isStopped ? nil : error as? WaybillError
+        let (step, _) = lifecycle.apply { state in
+            state.machine.failed(
+                series.number,
+                cause,
+                at: now,
+                random: lifecycle.environment.random
+            )
+        }
+        guard let failure = step.failure else { return true }
+        series.outcome.resolve(.failure(failure))
+        return false
+    }
+
+    /// Makes one connection, with other credentials should they be refused.
+    private func connect(_ number: Int) async throws -> Made {
+        guard let (words, timeout) = lifecycle.state.withLock({ $0.greeting }) else {
+            throw stopReason
+        }
+        var occasion = ConnectOccasion(
+            isReconnection: series.origin == .loss,
+            isUnattended: series.origin != .demand
+        )
+        while true {
+            let greeting = try await lifecycle.dialect.prepare(words, &occasion)
+            // Credentials that one host has taken may have expired by the time another one is asked.
+            var wasAccepted = false
+            do {
+                let made = try await lifecycle.failover.first { route in
+                    try await attempt(number, greeting, route, within: timeout) {
+                        wasAccepted = true
+                    }
+                }
+                occasion.noteSuccess()
+                return made
+            } catch let error as WaybillError {
+                try await occasion.goOn(
+                    after: error,
+                    canReplaceCredentials: lifecycle.dialect.canReplaceCredentials,
+                    wasAccepted: wasAccepted
+                )
+            }
+        }
+    }
+
+    private var stopReason: WaybillError { lifecycle.state.withLock { $0.machine.stopReason } }
+
+    private func attempt(
+        _ number: Int,
+        _ greeting: Connection.Greeting,
+        _ route: Failover.Route,
+        within timeout: Duration,
+        onAcceptance: () -> Void
+    ) async throws -> Made {
+        let reporter = lifecycle.reporter
+        let entry = reporter.noteConnecting(
+            to: route.address.endpoint.description,
+            attempt: number
+        )
+        let connection: Connection
+        do {
+            connection = try await lifecycle.dialect.open(route, within: timeout, greeting)
+        } catch {
+            reporter.noteEnd(of: entry, error as? WaybillError, stoppedBy: stopReason)
+            throw error
+        }
+        lifecycle.state.withLock { $0.machine.opened(by: series.number) }
+        do {
+            // The connection keeps itself until its end. A weak reference would make each count of references to it a
+            // slow one, and every message counts some.
+            let receipt = try await connection.begin(greeting) { [weak lifecycle, series] cause in
+                lifecycle?.ended(connection, of: series.number, cause)
+            }
+            onAcceptance()
+            let isResumed = Connection.hasServerSessions ? receipt.isSessionPresent : nil
+            reporter.noteConnected(entry, isResumed: isResumed)
+            try await connection.resume(receipt)
+            try await takeOver(connection)
+            return Made(connection: connection, receipt: receipt)
+        } catch {
+            reporter.noteEnd(of: entry, error as? WaybillError, stoppedBy: stopReason)
+            lifecycle.farewell(of: series.number)?(connection)
+            await connection.disconnect(within: lifecycle.settings.closeTimeout, abandonment: nil)
+            // Why the connection has ended says more than that what was under way was lost with it.
+            let code = (error as? WaybillError)?.code
+            if let cause = lifecycle.earlyEnd(of: series.number)?.cause,
+                code == .connectionLost || code == .notConnected
+            {
+                throw cause
+            }
+            throw error
+        }
+    }
+
+    /// Has requests go over the connection, after those that wait in the queue.
+    private func takeOver(_ connection: Connection) async throws {
+        var step: ConnectionLifecycle<Connection>.Step?
+        repeat {
+            try lifecycle.queue.flush(to: connection)
+            step = try lifecycle.takeOver(connection, by: series.number)
+        } while step == nil
+        guard case .close(let connection) = step?.action else { return }
+        await connection.disconnect(within: lifecycle.settings.closeTimeout, abandonment: nil)
+    }
+}
