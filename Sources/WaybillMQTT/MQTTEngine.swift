@@ -86,7 +86,7 @@ final class MQTTEngine: Sendable {
                 catchAll: catchAll
             )
         )
-        if let outbox { lifecycle.preload(outbox.leftovers()) }
+        if let outbox { lifecycle.requests.preload(outbox.leftovers()) }
         hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
         }
     }
@@ -131,17 +131,17 @@ final class MQTTEngine: Sendable {
             return Receipt()
         case .unsubscribe:
             try MQTTMapping.checkUnsubscription(request, version: version)
-            try lifecycle.check(request)
+            try lifecycle.requests.check(request)
             // Without a connection the next one is told of the filter alone.
-            if !request.headers.isEmpty { _ = try lifecycle.current(for: request) }
+            if !request.headers.isEmpty { _ = try lifecycle.requests.current(for: request) }
             return try await subscriptions.unsubscribe(request)
         case .ack(let id, let transaction):
             try MQTTMapping.checkSettlement(request, transaction)
-            _ = try lifecycle.current(for: request)
+            _ = try lifecycle.requests.current(for: request)
             return try subscriptions.settle(id, isAccepted: true, request)
         case .nack(let id, let transaction):
             try MQTTMapping.checkRefusal(request, transaction, version: version)
-            _ = try lifecycle.current(for: request)
+            _ = try lifecycle.requests.current(for: request)
             return try subscriptions.settle(id, isAccepted: false, request)
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .subscribe:
@@ -195,8 +195,8 @@ final class MQTTEngine: Sendable {
         isObserved: Bool
     ) async throws -> Receipt {
         let isAcknowledged = publish.qos != .atMostOnce
-        return try await lifecycle.sending {
-            guard lifecycle.queues(isAcknowledged: isAcknowledged) else { return nil }
+        return try await lifecycle.requests.sending {
+            guard lifecycle.requests.queues(isAcknowledged: isAcknowledged) else { return nil }
             return try await queued(publish, request, options)
         } connection: {
             try await connection(for: request) { () throws(WaybillError) in
@@ -222,7 +222,7 @@ final class MQTTEngine: Sendable {
         let stated =
             configuration.offlineQueue.timeToLive ?? options.timeout
             ?? configuration.acknowledgementTimeout
-        let answer: MQTTAnswer = try await lifecycle.queued(
+        let answer: MQTTAnswer = try await lifecycle.requests.queued(
             request,
             patience: min(stated, options.expiry ?? stated),
             send: { connection, call throws(WaybillError) in
@@ -238,7 +238,7 @@ final class MQTTEngine: Sendable {
             throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
         }
         let all = try MQTTMapping.subscriptions(request, options, version: version)
-        return try await lifecycle.subscribe(
+        return try await lifecycle.requests.subscribe(
             request,
             options,
             later: { [subscriptions] in subscriptions.subscribeLater(all, options) },
@@ -262,7 +262,7 @@ final class MQTTEngine: Sendable {
     ) async throws -> MQTTConnection {
         if let connection = lifecycle.connected { return connection }
         try check()
-        return try await lifecycle.connection(for: request) { () throws(WaybillError) in
+        return try await lifecycle.requests.connection(for: request) { () throws(WaybillError) in
             try onDemand(for: request)
         }
     }

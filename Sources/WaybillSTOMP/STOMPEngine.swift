@@ -96,22 +96,22 @@ final class STOMPEngine: Sendable {
             return Receipt()
         case .unsubscribe:
             let headers = try STOMPMapping.unsubscription(request)
-            try lifecycle.check(request)
+            try lifecycle.requests.check(request)
             return try await subscriptions.unsubscribe(headers, request)
         case .ack(let id, let transaction):
-            return try await lifecycle.current(for: request)
+            return try await lifecycle.requests.current(for: request)
                 .settle(id, Settlement(isAccepted: true, transaction: transaction), request)
         case .nack(let id, let transaction):
-            return try await lifecycle.current(for: request)
+            return try await lifecycle.requests.current(for: request)
                 .settle(id, Settlement(isAccepted: false, transaction: transaction), request)
         case .begin(let transaction):
             let headers = try STOMPMapping.beginning(transaction, request)
             return try await connection(for: request, sending: headers)
                 .transact(.begin, transaction, request)
         case .commit(let transaction):
-            return try await lifecycle.current(for: request).transact(.commit, transaction, request)
+            return try await lifecycle.requests.current(for: request).transact(.commit, transaction, request)
         case .abort(let transaction):
-            return try await lifecycle.current(for: request).transact(.abort, transaction, request)
+            return try await lifecycle.requests.current(for: request).transact(.abort, transaction, request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
         }
@@ -151,8 +151,8 @@ final class STOMPEngine: Sendable {
         asksForReceipt asks: Bool,
         isObserved: Bool
     ) async throws -> Receipt {
-        try await lifecycle.sending {
-            guard lifecycle.queues(isAcknowledged: asks) else { return nil }
+        try await lifecycle.requests.sending {
+            guard lifecycle.requests.queues(isAcknowledged: asks) else { return nil }
             return try await queued(headers, request, options, asksForReceipt: asks)
         } connection: {
             try await connection(for: request, sending: headers)
@@ -175,7 +175,7 @@ final class STOMPEngine: Sendable {
         asksForReceipt: Bool
     ) async throws -> Receipt {
         try STOMPMapping.check(headers, request)
-        let answer: STOMPReceivedHeaders = try await lifecycle.queued(
+        let answer: STOMPReceivedHeaders = try await lifecycle.requests.queued(
             request,
             patience: configuration.offlineQueue.timeToLive ?? options.timeout
                 ?? configuration.receiptTimeout,
@@ -200,7 +200,7 @@ final class STOMPEngine: Sendable {
             try STOMPMapping.check(headers, part)
             all.append(subscription)
         }
-        return try await lifecycle.subscribe(
+        return try await lifecycle.requests.subscribe(
             request,
             options,
             later: { [subscriptions, all] in subscriptions.subscribeLater(all, options) },
@@ -220,7 +220,7 @@ final class STOMPEngine: Sendable {
     ) async throws -> STOMPConnection {
         if let connection = lifecycle.connected { return connection }
         try STOMPMapping.check(headers, request)
-        return try await lifecycle.connection(for: request) { () throws(WaybillError) in
+        return try await lifecycle.requests.connection(for: request) { () throws(WaybillError) in
             try dialect.greeting(.connecting(for: request))
         }
     }

@@ -166,7 +166,7 @@ extension STOMPEngine {
             var headers = headers
             headers.append(STOMPMapping.replyTo, self.replies.destination)
             headers.append(STOMPMapping.correlationID, correlation)
-            return try await self.lifecycle.sending(connection: {
+            return try await self.lifecycle.requests.sending(connection: {
                 try await self.connection(for: request, sending: headers)
             }) { connection in
                 try await self.replies.prepare(over: connection)

@@ -117,7 +117,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         do { return try environment.makeTimers() } catch { throw WaybillError(error) }
     }
 
-    // MARK: For requests
+    // MARK: Connecting
 
     /// The connection over which requests go now; nil when there is none.
     ///
@@ -131,60 +131,18 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         }
     }
 
-    /// The connection for a request that makes no sense without one.
-    /// - Throws: `notConnected`, `shutDown`.
-    package func current(for request: Request) throws(WaybillError) -> Connection {
-        guard let connection = connected else { throw notConnected(request) }
-        return connection
-    }
+    /// What takes requests to a connection.
+    package var requests: RequestPath<Connection> { RequestPath(lifecycle: self) }
 
     /// Whether there is a connection or one is on its way back.
     package var isAlive: Bool {
         state.withLock { $0.machine.isAlive }
     }
 
-    /// Lets a request pass that makes sense while there is a connection or one is on its way back.
-    /// - Throws: `notConnected`, `shutDown`.
-    package func check(_ request: Request) throws(WaybillError) {
-        guard isAlive else { throw notConnected(request) }
-    }
-
-    func notConnected(_ request: Request) -> WaybillError {
-        isShutDown ? .shutDown : WaybillError.noConnection.about(request)
-    }
-
     var isShutDown: Bool {
         state.withLock { state in
             if case .shutDown = state.machine.state { true } else { false }
         }
-    }
-
-    /// The connection for a request, made first if need be; ask ``connected`` before.
-    ///
-    /// - Parameters:
-    ///   - request: The request.
-    ///   - greeting: The greeting, should a connection be made for it.
-    /// - Returns: A connection that the peer has accepted.
-    /// - Throws: As ``connect(_:timeout:)``; `notConnected` when connections are made by hand only; what
-    ///   `greeting` throws.
-    package func connection(
-        for request: Request,
-        greeting: () throws(WaybillError) -> Greeting
-    ) async throws -> Connection {
-        let words = settings.connectsOnDemand ? try greeting() : nil
-        let (step, series) = try apply { state throws(WaybillError) in
-            do throws(WaybillError) {
-                let step = try state.machine.request(connects: words != nil)
-                if case .begin = step.action {
-                    state.greeting = words.map { ($0, settings.connectTimeout) }
-                }
-                return step
-            } catch {
-                throw error.code == .shutDown ? error : error.about(request)
-            }
-        }
-        if case .use(let connection) = step.action { return connection }
-        return try await made(by: series, step, within: settings.connectTimeout).connection
     }
 
     /// Connects; when the connection was lost, at once instead of after the wait.
@@ -207,7 +165,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     }
 
     /// What comes of a series; one that may last for ever is waited for as long as it is allowed.
-    private func made(by series: Series?, _ step: Step, within timeout: Duration) async throws
+    func made(by series: Series?, _ step: Step, within timeout: Duration) async throws
         -> Made
     {
         guard let outcome = series?.outcome else { throw WaybillError.noConnection }

@@ -63,16 +63,12 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
 
     package typealias Step = ConnectionStep<Connection>
 
-    @usableFromInline package private(set) var state: State
+    @usableFromInline package private(set) var state = State.idle(.ready)
     private let policy: ReconnectionPolicy
     private var schedule: ReconnectionSchedule
     private var lastSeries: UInt64 = 0
 
-    /// - Parameters:
-    ///   - policy: When to connect again.
-    ///   - state: What it begins with.
-    package init(_ policy: ReconnectionPolicy, in state: State = .idle(.ready)) {
-        self.state = state
+    package init(_ policy: ReconnectionPolicy) {
         self.policy = policy
         schedule = ReconnectionSchedule(policy)
     }

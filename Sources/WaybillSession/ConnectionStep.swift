@@ -14,32 +14,32 @@ package enum SeriesOrigin: Sendable {
 /// The attempt that is under way, or comes next.
 @usableFromInline
 package struct ConnectionAttempt: Sendable {
-    let series: UInt64
-    let origin: SeriesOrigin
+    package let series: UInt64
+    package let origin: SeriesOrigin
     /// From 1 within the series; 0 before the first.
-    var number: Int
+    package var number: Int
     /// Why the attempt before has failed, or the connection before was lost.
-    var failure: WaybillError?
+    package var failure: WaybillError?
     /// Whether a stream wants a connection, too, so that more attempts follow one on demand.
-    var isWantedByStream = false
+    package var isWantedByStream = false
     /// That the new connection is over, and why, before it was taken over.
-    var earlyEnd: EarlyEnd?
+    package var earlyEnd: EarlyEnd?
 
     /// The end of a connection that the peer has just accepted.
     package struct EarlyEnd: Sendable {
-        let cause: WaybillError?
+        package let cause: WaybillError?
     }
 
     /// Whether the series goes on although nothing waits for it.
-    var isLasting: Bool { origin != .demand }
+    package var isLasting: Bool { origin != .demand }
 }
 
 /// What follows from an event.
 package struct ConnectionStep<Connection: Sendable>: Sendable {
-    var changes: [ConnectionChange] = []
-    var action = ConnectionAction<Connection>.none
+    package var changes: [ConnectionChange] = []
+    package var action = ConnectionAction<Connection>.none
     /// The error of calls that wait for a series which has just failed.
-    var failure: WaybillError?
+    package var failure: WaybillError?
 }
 
 /// What is to be done once the lock is open.

@@ -36,7 +36,7 @@ import WireTestSupport
         let receipt = try await lifecycle.connect("hello", timeout: nil)
         #expect(receipt.reason == "welcome")
         #expect(lifecycle.connected === session)
-        #expect(try lifecycle.current(for: Self.request) === session)
+        #expect(try lifecycle.requests.current(for: Self.request) === session)
         try await lifecycle.disconnect()
         try await lifecycle.disconnect()
         #expect(lifecycle.connected == nil)
@@ -68,7 +68,7 @@ import WireTestSupport
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for _ in 0..<20 {
                 group.addTask {
-                    try await lifecycle.connection(for: Self.request) { "on demand" } === session
+                    try await lifecycle.requests.connection(for: Self.request) { "on demand" } === session
                 }
             }
             try await begun.value()
@@ -85,11 +85,11 @@ import WireTestSupport
         let (session, begun) = silent()
         let lifecycle = LifecycleFixture(session, connectsOnDemand: false).lifecycle
         await expect(.notConnected) {
-            try await lifecycle.connection(for: Self.request) { "never" }
+            try await lifecycle.requests.connection(for: Self.request) { "never" }
         }
         let connecting = Task { try await lifecycle.connect("a", timeout: nil) }
         try await begun.value()
-        let waiting = Task { try await lifecycle.connection(for: Self.request) { "never" } }
+        let waiting = Task { try await lifecycle.requests.connection(for: Self.request) { "never" } }
         session.accept()
         _ = try await connecting.value
         #expect(try await waiting.value === session)
@@ -100,7 +100,7 @@ import WireTestSupport
     func notConnected() throws {
         let lifecycle = LifecycleFixture().lifecycle
         #expect {
-            try lifecycle.current(for: Self.request)
+            try lifecycle.requests.current(for: Self.request)
         } throws: { error in
             let error = error as? WaybillError
             return error?.code == .notConnected && error?.topic == "t" && error?.command == "send"
@@ -170,8 +170,8 @@ import WireTestSupport
         await expect(.shutDown) { try await connecting.value }
         await expect(.shutDown) { try await lifecycle.connect("b", timeout: nil) }
         await expect(.shutDown) { try await lifecycle.disconnect() }
-        await expect(.shutDown) { try lifecycle.current(for: Self.request) }
-        await expect(.shutDown) { try await lifecycle.connection(for: Self.request) { "c" } }
+        await expect(.shutDown) { try lifecycle.requests.current(for: Self.request) }
+        await expect(.shutDown) { try await lifecycle.requests.connection(for: Self.request) { "c" } }
         #expect(session.log == ["begin a", "disconnect"])
         #expect(await fixture.reported() == ["connecting (attempt 1)", "disconnected"])
     }
@@ -197,7 +197,7 @@ import WireTestSupport
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         #expect(lifecycle.connected == nil)
-        #expect(try await lifecycle.connection(for: Self.request) { "b" } === second)
+        #expect(try await lifecycle.requests.connection(for: Self.request) { "b" } === second)
         #expect(
             await fixture.reported() == [
                 "connecting (attempt 1)", "connected", "disconnected (connectionLost: lost)",
@@ -218,7 +218,7 @@ import WireTestSupport
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         #expect(lifecycle.connected == nil)
-        #expect(try await lifecycle.connection(for: Self.request) { "b" } === second)
+        #expect(try await lifecycle.requests.connection(for: Self.request) { "b" } === second)
         #expect(
             await fixture.reported().prefix(3) == [
                 "connecting (attempt 1)", "connected", "disconnected (connectionLost: lost)",
@@ -231,7 +231,7 @@ import WireTestSupport
     func everybodyCancelled() async throws {
         let (session, begun) = silent()
         let lifecycle = LifecycleFixture(session).lifecycle
-        let waiting = Task { try await lifecycle.connection(for: Self.request) { "a" } }
+        let waiting = Task { try await lifecycle.requests.connection(for: Self.request) { "a" } }
         try await begun.value()
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
@@ -245,6 +245,6 @@ import WireTestSupport
         _ = try await lifecycle.connect("a", timeout: nil)
         lifecycle.abandon()
         #expect(session.log == ["begin a", "disconnect now"])
-        await expect(.shutDown) { try lifecycle.current(for: Self.request) }
+        await expect(.shutDown) { try lifecycle.requests.current(for: Self.request) }
     }
 }

@@ -37,7 +37,7 @@ import WireTestSupport
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         #expect(lifecycle.connected == nil)
-        let waiting = Task { try await lifecycle.connection(for: Self.request) { "b" } }
+        let waiting = Task { try await lifecycle.requests.connection(for: Self.request) { "b" } }
         clock.advance(by: .milliseconds(399))
         await letOthersRun()
         #expect("\(lifecycle.states.states.current)" == "waiting (connectionLost: lost)")
@@ -177,7 +177,7 @@ import WireTestSupport
         let isDone = Locked(false)
         let waiting = Task {
             defer { isDone.withLock { $0 = true } }
-            return try await lifecycle.connection(for: Self.request) { "b" }
+            return try await lifecycle.requests.connection(for: Self.request) { "b" }
         }
         try await waitUntil(moving: { clock.advance(by: .milliseconds(100)) }) {
             isDone.withLock { $0 }
@@ -207,7 +207,7 @@ import WireTestSupport
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
-        let waiting = Task { try await lifecycle.connection(for: Self.request) { "b" } }
+        let waiting = Task { try await lifecycle.requests.connection(for: Self.request) { "b" } }
         await letOthersRun()
         if isShutdown { await lifecycle.shutdown() } else { try await lifecycle.disconnect() }
         await #expect(throws: WaybillError.self) { try await waiting.value }
@@ -348,7 +348,7 @@ import WireTestSupport
         _ = await connecting?.result
         let log = first.log
         do {
-            _ = try await lifecycle.connection(for: Self.request) { "stray" }
+            _ = try await lifecycle.requests.connection(for: Self.request) { "stray" }
             Issue.record("the request made a connection")
         } catch let error as WaybillError {
             #expect(error.code == .notConnected)

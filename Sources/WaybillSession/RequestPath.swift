@@ -1,8 +1,58 @@
 package import Waybill
 import WireCore
 
-// Requests that come while there is no connection, or upon one that is just ending.
-extension ConnectionLifecycle {
+/// The way of a request to a connection: to the one that there is, to the next one, or into the queue.
+package struct RequestPath<Connection: TransportConnection>: Sendable {
+    let lifecycle: ConnectionLifecycle<Connection>
+
+    private var queue: OfflineQueue<Connection> { lifecycle.queue }
+
+    /// The connection for a request that makes no sense without one.
+    /// - Throws: `notConnected`, `shutDown`.
+    package func current(for request: Request) throws(WaybillError) -> Connection {
+        guard let connection = lifecycle.connected else { throw notConnected(request) }
+        return connection
+    }
+
+    /// Lets a request pass that makes sense while there is a connection or one is on its way back.
+    /// - Throws: `notConnected`, `shutDown`.
+    package func check(_ request: Request) throws(WaybillError) {
+        guard lifecycle.isAlive else { throw notConnected(request) }
+    }
+
+    func notConnected(_ request: Request) -> WaybillError {
+        lifecycle.isShutDown ? .shutDown : WaybillError.noConnection.about(request)
+    }
+
+    /// The connection for a request, made first if need be; ask ``ConnectionLifecycle/connected`` before.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - greeting: The greeting, should a connection be made for it.
+    /// - Returns: A connection that the peer has accepted.
+    /// - Throws: As ``ConnectionLifecycle/connect(_:timeout:)``; `notConnected` when connections are made by hand only; what
+    ///   `greeting` throws.
+    package func connection(
+        for request: Request,
+        greeting: () throws(WaybillError) -> Connection.Greeting
+    ) async throws -> Connection {
+        let words = lifecycle.settings.connectsOnDemand ? try greeting() : nil
+        let (step, series) = try lifecycle.apply { state throws(WaybillError) in
+            do throws(WaybillError) {
+                let step = try state.machine.request(connects: words != nil)
+                if case .begin = step.action {
+                    state.greeting = words.map { ($0, lifecycle.settings.connectTimeout) }
+                }
+                return step
+            } catch {
+                throw error.code == .shutDown ? error : error.about(request)
+            }
+        }
+        if case .use(let connection) = step.action { return connection }
+        return try await lifecycle.made(by: series, step, within: lifecycle.settings.connectTimeout)
+            .connection
+    }
+
     /// Runs a request over a connection; over the next one if it came upon one that was just ending, so that nothing was
     /// sent.
     ///
@@ -24,7 +74,7 @@ extension ConnectionLifecycle {
                 where error.code == .notConnected
             {
                 try await present.over()
-                guard isAlive else { throw error }
+                guard lifecycle.isAlive else { throw error }
             }
         }
     }
@@ -44,28 +94,28 @@ extension ConnectionLifecycle {
         _ request: Request,
         _ options: SubscribeOptions,
         later: () -> Messages<Message>?,
-        greeting: () throws(WaybillError) -> Greeting,
+        greeting: () throws(WaybillError) -> Connection.Greeting,
         connection: () async throws -> Connection,
         now: (Connection) async throws -> Messages<Message>
     ) async throws -> Messages<Message> {
         guard options.startsOffline else { return try await now(connection()) }
         while true {
-            if connected == nil, let messages = later() {
+            if lifecycle.connected == nil, let messages = later() {
                 // Nothing would end it any more.
-                if isShutDown { throw WaybillError.shutDown.about(request) }
-                if settings.connectsOnDemand { wantConnection(try greeting()) }
+                if lifecycle.isShutDown { throw WaybillError.shutDown.about(request) }
+                if lifecycle.settings.connectsOnDemand { lifecycle.wantConnection(try greeting()) }
                 return messages
             }
             let present: Connection
             do { present = try await connection() } catch let error as WaybillError
-                where error.isRetryable && !isShutDown
+                where error.isRetryable && !lifecycle.isShutDown
             {
                 // There was to be one, and it has come to nothing.
                 try Task.checkCancellation()
                 continue
             }
             do { return try await now(present) } catch let error as WaybillError
-                where [.connectionLost, .notConnected].contains(error.code) && !isShutDown
+                where [.connectionLost, .notConnected].contains(error.code) && !lifecycle.isShutDown
             {
                 // It came upon a connection that was just ending.
                 try await present.over()
@@ -81,7 +131,7 @@ extension ConnectionLifecycle {
     /// - Returns: Whether it may.
     package func queues(isAcknowledged: Bool) -> Bool {
         queue.policy.isEnabled && (isAcknowledged || queue.policy.includesUnacknowledged)
-            && state.withLock { $0.machine.isReturning }
+            && lifecycle.state.withLock { $0.machine.isReturning }
     }
 
     /// Has sends go first that an earlier transport has left.
@@ -149,7 +199,7 @@ extension ConnectionLifecycle {
         _ item: OfflineQueue<Connection>.Item,
         for request: Request
     ) throws(WaybillError) -> (Connection?, UInt64?) {
-        let (connection, number, dropped) = try state.withLock {
+        let (connection, number, dropped) = try lifecycle.state.withLock {
             state throws(WaybillError) -> (Connection?, UInt64?, [OfflineQueue<Connection>.Item]) in
             do throws(WaybillError) {
                 if case .use(let connection) = try state.machine.request(connects: false).action {

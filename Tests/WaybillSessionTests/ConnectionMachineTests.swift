@@ -1,0 +1,456 @@
+import Testing
+import Waybill
+import WaybillSession
+import WireCore
+
+/// Every event in every state of ``ConnectionMachine``.
+///
+/// Each state is reached by events. Waits are as long as the policy allows, since the dice show their largest number.
+@Suite("The machine of connections") struct ConnectionMachineTests {
+    final class Line: Sendable {}
+
+    typealias Machine = ConnectionMachine<Line>
+    typealias Step = ConnectionStep<Line>
+
+    private static let line = Line()
+    private static let lost = WaybillError(.connectionLost, "lost")
+    private static let fatal = WaybillError(.unauthorized, "refused")
+    private static let now = WireInstant.zero.advanced(by: .seconds(100))
+
+    private static func dice() -> UInt64 { .max }
+
+    /// The states, and the events that lead there.
+    enum Case: String, CaseIterable {
+        case ready, pausedIdle, left, connecting, pausing, wanted, reconnecting, pausingAgain, early
+        case connected, waiting, waitingForNothing, paused, closing, closingInVain, disconnecting
+        case stopping, shutDown
+
+        func machine() throws -> Machine {
+            var policy = ReconnectionPolicy()
+            policy.initialDelay = .seconds(4)
+            var machine = Machine(policy)
+            switch self {
+            case .ready: break
+            case .pausedIdle: _ = machine.pause()
+            case .left: _ = try machine.disconnect(because: lost)
+            case .connecting: _ = try machine.connect()
+            case .pausing:
+                _ = try machine.connect()
+                _ = machine.pause()
+            case .wanted:
+                _ = try machine.connect()
+                _ = machine.stream()
+            case .early:
+                _ = try machine.connect()
+                _ = machine.ended(line, of: 1, lost, at: now, random: dice)
+            case .connected:
+                _ = try machine.connect()
+                _ = machine.accepted(line, by: 1, at: now, random: dice)
+            case .waiting:
+                machine = try Case.connected.machine()
+                _ = machine.ended(line, of: 1, lost, at: now, random: dice)
+            case .waitingForNothing:
+                machine = try Case.waiting.machine()
+                _ = machine.retryNow()
+            case .reconnecting:
+                machine = try Case.waitingForNothing.machine()
+                _ = machine.turn(of: 2, at: now)
+            case .pausingAgain:
+                machine = try Case.reconnecting.machine()
+                _ = machine.pause()
+            case .paused:
+                machine = try Case.waiting.machine()
+                _ = machine.pause()
+            case .closing:
+                machine = try Case.connected.machine()
+                _ = machine.pause()
+            case .closingInVain:
+                machine = try Case.closing.machine()
+                _ = machine.resume()
+            case .disconnecting:
+                machine = try Case.connected.machine()
+                _ = try machine.disconnect(because: lost)
+            case .stopping:
+                machine = try Case.reconnecting.machine()
+                _ = try machine.disconnect(because: WaybillError(.notConnected, "stopped"))
+            case .shutDown: _ = machine.shutDown()
+            }
+            return machine
+        }
+    }
+
+    /// The events.
+    enum Event: String, CaseIterable {
+        case connect, request, requestOnly, stream, turn, turnLater, turnOfOther, opened, accepted
+        case acceptedOfOther, failed, failedForGood, cancelled, failedOfOther, lost, closed,
+            lostOther
+        case disconnect, shutDown, pause, resume, retryNow
+
+        /// What follows where the event is not awaited: nothing but an answer to the series that asks.
+        var effectElsewhere: String {
+            switch self {
+            case .turn, .turnLater, .turnOfOther: "end"
+            case .accepted, .acceptedOfOther: "over"
+            case .failed, .failedOfOther: "fail (lost)"
+            case .failedForGood: "fail (refused)"
+            case .cancelled: "fail (the attempt to connect was cancelled)"
+            default: "nothing"
+            }
+        }
+
+        /// Tells a machine of it, and what follows in words.
+        func told(to machine: inout Machine) -> String {
+            let series = machine.attempt?.series ?? 1
+            let now = ConnectionMachineTests.now
+            let line = ConnectionMachineTests.line
+            let lost = ConnectionMachineTests.lost
+            func failed(_ series: UInt64, _ cause: WaybillError?) -> Step {
+                machine.failed(series, cause, at: now, random: dice)
+            }
+            func accepted(_ series: UInt64) -> String {
+                machine.accepted(line, by: series, at: now, random: dice).map(words) ?? "over"
+            }
+            func turn(_ series: UInt64, _ time: WireInstant) -> String {
+                let (turn, step) = machine.turn(of: series, at: time)
+                return [words(turn), words(step)].filter { $0 != "nothing" }.joined(separator: ", ")
+            }
+            do {
+                switch self {
+                case .connect: return words(try machine.connect())
+                case .request: return words(try machine.request(connects: true))
+                case .requestOnly: return words(try machine.request(connects: false))
+                case .stream: return words(machine.stream())
+                case .turn: return turn(series, now)
+                case .turnLater: return turn(series, now.advanced(by: .seconds(60)))
+                case .turnOfOther: return turn(99, now.advanced(by: .seconds(60)))
+                case .opened:
+                    machine.opened(by: series)
+                    return "nothing"
+                case .accepted: return accepted(series)
+                case .acceptedOfOther: return accepted(99)
+                case .failed: return words(failed(series, lost))
+                case .failedForGood: return words(failed(series, fatal))
+                case .cancelled: return words(failed(series, nil))
+                case .failedOfOther: return words(failed(99, lost))
+                case .lost:
+                    return words(machine.ended(line, of: series, lost, at: now, random: dice))
+                case .closed:
+                    return words(machine.ended(line, of: series, nil, at: now, random: dice))
+                case .lostOther:
+                    return words(machine.ended(Line(), of: 99, lost, at: now, random: dice))
+                case .disconnect:
+                    return words(
+                        try machine.disconnect(because: WaybillError(.notConnected, "stopped"))
+                    )
+                case .shutDown: return words(machine.shutDown())
+                case .pause: return words(machine.pause())
+                case .resume: return words(machine.resume())
+                case .retryNow: return words(machine.retryNow())
+                }
+            } catch {
+                return "throws \(error.code.name)"
+            }
+        }
+    }
+
+    @Test func everyEventInEveryState() throws {
+        var table: [String] = []
+        for start in Case.allCases {
+            table.append("\(start.rawValue): \(Self.words(try start.machine()))")
+            for event in Event.allCases {
+                var machine = try start.machine()
+                let before = Self.words(machine)
+                let effect = event.told(to: &machine)
+                let after = Self.words(machine)
+                // What the table leaves out: an event that changes nothing and that nothing follows from.
+                guard effect != event.effectElsewhere || after != before else { continue }
+                table.append(
+                    "  \(event.rawValue): \(effect)" + (after == before ? "" : " -> \(after)")
+                )
+            }
+        }
+        let expected = Self.table.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(table.count == expected.count)
+        for (found, line) in zip(table, expected) { #expect(found == line) }
+    }
+}
+
+// MARK: In words
+
+extension ConnectionMachineTests {
+    static func words(_ machine: Machine) -> String {
+        switch machine.state {
+        case .idle(let rest): "idle \(rest)"
+        case .connecting(let attempt, let aim): "connecting \(words(attempt)) then \(aim)"
+        case .connected: "connected"
+        case .waiting(let attempt, let time):
+            "waiting \(words(attempt)) until "
+                + (time.map { "\(WireInstant.zero.duration(to: $0).components.seconds) s" } ?? "now")
+        case .paused(let attempt): "paused \(words(attempt))"
+        case .closing(_, let closing): "closing \(closing)"
+        case .stopping(let attempt, let reason): "stopping \(words(attempt)) (\(reason.message))"
+        case .shutDown: "shut down"
+        }
+    }
+
+    static func words(_ attempt: ConnectionAttempt) -> String {
+        "\(attempt.origin) \(attempt.series).\(attempt.number)"
+            + (attempt.isWantedByStream ? " wanted" : "")
+            + (attempt.earlyEnd == nil ? "" : " ended")
+    }
+
+    static func words(_ turn: SeriesTurn) -> String {
+        switch turn {
+        case .open(let number): "open \(number)"
+        case .wait(let time): "wait" + (time == nil ? " to be woken" : "")
+        case .end: "end"
+        }
+    }
+
+    static func words(_ step: Step) -> String {
+        let changes = step.changes.map { change in
+            switch change {
+            case .connecting(let attempt): "connecting \(attempt)"
+            case .connected: "connected"
+            case .waiting(let delay, let attempt, let cause):
+                "waiting \(delay.map { "\($0.components.seconds) s " } ?? "")for \(attempt) (\(cause.message))"
+            case .ended(let cause): "ended" + words(cause)
+            case .disconnected(let cause): "disconnected" + words(cause)
+            }
+        }
+        let action: [String] =
+            switch step.action {
+            case .none: []
+            case .conclude(let cause, let isForGood):
+                ["conclude" + words(cause) + (isForGood ? " for good" : "")]
+            case .use: ["use"]
+            case .join(let isLimited): ["join" + (isLimited ? " for a time" : "")]
+            case .begin: ["begin"]
+            case .goOn: ["go on"]
+            case .wake: ["wake"]
+            case .close: ["close"]
+            case .stop: ["stop"]
+            }
+        let failure = step.failure.map { ["fail (\($0.message))"] } ?? []
+        let all = changes + action + failure
+        return all.isEmpty ? "nothing" : all.joined(separator: ", ")
+    }
+
+    private static func words(_ cause: WaybillError?) -> String {
+        cause.map { " (\($0.message))" } ?? ""
+    }
+}
+
+extension ConnectionMachineTests {
+    static let table = """
+        ready: idle ready
+          connect: connecting 1, begin -> connecting demand 1.1 then stay
+          request: connecting 1, begin -> connecting demand 1.1 then stay
+          requestOnly: throws notConnected
+          stream: begin -> waiting stream 1.0 until now
+          disconnect: nothing -> idle left
+          shutDown: conclude for good -> shut down
+          pause: nothing -> idle paused
+        pausedIdle: idle paused
+          connect: connecting 1, begin -> connecting demand 1.1 then stay
+          request: connecting 1, begin -> connecting demand 1.1 then stay
+          requestOnly: throws notConnected
+          stream: begin -> paused stream 1.0
+          disconnect: nothing -> idle left
+          shutDown: conclude for good -> shut down
+          resume: nothing -> idle ready
+        left: idle left
+          connect: connecting 1, begin -> connecting demand 1.1 then stay
+          request: throws notConnected
+          requestOnly: throws notConnected
+          shutDown: conclude for good -> shut down
+        connecting: connecting demand 1.1 then stay
+          connect: throws rejected
+          request: join
+          requestOnly: join
+          stream: nothing -> connecting demand 1.1 wanted then stay
+          turn: open 1
+          turnLater: open 1
+          accepted: connected -> connected
+          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          lost: nothing -> connecting demand 1.1 ended then stay
+          closed: nothing -> connecting demand 1.1 ended then stay
+          disconnect: stop -> stopping demand 1.1 (stopped)
+          shutDown: disconnected, stop -> shut down
+          pause: nothing -> connecting demand 1.1 then pause
+        pausing: connecting demand 1.1 then pause
+          connect: throws rejected
+          request: join
+          requestOnly: join
+          stream: nothing -> connecting demand 1.1 wanted then pause
+          turn: open 1
+          turnLater: open 1
+          accepted: connected, close -> closing forPause
+          failed: disconnected (lost), conclude (lost), fail (lost) -> idle paused
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle paused
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle paused
+          lost: nothing -> connecting demand 1.1 ended then pause
+          closed: nothing -> connecting demand 1.1 ended then pause
+          disconnect: stop -> stopping demand 1.1 (stopped)
+          shutDown: disconnected, stop -> shut down
+          resume: nothing -> connecting demand 1.1 then stay
+        wanted: connecting demand 1.1 wanted then stay
+          connect: throws rejected
+          request: join
+          requestOnly: join
+          turn: open 1
+          turnLater: open 1
+          accepted: connected -> connected
+          failed: waiting 1 s for 1 (lost), begin, fail (lost) -> waiting stream 2.0 until 101 s
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
+          cancelled: waiting 0 s for 1 (the attempt to connect was cancelled), begin, fail (the attempt to connect was cancelled) -> waiting stream 2.0 until 100 s
+          lost: nothing -> connecting demand 1.1 wanted ended then stay
+          closed: nothing -> connecting demand 1.1 wanted ended then stay
+          disconnect: stop -> stopping demand 1.1 wanted (stopped)
+          shutDown: disconnected, stop -> shut down
+          pause: nothing -> connecting demand 1.1 wanted then pause
+        reconnecting: connecting loss 2.1 then stay
+          connect: join for a time
+          request: join for a time
+          requestOnly: join for a time
+          stream: nothing -> connecting loss 2.1 wanted then stay
+          turn: open 1
+          turnLater: open 1
+          accepted: connected -> connected
+          failed: waiting 7 s for 2 (lost), go on -> waiting loss 2.1 until 107 s
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          lost: nothing -> connecting loss 2.1 ended then stay
+          closed: nothing -> connecting loss 2.1 ended then stay
+          disconnect: stop -> stopping loss 2.1 (stopped)
+          shutDown: disconnected, stop -> shut down
+          pause: nothing -> connecting loss 2.1 then pause
+        pausingAgain: connecting loss 2.1 then pause
+          connect: join for a time -> connecting loss 2.1 then stay
+          request: join for a time
+          requestOnly: join for a time
+          stream: nothing -> connecting loss 2.1 wanted then pause
+          turn: open 1
+          turnLater: open 1
+          accepted: connected, close -> closing forPause
+          failed: waiting for 2 (lost), go on -> paused loss 2.1
+          failedForGood: waiting for 2 (refused), go on -> paused loss 2.1
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle paused
+          lost: nothing -> connecting loss 2.1 ended then pause
+          closed: nothing -> connecting loss 2.1 ended then pause
+          disconnect: stop -> stopping loss 2.1 (stopped)
+          shutDown: disconnected, stop -> shut down
+          resume: nothing -> connecting loss 2.1 then stay
+        early: connecting demand 1.1 ended then stay
+          connect: throws rejected
+          request: join
+          requestOnly: join
+          stream: nothing -> connecting demand 1.1 wanted ended then stay
+          turn: open 1
+          turnLater: open 1
+          opened: nothing -> connecting demand 1.1 then stay
+          accepted: connected, ended (lost), waiting 1 s for 1 (lost), begin -> waiting loss 2.0 until 101 s
+          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          disconnect: stop -> stopping demand 1.1 ended (stopped)
+          shutDown: disconnected, stop -> shut down
+          pause: nothing -> connecting demand 1.1 ended then pause
+        connected: connected
+          connect: throws rejected
+          request: use
+          requestOnly: use
+          lost: ended (lost), waiting 1 s for 1 (lost), begin -> waiting loss 2.0 until 101 s
+          closed: ended, disconnected, conclude -> idle ready
+          disconnect: close -> closing forDisconnect
+          shutDown: disconnected, ended, close -> shut down
+          pause: close -> closing forPause
+        waiting: waiting loss 2.0 until 101 s
+          connect: wake -> waiting loss 2.0 until now
+          request: join for a time
+          requestOnly: join for a time
+          turn: wait
+          turnLater: open 1, connecting 1 -> connecting loss 2.1 then stay
+          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          disconnect: stop -> stopping loss 2.0 (stopped)
+          shutDown: disconnected, stop -> shut down
+          pause: nothing -> paused loss 2.0
+          resume: wake -> waiting loss 2.0 until now
+          retryNow: wake -> waiting loss 2.0 until now
+        waitingForNothing: waiting loss 2.0 until now
+          connect: wake
+          request: join for a time
+          requestOnly: join for a time
+          turn: open 1, connecting 1 -> connecting loss 2.1 then stay
+          turnLater: open 1, connecting 1 -> connecting loss 2.1 then stay
+          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          disconnect: stop -> stopping loss 2.0 (stopped)
+          shutDown: disconnected, stop -> shut down
+          pause: nothing -> paused loss 2.0
+          resume: wake
+          retryNow: wake
+        paused: paused loss 2.0
+          connect: wake -> waiting loss 2.0 until now
+          request: join for a time
+          requestOnly: join for a time
+          turn: wait to be woken
+          turnLater: wait to be woken
+          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          disconnect: stop -> stopping loss 2.0 (stopped)
+          shutDown: disconnected, stop -> shut down
+          resume: wake -> waiting loss 2.0 until now
+        closing: closing forPause
+          connect: throws rejected
+          request: use
+          requestOnly: use
+          lost: ended (lost), waiting for 1 (lost), begin -> paused loss 2.0
+          closed: ended, waiting for 1 (the connection is paused), begin -> paused loss 2.0
+          disconnect: close -> closing forDisconnect
+          shutDown: disconnected, ended, close -> shut down
+          pause: close
+          resume: nothing -> closing forEndedPause
+        closingInVain: closing forEndedPause
+          connect: throws rejected
+          request: use
+          requestOnly: use
+          lost: ended (lost), waiting 1 s for 1 (lost), begin -> waiting loss 2.0 until 101 s
+          closed: ended, waiting 0 s for 1 (the connection is paused), begin -> waiting loss 2.0 until 100 s
+          disconnect: close -> closing forDisconnect
+          shutDown: disconnected, ended, close -> shut down
+          pause: close -> closing forPause
+        disconnecting: closing forDisconnect
+          connect: throws rejected
+          request: use
+          requestOnly: use
+          lost: ended (lost), disconnected (lost), conclude (lost) -> idle left
+          closed: ended, disconnected, conclude -> idle left
+          disconnect: close
+          shutDown: disconnected, ended, close -> shut down
+        stopping: stopping loss 2.1 (stopped)
+          connect: join for a time
+          request: join for a time
+          requestOnly: join for a time
+          failed: disconnected (lost), conclude (lost), fail (lost) -> idle left
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle left
+          cancelled: disconnected, conclude, fail (stopped) -> idle left
+          disconnect: stop
+          shutDown: disconnected, stop -> shut down
+        shutDown: shut down
+          connect: throws shutDown
+          request: throws shutDown
+          requestOnly: throws shutDown
+          cancelled: fail (the transport was shut down)
+          lost: conclude for good
+          closed: conclude for good
+          lostOther: conclude for good
+          disconnect: throws shutDown
+        """
+}
