@@ -109,9 +109,17 @@ final class STOMPEngine: Sendable {
             return try await connection(for: request, sending: headers)
                 .transact(.begin, transaction, request)
         case .commit(let transaction):
-            return try await lifecycle.requests.current(for: request).transact(.commit, transaction, request)
+            return try await lifecycle.requests.current(for: request).transact(
+                .commit,
+                transaction,
+                request
+            )
         case .abort(let transaction):
-            return try await lifecycle.requests.current(for: request).transact(.abort, transaction, request)
+            return try await lifecycle.requests.current(for: request).transact(
+                .abort,
+                transaction,
+                request
+            )
         case .subscribe:
             throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
         }

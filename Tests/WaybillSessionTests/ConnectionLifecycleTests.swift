@@ -68,7 +68,8 @@ import WireTestSupport
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for _ in 0..<20 {
                 group.addTask {
-                    try await lifecycle.requests.connection(for: Self.request) { "on demand" } === session
+                    try await lifecycle.requests.connection(for: Self.request) { "on demand" }
+                        === session
                 }
             }
             try await begun.value()
@@ -89,7 +90,9 @@ import WireTestSupport
         }
         let connecting = Task { try await lifecycle.connect("a", timeout: nil) }
         try await begun.value()
-        let waiting = Task { try await lifecycle.requests.connection(for: Self.request) { "never" } }
+        let waiting = Task {
+            try await lifecycle.requests.connection(for: Self.request) { "never" }
+        }
         session.accept()
         _ = try await connecting.value
         #expect(try await waiting.value === session)
@@ -171,7 +174,9 @@ import WireTestSupport
         await expect(.shutDown) { try await lifecycle.connect("b", timeout: nil) }
         await expect(.shutDown) { try await lifecycle.disconnect() }
         await expect(.shutDown) { try lifecycle.requests.current(for: Self.request) }
-        await expect(.shutDown) { try await lifecycle.requests.connection(for: Self.request) { "c" } }
+        await expect(.shutDown) {
+            try await lifecycle.requests.connection(for: Self.request) { "c" }
+        }
         #expect(session.log == ["begin a", "disconnect"])
         #expect(await fixture.reported() == ["connecting (attempt 1)", "disconnected"])
     }
