@@ -1,25 +1,30 @@
 package import Waybill
 
-/// One attempt to connect to a service, from its credentials to the answer of the server: a few CONNECTs at the most,
-/// since another one may follow a refusal.
+/// One attempt to connect to a service, from its credentials to the server's answer.
+///
+/// An attempt may send a few CONNECTs, because another CONNECT may follow a refusal.
 package struct ConnectOccasion: Sendable {
-    /// Whether there was a connection before, which was lost.
+    /// Whether a connection was lost before.
     package let isReconnection: Bool
-    /// Whether the transport connects by itself, so that it also runs the interceptors.
+    /// Whether the transport connects on its own, so that it also runs the interceptors.
     ///
-    /// Otherwise an entry asked for the connection, and its provider has run them.
+    /// Otherwise the connect was requested by an entry, and its provider has run the interceptors.
     package let isUnattended: Bool
-    /// The server's refusal of the credentials that were prepared before.
+    /// The server's refusal of the previous credentials.
     package private(set) var refusal: WaybillError?
     private var attempts: RequestAttempts?
-    /// False when interceptors have set every credential: a refusal then says nothing about the transport's own source.
+    /// False if interceptors have set every credential.
+    ///
+    /// A refusal is then no reason to ask the transport's own source.
     package var showsCredentials = true
-    /// Whether that refusal was about credentials that may have been out of date by then.
+    /// Whether the credentials of that refusal may have expired before the server read them.
     private var wasLate = false
-    /// How often the attempts have begun anew because a server had taken the credentials.
+    /// How often the attempts have started again because a server had accepted the credentials.
     private var restarts = 0
 
-    /// Enough for a list of hosts that accept and fail in turn; without it they would be asked without a pause.
+    /// The limit of restarts.
+    ///
+    /// Without it, hosts that accept and fail in turn would be tried without a pause.
     private static let maximumRestarts = 3
 
     package init(isReconnection: Bool, isUnattended: Bool = false, refusal: WaybillError? = nil) {
@@ -28,14 +33,15 @@ package struct ConnectOccasion: Sendable {
         self.refusal = refusal
     }
 
-    /// The request of a CONNECT with fresh credentials: those of the interceptors, and what these leave open from the
-    /// transport's own source.
+    /// Returns the request of a CONNECT with fresh credentials.
+    ///
+    /// The interceptors set credentials first. The transport's own source sets those that the interceptors left open.
     ///
     /// - Parameters:
     ///   - request: The request as it reached the transport.
     ///   - desk: The transport's source of credentials; nil without one.
-    /// - Returns: The request to put into words.
-    /// - Throws: What an interceptor or the source throws, as `WaybillError`; `CancellationError`.
+    /// - Returns: The request to encode.
+    /// - Throws: The error of an interceptor or of the source, as `WaybillError`; `CancellationError`.
     package mutating func adapted(
         _ request: Request,
         askingAt desk: CredentialProvider?
@@ -51,7 +57,7 @@ package struct ConnectOccasion: Sendable {
 
     private mutating func passedThroughChain(_ request: Request) async throws -> Request {
         guard let chain = request.chain else { return request }
-        // The provider has run its interceptors over it a moment ago.
+        // The provider has just run its interceptors over the request.
         if !isUnattended, attempts == nil, let begun = chain.attemptsUnderWay {
             attempts = begun
             return request
@@ -70,15 +76,15 @@ package struct ConnectOccasion: Sendable {
         }
     }
 
-    /// Decides what follows an attempt that failed.
+    /// Decides what follows a failed CONNECT.
     ///
     /// - Parameters:
-    ///   - error: Why.
-    ///   - canReplaceCredentials: Whether the transport's own source may give others.
-    ///   - wasAccepted: Whether a server has taken the credentials meanwhile: they may have expired since.
-    ///   - isLate: Whether the error was heard late, because the app held the server back: what comes in the place of the
-    ///     credentials may have expired as well, so that this refusal does not count.
-    /// - Throws: The error with which the occasion is over, unless there is another attempt.
+    ///   - error: The cause.
+    ///   - canReplaceCredentials: Whether the transport's own source may return other credentials.
+    ///   - wasAccepted: Whether a server has accepted the credentials before. They may have expired since.
+    ///   - isLate: Whether the error was received late, because the app had stopped the reading. The next credentials
+    ///     may expire in the same way, so that this refusal does not count.
+    /// - Throws: The error that ends the attempt. Returns without an error if another CONNECT follows.
     package mutating func goOn(
         after error: WaybillError,
         canReplaceCredentials: Bool,
@@ -116,12 +122,12 @@ package struct ConnectOccasion: Sendable {
 }
 
 extension ConnectOptions {
-    /// Takes what a source of credentials gives.
+    /// Applies the credentials of a source.
     ///
     /// - Parameters:
     ///   - credentials: The credentials.
-    ///   - isReplacing: Whether they win over what is there, as over an entry's; what an interceptor has set stays.
-    /// - Returns: Whether it has taken any of them.
+    ///   - isReplacing: Whether they replace existing ones, as they do an entry's. Those of an interceptor stay.
+    /// - Returns: Whether any of them was applied.
     fileprivate mutating func take(
         _ credentials: Credentials,
         replacing isReplacing: Bool
@@ -141,8 +147,9 @@ extension ConnectOptions {
 }
 
 extension WaybillError {
-    /// The same error for a connection that is made again: where an interceptor's own trouble may pass, a later attempt
-    /// may do better.
+    /// The same error for a reconnection.
+    ///
+    /// A temporary error of an interceptor becomes retryable, so that another attempt follows.
     fileprivate var mendable: WaybillError {
         guard code == .interceptorFailed || mayPass else { return self }
         return WaybillError(.notConnected, message, peerReason: peerReason, underlying: underlying)

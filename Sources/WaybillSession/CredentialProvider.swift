@@ -2,7 +2,7 @@ package import Waybill
 package import WaybillLink
 import WireCore
 
-/// Asks a source for credentials before each attempt, and remembers those that may be refused.
+/// Asks a source for credentials before each attempt, and remembers the last ones in case the server refuses them.
 package final class CredentialProvider: Sendable {
     private let source: CredentialSource
     private let environment: LinkEnvironment
@@ -10,16 +10,16 @@ package final class CredentialProvider: Sendable {
 
     /// - Parameters:
     ///   - source: The source.
-    ///   - environment: Where the clock comes from.
+    ///   - environment: Provides the clock.
     package init(_ source: CredentialSource, in environment: LinkEnvironment) {
         self.source = source
         self.environment = environment
     }
 
-    /// The credentials for an attempt.
+    /// Returns the credentials for an attempt.
     ///
-    /// - Throws: `WaybillError`: `timedOut` when the source does not give any in time, `notConnected` for an error
-    ///   of another kind; or `CancellationError`.
+    /// - Throws: `WaybillError`: the source's own, `timedOut` if the source does not answer in time, `notConnected` for
+    ///   an error of another type; or `CancellationError`.
     package func credentials(for occasion: ConnectOccasion) async throws -> Credentials {
         let refused = occasion.refusal == nil ? nil : last.withLock { $0 }
         let source = source

@@ -1,13 +1,13 @@
 package import Waybill
 import WireCore
 
-/// What becomes of a received message.
+/// How a received message is acknowledged.
 package struct Settlement: Hashable, Sendable {
     /// False when the app has refused the message.
     package var isAccepted = true
-    /// False when nobody has taken it and nobody will.
+    /// False when the message was dropped, so that no consumer gets it.
     package var isTaken = true
-    /// The transaction of which this is a part, where the protocol has such a thing.
+    /// The transaction of the acknowledgement, in protocols with transactions.
     package var transaction: String?
 
     package init(isAccepted: Bool = true, isTaken: Bool = true, transaction: String? = nil) {
@@ -17,26 +17,29 @@ package struct Settlement: Hashable, Sendable {
     }
 }
 
-/// Tells the peer what became of a message, as a session does.
+/// Acknowledges messages to the peer.
+///
+/// The connection or its session implements it.
 package protocol DeliverySettler: AnyObject, Sendable {
-    /// What names a delivery to the peer.
+    /// The protocol's identification of a delivery.
     associatedtype Name: Sendable
 
-    /// Called once for each delivery, with no lock held.
+    /// Acknowledges a delivery. Called once for each delivery, with no lock held.
     ///
     /// - Parameters:
     ///   - name: The delivery.
-    ///   - settlement: What became of it.
+    ///   - settlement: How the delivery is acknowledged.
     func settle(_ name: Name, _ settlement: Settlement)
 
-    /// As ``settle(_:_:)``, for a message that a consumer is about to take.
-    /// - Returns: Whether the consumer gets it.
+    /// Acknowledges, as ``settle(_:_:)`` does, a message that a consumer is about to take.
+    ///
+    /// - Returns: Whether the consumer gets the message.
     func take(_ name: Name, _ settlement: Settlement) -> MessageValidity
 
-    /// Whether a consumer gets a message that waits.
+    /// Whether a consumer gets a waiting message.
     func validity(of name: Name) -> MessageValidity
 
-    /// How many bytes the acknowledgement of a delivery takes on the wire; zero where it is a few.
+    /// The size of a delivery's acknowledgement on the wire, in bytes; zero if it is only a few bytes.
     static func acknowledgementByteCount(of name: Name) -> Int
 }
 
@@ -51,17 +54,17 @@ extension DeliverySettler {
     package static func acknowledgementByteCount(of name: Name) -> Int { 0 }
 }
 
-/// A received message until all its listeners are done with it; then the peer is told.
+/// One arrival of a message, which is acknowledged when all its listeners are done with it.
 package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
-    /// What names it to the peer.
+    /// The protocol's identification of this delivery.
     package let name: Settler.Name
     private weak let settler: Settler?
     private let state: Locked<(left: Int, settlement: Settlement)>
 
     /// - Parameters:
-    ///   - name: What names it to the peer.
-    ///   - settler: Who tells the peer, as long as it is there.
-    ///   - listeners: How many settle it, at least one.
+    ///   - name: The protocol's identification of the delivery.
+    ///   - settler: Acknowledges to the peer; referenced weakly.
+    ///   - listeners: The number of listeners that settle it, at least one.
     package init(_ name: Settler.Name, settler: Settler, listeners: Int) {
         self.name = name
         self.settler = settler
@@ -79,13 +82,16 @@ package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
 
     package var acknowledgementByteCount: Int { Settler.acknowledgementByteCount(of: name) }
 
-    /// One listener is done; refusing counts more than accepting, taking more than dropping.
+    /// Notes that one listener is done.
+    ///
+    /// Refusing outweighs accepting, and taking outweighs dropping.
     package func settle(_ settlement: Settlement) {
         if let all = self.settlement(with: settlement) { settler?.settle(name, all) }
     }
 
-    /// Counts one listener's settlement.
-    /// - Returns: That of all listeners, after the last one's.
+    /// Adds one listener's settlement.
+    ///
+    /// - Returns: The combined settlement, after the last listener's; otherwise nil.
     private func settlement(with settlement: Settlement) -> Settlement? {
         state.withLock { state in
             state.left -= 1

@@ -5,20 +5,20 @@ import WireCore
 
 /// The hosts of a service, and the order in which they are tried.
 package struct Failover: Sendable {
-    /// One host, and how it is reached.
+    /// One host, with its address and dialer.
     package struct Route: Sendable {
-        /// The address: that of the URL, with this host.
+        /// The address of the URL, with this host.
         package let address: ServiceAddress
-        /// What connects to it.
+        /// The environment that opens streams to the host.
         package let environment: LinkEnvironment
 
         /// Connects; see ``LinkEnvironment/open(_:within:)``.
         ///
         /// - Parameters:
-        ///   - timeout: How long it may take.
-        ///   - headers: Further fields of the request for a WebSocket.
-        /// - Returns: The stream, the clock and what is left of the time.
-        /// - Throws: As there; `unsupported` when there is no such request.
+        ///   - timeout: The limit for the whole connect.
+        ///   - headers: Further header fields of the WebSocket's upgrade request.
+        /// - Returns: The stream, the clock and the remaining time.
+        /// - Throws: The errors of that function; `unsupported` for headers without an upgrade request.
         package func open(
             within timeout: Duration,
             requesting headers: Headers = [:]
@@ -40,12 +40,12 @@ package struct Failover: Sendable {
         }
     }
 
-    /// The host that has sent its clients elsewhere.
+    /// The endpoint of the host that has redirected its clients.
     private final class Avoided: Sendable {
         let endpoint = Locked<Endpoint?>(nil)
     }
 
-    /// The routes, that of the URL first.
+    /// The routes, with that of the URL first.
     package let routes: [Route]
     private let order: FailoverOptions.Order
     private let avoided = Avoided()
@@ -54,9 +54,9 @@ package struct Failover: Sendable {
     /// - Parameters:
     ///   - address: The address of the URL.
     ///   - options: The other hosts.
-    ///   - environment: Where the dice come from.
-    ///   - prepare: What connects to an address.
-    /// - Throws: `invalidEntry` for a host that cannot be; what `prepare` throws.
+    ///   - environment: Provides random numbers.
+    ///   - prepare: Returns the environment that opens streams to an address.
+    /// - Throws: `invalidEntry` for an invalid host; the errors of `prepare`.
     package init(
         _ address: ServiceAddress,
         _ options: FailoverOptions,
@@ -66,7 +66,7 @@ package struct Failover: Sendable {
         var routes = [Route(address: address, environment: try prepare(address))]
         for host in options.hosts {
             let other = try address.moved(to: host)
-            // Twice the same would only take twice the time.
+            // A second attempt at the same host would only take more time.
             guard !routes.contains(where: { $0.address.endpoint == other.endpoint }) else {
                 continue
             }
@@ -77,12 +77,12 @@ package struct Failover: Sendable {
         random = environment.random
     }
 
-    /// The routes in the order of one connect; one that is avoided comes last.
+    /// Returns the routes in the order of one connect, with the avoided one last.
     package func arranged() -> [Route] {
         var routes = routes
         guard routes.count > 1 else { return routes }
         if order == .shuffled {
-            // Fisher and Yates. The remainder of 64 bits is as good as even.
+            // The shuffle of Fisher and Yates. The bias of a remainder of 64 bits is negligible.
             for last in (1..<routes.count).reversed() {
                 routes.swapAt(last, Int(random() % UInt64(last + 1)))
             }
@@ -94,20 +94,23 @@ package struct Failover: Sendable {
         return routes
     }
 
-    /// Notes that a host has sent its clients elsewhere: the others come first from now on.
-    /// - Returns: Whether there are others.
+    /// Notes that a host has redirected its clients.
+    ///
+    /// The other hosts come first from now on.
+    ///
+    /// - Returns: Whether there are other hosts.
     package func avoid(_ route: Route) -> Bool {
         guard routes.count > 1 else { return false }
         avoided.endpoint.withLock { $0 = route.address.endpoint }
         return true
     }
 
-    /// Tries one route after another until one leads somewhere.
+    /// Tries the routes in order until one succeeds.
     ///
-    /// - Parameter body: What is tried.
-    /// - Returns: What the first that does not fail has returned.
-    /// - Throws: What `body` has thrown and no other host can mend; when all have failed `WaybillError` with a
-    ///   `FailoverFailure`; with a single route what it has thrown.
+    /// - Parameter body: The attempt with one route.
+    /// - Returns: The result of the first success.
+    /// - Throws: An error of `body` that cannot be specific to one host; `WaybillError` with a `FailoverFailure` if all
+    ///   routes have failed; with a single route its error.
     package func first<Result: Sendable>(
         _ body: (Route) async throws -> Result
     ) async throws -> Result {
@@ -125,9 +128,9 @@ package struct Failover: Sendable {
 }
 
 extension WaybillError {
-    /// Whether another host of the same service may do what this one has not.
+    /// Whether the error may be specific to one host, so that another host of the service may succeed.
     package var mayBeOneHostsOwn: Bool {
-        // What this side lacks no host can give.
+        // Errors of this side are the same with every host.
         if let reason = (underlying as? TLSFailure)?.reason {
             return reason != .libraryMissing && reason != .invalidOptions
         }
@@ -135,7 +138,7 @@ extension WaybillError {
             .contains(code)
     }
 
-    /// That every host has failed.
+    /// The error for a connect in which every host has failed.
     package init(_ failure: FailoverFailure) {
         let errors = failure.attempts.map(\.error)
         let telling = errors.last(where: \.isRetryable) ?? errors.last

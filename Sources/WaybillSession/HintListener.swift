@@ -2,7 +2,7 @@ package import Waybill
 package import WaybillLink
 import WireCore
 
-/// Listens, for a transport, to what the app and the platform know of its surroundings.
+/// Listens, for a transport, to the connection hints of the app and to the platform's network changes.
 package final class HintListener: Sendable {
     private struct State: Sendable {
         var subscriptions: [any CancelHandle] = []
@@ -15,12 +15,12 @@ package final class HintListener: Sendable {
 
     package init() {}
 
-    /// Begins to listen.
+    /// Starts to listen.
     ///
     /// - Parameters:
-    ///   - sources: What the app tells.
-    ///   - environment: What the platform tells.
-    ///   - tell: Takes each hint.
+    ///   - sources: The app's sources of hints.
+    ///   - environment: Provides the platform's network changes.
+    ///   - tell: Receives each hint.
     package func start(
         _ sources: [any ConnectionHintSource],
         in environment: LinkEnvironment,
@@ -39,7 +39,9 @@ package final class HintListener: Sendable {
         if isOver { stop() }
     }
 
-    /// Whether a change of the network is worth an attempt; what is known first is none.
+    /// Whether a change of the network is a reason for an attempt.
+    ///
+    /// The first known state is no change.
     private func isReason(_ reach: NetworkReach) -> Bool {
         state.withLock { state in
             defer { state.reach = reach }
@@ -48,7 +50,9 @@ package final class HintListener: Sendable {
         }
     }
 
-    /// Ends it.
+    /// Stops listening.
+    ///
+    /// Further calls do nothing.
     package func stop() {
         let (subscriptions, reachability) = state.withLock { state in
             defer {

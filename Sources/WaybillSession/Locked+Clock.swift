@@ -3,16 +3,19 @@ package import WaybillLink
 package import WireCore
 
 extension Locked where State: Sendable {
-    /// Runs `body` under the lock with the clock that is kept behind it, which is made if there is none.
+    /// Runs `body` under the lock, with the clock of the state.
     ///
-    /// One that was read before, and let go of by the last who waited, would never fire.
+    /// Makes a clock if the state has none.
+    ///
+    /// The clock has to be read under the same lock: the last waiter may invalidate it at any other time, and an
+    /// invalidated clock never fires.
     ///
     /// - Parameters:
-    ///   - clock: Where the clock is kept while somebody waits by it.
-    ///   - make: Makes one.
-    ///   - body: What is to be done.
+    ///   - clock: The place of the clock, which is filled while a timer is set.
+    ///   - make: Makes a clock.
+    ///   - body: The work under the lock.
     /// - Returns: What `body` returns.
-    /// - Throws: `WaybillError` when no clock can be made, and what `body` throws.
+    /// - Throws: `WaybillError` if no clock can be made, and the errors of `body`.
     package func withClock<Result>(
         _ clock: WritableKeyPath<State, (any TimerSource)?>,
         _ make: @Sendable () throws(LinkError) -> any TimerSource,

@@ -1,14 +1,16 @@
 package import Waybill
 import WireCore
 
-/// The deliveries that the app settles by hand, by the names of their messages.
+/// The deliveries that the app acknowledges itself, by the identifiers of their messages.
 package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
     private struct State: Sendable {
         var waiting: [Message.ID: Delivery<Settler>] = [:]
         var lastNumber: UInt64 = 0
     }
 
-    /// Rides on a message, so that one that is dropped is settled all the same.
+    /// The delivery of a held message.
+    ///
+    /// It acknowledges the message if a policy drops it.
     private final class Ticket: MessageDelivery {
         private let id: Message.ID
         private let delivery: Delivery<Settler>
@@ -35,7 +37,7 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
 
     package init() {}
 
-    /// Waits for the app to settle a message: gives it a name.
+    /// Holds a delivery until the app acknowledges it, and gives its message an identifier.
     func hold(_ delivery: Delivery<Settler>, for message: inout Message) {
         let id = state.withLock { state in
             state.lastNumber += 1
@@ -47,14 +49,14 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
         message.delivery = Ticket(id, delivery, self)
     }
 
-    /// Does what an entry with the command `ack` or `nack` asks for.
+    /// Carries out the command `ack` or `nack` of an entry.
     ///
     /// - Parameters:
-    ///   - id: The message.
-    ///   - settlement: What the app says, refused for `nack`.
+    ///   - id: The identifier of the message.
+    ///   - settlement: The app's acknowledgement; a refusal for `nack`.
     ///   - request: The request.
-    /// - Returns: That it is done.
-    /// - Throws: `invalidEntry` when no message of that name waits.
+    /// - Returns: An empty receipt.
+    /// - Throws: `invalidEntry` if no delivery is held for the identifier.
     package func settle(
         _ id: Message.ID,
         _ settlement: Settlement,
@@ -64,13 +66,13 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
         return Receipt()
     }
 
-    /// Takes a delivery out, to settle it in a way of one's own.
+    /// Takes a delivery out, so that the caller can settle it in its own way.
     ///
     /// - Parameters:
-    ///   - id: The message.
+    ///   - id: The identifier of the message.
     ///   - request: The request.
-    /// - Returns: The delivery, which no longer waits.
-    /// - Throws: `invalidEntry` when no message of that name waits.
+    /// - Returns: The delivery, which is no longer held.
+    /// - Throws: `invalidEntry` if no delivery is held for the identifier.
     package func take(
         _ id: Message.ID,
         for request: Request
@@ -81,30 +83,31 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
         return delivery
     }
 
-    /// Puts a delivery back that could not be settled, or only for a trial.
+    /// Puts back a delivery that could not be settled, or that was settled only in a transaction.
     package func putBack(_ delivery: Delivery<Settler>, as id: Message.ID) {
         state.withLock { $0.waiting[id] = delivery }
     }
 
-    /// Forgets those that were settled with another one, or cannot be settled any longer.
-    /// - Complexity: O(deliveries that wait).
+    /// Removes deliveries that were settled together with another one, or that can no longer be settled.
+    ///
+    /// - Complexity: O(held deliveries).
     package func remove(where isGone: (Settler.Name) -> Bool) {
         let gone = state.withLock { state in
             let gone = state.waiting.filter { isGone($0.value.name) }
             for id in gone.keys { state.waiting[id] = nil }
             return gone
         }
-        // Let go of with no lock held.
+        // Released with no lock held.
         withExtendedLifetime(gone) {}
     }
 
-    /// Forgets all, when the connection is over.
+    /// Removes all deliveries, when the connection is over.
     package func removeAll() {
         let gone = state.withLock { state in
             defer { state.waiting = [:] }
             return state.waiting
         }
-        // Let go of with no lock held.
+        // Released with no lock held.
         withExtendedLifetime(gone) {}
     }
 

@@ -1,21 +1,25 @@
 package import Waybill
 
-/// Messages on their way to their listeners, gathered so that each consumer is woken once, and reported before.
+/// The messages of one read, collected by listener so that each consumer is woken once.
+///
+/// Their arrival is reported to observers before the delivery.
 package struct MessageBatch {
     private var lists: [(source: MessageSource, messages: [Message])] = []
     private let events: TransportEventSource
-    /// When they have come; nil when nobody wants to know.
+    /// The time of arrival; nil without observers.
     private let time: ContinuousClock.Instant?
-    /// The same question, asked for each message.
+    /// Whether there are observers.
+    ///
+    /// Stored, because it is read for each message.
     private let isObserved: Bool
     private let hasQualities: Bool
     private let onlookers: [MessageSource]
     private var arrivals: [TransportEvent] = []
 
     /// - Parameters:
-    ///   - events: Where it is reported what has come.
+    ///   - events: Receives an event for each arrival.
     ///   - hasQualities: Whether the protocol has qualities of service.
-    ///   - onlookers: Who gets a copy of every message.
+    ///   - onlookers: Sources that get a copy of every message.
     package init(
         reportingTo events: TransportEventSource,
         hasQualities: Bool,
@@ -32,20 +36,20 @@ package struct MessageBatch {
     package mutating func add(_ message: consuming Message, to listeners: [MessageListener]) {
         if isObserved { note(message) }
         if !onlookers.isEmpty { show(message) }
-        // Moved to the last of them; nearly always there is one.
+        // The message is moved to the last listener. Nearly always there is only one, so nothing is copied.
         guard let last = listeners.last else { return }
         for listener in listeners.dropLast() { add(copy message, to: listener.source) }
         add(message, to: last.source)
     }
 
-    /// Adds a message that is settled when all its listeners are done with it.
+    /// Adds a message that is acknowledged when all its listeners are done with it.
     ///
     /// - Parameters:
     ///   - message: The message.
-    ///   - listeners: Who gets it, at least one.
-    ///   - name: What names its delivery to the peer.
-    ///   - settler: Who tells the peer.
-    ///   - manual: Where it waits for those who acknowledge by hand.
+    ///   - listeners: The listeners that get it, at least one.
+    ///   - name: The protocol's identification of the delivery.
+    ///   - settler: Acknowledges to the peer.
+    ///   - manual: Holds the delivery for listeners with manual acknowledgement.
     package mutating func add<Settler: DeliverySettler>(
         _ message: consuming Message,
         to listeners: [MessageListener],
@@ -67,21 +71,21 @@ package struct MessageBatch {
         add(message, to: last.source)
     }
 
-    /// Whether anybody looks on: a message that nobody listens for is to be shown then.
+    /// Whether there are onlookers, which also get messages without a listener.
     package var isWatched: Bool { !onlookers.isEmpty }
 
-    /// Shows a message that nobody listens for to those who look on.
+    /// Adds a message without listeners for the onlookers.
     package mutating func show(_ message: borrowing Message) {
         for onlooker in onlookers { add(copy message, to: onlooker) }
     }
 
-    /// Hands over all that was gathered.
+    /// Delivers all collected messages.
     package mutating func deliver() {
         if !arrivals.isEmpty {
             events.report(contentsOf: arrivals)
             arrivals.removeAll(keepingCapacity: true)
         }
-        // Handed over, and not only lent: who takes the messages can then do so without a copy.
+        // The array is moved out of the list, so that the source can take the messages without a copy.
         for index in lists.indices {
             var messages: [Message] = []
             swap(&messages, &lists[index].messages)

@@ -1,11 +1,11 @@
 package import Waybill
 import WireCore
 
-/// Someone who listens to a subscription.
+/// One consumer of a subscription.
 package struct MessageListener: Sendable {
-    /// Where the messages go.
+    /// The source that hands the messages to the consumer.
     package let source: MessageSource
-    /// Whether the app acknowledges by hand.
+    /// Whether the app acknowledges each message itself.
     package let isManual: Bool
 
     package init(source: MessageSource, isManual: Bool) {
@@ -13,17 +13,16 @@ package struct MessageListener: Sendable {
         self.isManual = isManual
     }
 
-    /// A listener as the options of a subscription say.
+    /// Makes a listener by the options of a subscription.
     ///
     /// - Parameters:
     ///   - options: The options.
-    ///   - buffering: What happens when messages come faster than they are taken, unless the options say.
-    ///   - topic: What is subscribed to, for the events.
-    ///   - events: Where it is reported what the policy has dropped.
-    ///   - onLeave: Called once, with the source, when nobody listens any longer.
-    ///   - pressure: Who holds the peer back.
-    ///   - onOverflow: Called, with the source, when the policy has ended the subscription, before those who listen
-    ///     leave.
+    ///   - buffering: The buffer policy, unless the options have one.
+    ///   - topic: The topic of the subscription, for the events.
+    ///   - events: Receives an event for messages that the policy drops.
+    ///   - onLeave: Called once, with the source, when its last consumer has left.
+    ///   - pressure: Stops the reading of the connection while the buffer is full.
+    ///   - onOverflow: Called, with the source, when the policy has ended the subscription, before `onLeave`.
     package init(
         _ options: SubscribeOptions,
         buffering: BufferPolicy,

@@ -6,17 +6,20 @@ import WireCore
 package final class OfflineQueue<Connection: Sendable>: Sendable {
     /// One send.
     package struct Item: Sendable {
-        /// Where it goes.
+        /// The topic or destination.
         package var topic: String?
-        /// The length of its body.
+        /// The length of the body.
         package var byteCount: Int
-        /// How long it may wait; nil for any time, also beyond the end of the connection.
-        package var patience: Duration?
-        /// Hands it to a connection.
+        /// The longest wait; nil for no limit.
         ///
-        /// Throws `notConnected` when that is over, and nothing was sent; whatever else goes wrong the caller is told.
+        /// A send without a limit also outlasts the end of the connection.
+        package var patience: Duration?
+        /// Hands the send to a connection.
+        ///
+        /// Throws `notConnected` if the connection is over and nothing was sent. Any other error goes to the caller
+        /// of the send instead.
         package var send: @Sendable (Connection) throws(WaybillError) -> Void
-        /// Tells the caller that it was never sent.
+        /// Tells the caller that the message was never sent.
         package var fail: @Sendable (WaybillError) -> Void
 
         package init(
@@ -36,19 +39,21 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
 
     private struct Waiting: Sendable {
         let item: Item
-        /// Until when it may wait; nil for any time.
+        /// The end of its wait; nil for no limit.
         let deadline: WireInstant?
         let timer: UInt64?
     }
 
     private struct State: Sendable {
-        /// By their numbers, which are the order of the calls.
+        /// The sends by number.
+        ///
+        /// The numbers have the order of the calls.
         var waiting: [UInt64: Waiting] = [:]
-        /// No number that waits is less.
+        /// A lower bound of the waiting numbers.
         var first: UInt64 = 1
         var last: UInt64 = 0
         var byteCount = 0
-        /// The clock, while somebody waits.
+        /// The clock, while a timer is set.
         var timers: (any TimerSource)?
 
         mutating func remove(_ number: UInt64) -> Item? { take(number)?.item }
@@ -60,7 +65,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
             return gone
         }
 
-        /// Takes the oldest.
+        /// Takes the oldest send.
         mutating func removeFirst() -> (number: UInt64, waiting: Waiting)? {
             while first <= last {
                 defer { first += 1 }
@@ -69,7 +74,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
             return nil
         }
 
-        /// Takes the clock out, if nobody waits any longer.
+        /// Takes the clock out, if no timer is set.
         mutating func idleTimers() -> (any TimerSource)? {
             guard waiting.values.allSatisfy({ $0.timer == nil }) else { return nil }
             defer { timers = nil }
@@ -83,9 +88,9 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
     private let makeTimers: @Sendable () throws(LinkError) -> any TimerSource
 
     /// - Parameters:
-    ///   - policy: What the queue may hold.
-    ///   - environment: Where the clock comes from.
-    ///   - events: Where it is reported what the policy has dropped.
+    ///   - policy: The limits of the queue.
+    ///   - environment: Provides the clock.
+    ///   - events: Receives an event for each send that the policy drops.
     package init(
         _ policy: OfflineQueuePolicy,
         in environment: LinkEnvironment,
@@ -96,7 +101,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         makeTimers = environment.makeTimers
     }
 
-    /// How many sends wait.
+    /// The number of waiting sends.
     package var count: Int { state.withLock { $0.waiting.count } }
 
     // MARK: Callers
@@ -104,12 +109,12 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
     /// Puts a send at the end.
     ///
     /// - Parameter item: The send.
-    /// - Returns: Its number, and what has to make room for it, whose callers are to be told by
-    ///   ``fail(_:dropped:)`` with no lock held.
+    /// - Returns: Its number, and the sends that were dropped to make room. The caller passes them to
+    ///   ``fail(dropped:)`` with no lock held.
     /// - Throws: `limitExceeded`.
     package func append(_ item: Item) throws(WaybillError) -> (number: UInt64, dropped: [Item]) {
         guard policy.messageLimit > 0, item.byteCount <= policy.byteLimit else {
-            // No room that others make would be enough.
+            // The send exceeds the limits even of an empty queue.
             throw refuse(item)
         }
         return try state.withClock(\.timers, makeTimers) { state, timers throws(WaybillError) in
@@ -128,7 +133,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         }
     }
 
-    /// Puts sends at the end that an earlier queue has left; no limit counts for them.
+    /// Appends sends of an earlier queue, without any limit.
     package func preload(_ items: [Item]) {
         state.withLock { state in
             for item in items {
@@ -159,7 +164,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
             && item.byteCount <= policy.byteLimit - state.byteCount
     }
 
-    /// Tells the callers of sends that had to make room.
+    /// Fails sends that were dropped to make room.
     package func fail(dropped items: [Item]) {
         for item in items {
             report(item, .oldestQueued)
@@ -167,9 +172,9 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         }
     }
 
-    /// What becomes of a send for which there is no room.
+    /// Returns the error for a send without room, and reports it unless the policy is `fail`.
     private func refuse(_ item: Item) -> WaybillError {
-        // By the plain policy it is not dropped: its caller keeps it.
+        // With the policy `fail` the send is not dropped, because its caller gets the error.
         if policy.overflow != .fail { report(item, .queueFull) }
         return Self.overflow
     }
@@ -185,7 +190,8 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
     }
 
     /// Withdraws a send.
-    /// - Returns: Whether it still waited.
+    ///
+    /// - Returns: Whether it was still waiting.
     package func withdraw(_ number: UInt64) -> Bool {
         let (item, timers) = state.withLock { state in
             (state.remove(number), state.idleTimers())
@@ -208,8 +214,9 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
 
     // MARK: Connections
 
-    /// Hands all that waits to a connection.
-    /// - Throws: `notConnected` when that is over; the rest waits on.
+    /// Hands all waiting sends to a connection.
+    ///
+    /// - Throws: `notConnected` if the connection is over; the remaining sends stay in the queue.
     package func flush(to connection: Connection) throws(WaybillError) {
         while let (number, waiting) = state.withLock({ $0.removeFirst() }) {
             do throws(WaybillError) {
@@ -222,7 +229,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         state.withLock { $0.idleTimers() }?.invalidate()
     }
 
-    /// Puts a send back that could not be handed over; its time goes on.
+    /// Puts back a send that could not be handed over, with its old deadline.
     private func putBack(_ waiting: Waiting, as number: UInt64) {
         do throws(WaybillError) {
             try state.withClock(\.timers, makeTimers) { state, timers throws(WaybillError) in
@@ -233,7 +240,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         }
     }
 
-    /// Fails all that waits, as no connection follows; but for what may wait any time.
+    /// Fails all waiting sends except those without a limit, because no connection follows.
     package func conclude(_ error: WaybillError) {
         let (items, timers) = state.withLock { state in
             let numbers = state.waiting.filter { $0.value.item.patience != nil }.keys.sorted()

@@ -2,18 +2,20 @@ package import Waybill
 package import WaybillLink
 import WireCore
 
-/// A stream to the peer and its clock, with what is left of the time to make a session over them.
+/// A stream to the peer with its clock, and the time that remains to make a connection over it.
 package struct OpenedLink: Sendable {
     /// Connected and not yet started.
     package let stream: any ByteStream
-    /// The clock; whoever takes the link invalidates it.
+    /// The clock.
+    ///
+    /// The code that takes the link has to invalidate it.
     package let timers: any TimerSource
-    /// What is left of the time that was given, never less than zero.
+    /// The remaining part of the connect timeout, never negative.
     package let timeLeft: Duration
-    /// Where it leads to.
+    /// The endpoint of the peer.
     package let endpoint: Endpoint
 
-    /// How the stream is secured; nil when it is not.
+    /// The result of the TLS handshake; nil without TLS.
     package var tls: NegotiatedTLS? {
         stream.tls.map { agreement in
             NegotiatedTLS(
@@ -26,13 +28,13 @@ package struct OpenedLink: Sendable {
 }
 
 extension LinkEnvironment {
-    /// The same environment with TLS on what it opens, where the scheme says so.
+    /// Returns the same environment with TLS on its streams, if the scheme demands TLS.
     ///
     /// - Parameters:
-    ///   - scheme: The scheme of the address; within HTTP, `http/1.1` is offered unless the app offers others.
-    ///   - options: What the app has asked for.
+    ///   - scheme: The scheme of the address; for HTTP, `http/1.1` is offered unless the app offers other protocols.
+    ///   - options: The app's TLS options.
     /// - Returns: The environment.
-    /// - Throws: `invalidEntry` for options that cannot be.
+    /// - Throws: `invalidEntry` for invalid options.
     package func secured(
         for scheme: ServiceAddress.Scheme,
         by options: TLSOptions
@@ -47,11 +49,11 @@ extension LinkEnvironment {
     /// Connects to an endpoint.
     ///
     /// - Parameters:
-    ///   - endpoint: Where to.
-    ///   - timeout: How long it may take, with all that follows until the peer has accepted.
-    /// - Returns: The stream, the clock and what is left of the time.
-    /// - Throws: `WaybillError`: `connectionRefused`, `timedOut`, `unsupported`; `CancellationError` when
-    ///   the task was cancelled. Nothing is left open then.
+    ///   - endpoint: The endpoint.
+    ///   - timeout: The limit for the whole connect, until the peer has accepted the greeting.
+    /// - Returns: The stream, the clock and the remaining time.
+    /// - Throws: `WaybillError`: `connectionRefused`, `timedOut`, `unsupported`; `CancellationError` if
+    ///   the task was cancelled. No stream is left open then.
     package func open(_ endpoint: Endpoint, within timeout: Duration) async throws -> OpenedLink {
         let timers: any TimerSource
         do {

@@ -3,7 +3,7 @@ public import WireCore
 
 /// One request that waits for the peer's answer.
 ///
-/// Compiled into the transport's own module, since every acknowledged message goes through it.
+/// Inlinable into the transport's module, because every acknowledged message passes it.
 @usableFromInline
 package final class PendingCall<Answer: Sendable>: Sendable {
     @usableFromInline
@@ -18,30 +18,31 @@ package final class PendingCall<Answer: Sendable>: Sendable {
 
     @inlinable package init() { state = Locked(.new) }
 
-    /// One that nobody waits for.
+    /// Makes a call whose outcome goes to a closure instead of a waiting task.
     ///
     /// - Parameter observer: Called once with the outcome, with no lock held.
     package init(_ observer: @escaping @Sendable (Result<Answer, any Error>) -> Void) {
         state = Locked(.observed(observer))
     }
 
-    /// Ends it as cancelled, unless it has its outcome already.
-    /// - Returns: Whether it had none.
+    /// Ends the call as cancelled, unless it already has an outcome.
+    ///
+    /// - Returns: Whether the call had no outcome before.
     package func withdraw() -> Bool {
         guard !isDone else { return false }
         _ = settle(.failure(CancellationError()))
         return true
     }
 
-    /// Sends and waits.
+    /// Sends the request and waits for the answer.
     ///
-    /// To be called once.
+    /// Called once.
     ///
     /// - Parameters:
     ///   - send: Hands the request over, with this call.
     ///   - withdraw: Called when the task is cancelled while it waits.
     /// - Returns: The peer's answer.
-    /// - Throws: What `send` throws; what ``fail(_:)`` is given; `CancellationError`.
+    /// - Throws: The errors of `send` and of ``fail(_:)``; `CancellationError`.
     @inlinable
     package func answer(
         sending send: () throws(WaybillError) -> Void,
@@ -62,31 +63,33 @@ package final class PendingCall<Answer: Sendable>: Sendable {
         } onCancel: {
             if finish(.failure(CancellationError())) { withdraw(self) }
         }
-        // Read with the lock, so that whoever is resumed sees all that was written before.
+        // Read under the lock, so that the resumed task sees all writes before the result.
         guard case .done(let result) = state.withLock({ $0 }) else { throw CancellationError() }
         return try result.get()
     }
 
-    /// Whether its outcome is there.
+    /// Whether the call has an outcome.
     package var isDone: Bool {
         state.withLock { state in
             if case .done = state { true } else { false }
         }
     }
 
-    /// Ends the wait with an answer.
+    /// Ends the call with an answer.
     @inlinable
     package func succeed(_ answer: Answer) {
         _ = finish(.success(answer))
     }
 
-    /// Ends the wait with an error.
+    /// Ends the call with an error.
     @inlinable
     package func fail(_ error: WaybillError) {
         _ = finish(.failure(error))
     }
 
-    /// - Returns: Whether somebody waited for this.
+    /// Ends the call and resumes the waiting task.
+    ///
+    /// - Returns: Whether a task was waiting.
     @inlinable
     func finish(_ result: Result<Answer, any Error>) -> Bool {
         let waiting = settle(result)
@@ -94,8 +97,9 @@ package final class PendingCall<Answer: Sendable>: Sendable {
         return waiting != nil
     }
 
-    /// Ends the wait, but for waking whoever waits.
-    /// - Returns: Who is to be resumed.
+    /// Ends the call without resuming the waiting task.
+    ///
+    /// - Returns: The continuation of the waiting task, which the caller has to resume; nil without one.
     @inlinable
     package func settle(_ result: Result<Answer, any Error>) -> Suspension.Continuation? {
         let (caller, observer) = state.withLock {

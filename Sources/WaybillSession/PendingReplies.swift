@@ -2,30 +2,30 @@ package import Waybill
 package import WaybillLink
 import WireCore
 
-/// Requests whose answers come as messages: who waits for which.
+/// The requests that wait for a reply, by correlation.
 ///
-/// | a request | and then |
+/// | state of a request | events that end the state |
 /// | --- | --- |
-/// | is registered, with its time | is sent over a connection; its time is up, or its caller gone → over |
-/// | is sent | its answer comes; its time is up; no answer can come any more → over |
+/// | registered, with its timeout | sent over a connection → sent; timeout, or caller cancelled → over |
+/// | sent | reply received; timeout; caller cancelled; connection over → over |
 ///
-/// Whatever ends it, nothing of it stays.
+/// A request that is over leaves no state behind.
 package final class PendingReplies: Sendable {
     private struct Waiter: Sendable {
-        /// Its place in the order of the calls.
+        /// The number in the order of the calls.
         let number: UInt64
         let answer: Promise<Message>
         let timer: UInt64
-        /// The connection over which it went; nil before.
+        /// The connection over which the request was sent; nil before.
         var connection: ObjectIdentifier?
     }
 
     private struct State: Sendable {
-        /// By what the answers carry.
+        /// The waiters, by correlation.
         var waiters: [WireName: Waiter] = [:]
         var lastNumber: UInt64 = 0
         var strayCount = 0
-        /// The clock, while somebody waits.
+        /// The clock, while a request waits.
         var timers: (any TimerSource)?
 
         mutating func remove(_ correlation: String) -> Waiter? {
@@ -36,7 +36,7 @@ package final class PendingReplies: Sendable {
             return waiter
         }
 
-        /// Takes the clock out, if nobody waits any longer.
+        /// Takes the clock out, if no request waits.
         mutating func idleTimers() -> (any TimerSource)? {
             guard waiters.isEmpty else { return nil }
             defer { timers = nil }
@@ -52,27 +52,27 @@ package final class PendingReplies: Sendable {
     private let state = Locked(State())
     private let environment: LinkEnvironment
 
-    /// - Parameter environment: Where clocks and dice come from.
+    /// - Parameter environment: Provides clocks and random numbers.
     package init(in environment: LinkEnvironment) {
         self.environment = environment
     }
 
-    /// How many requests wait.
+    /// The number of waiting requests.
     package var count: Int { state.withLock { $0.waiters.count } }
 
-    /// How many messages came that nobody waited for: late, repeated, or no answers at all.
+    /// The number of received messages without a waiting request: late or repeated replies, or other messages.
     package var strayCount: Int { state.withLock { $0.strayCount } }
 
     // MARK: Callers
 
-    /// Sends a request and waits for its answer, which may come before the sending is done.
+    /// Sends a request and waits for its reply, which may arrive before `send` returns.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - timeout: How long all of it may take.
-    ///   - send: Sends it with what its answer has to carry, which it notes by ``noteSent(_:over:)`` before.
-    /// - Returns: The receipt with the answer in it.
-    /// - Throws: What `send` throws; `timedOut`; what ``fail(sentOver:_:)`` is given; `CancellationError`.
+    ///   - timeout: The limit for sending and reply together.
+    ///   - send: Sends the request with the correlation, after a call of ``noteSent(_:over:)``.
+    /// - Returns: The receipt with the reply.
+    /// - Throws: The errors of `send` and of ``fail(sentOver:_:)``; `timedOut`; `CancellationError`.
     package func answer(
         to request: Request,
         within timeout: Duration,
@@ -85,7 +85,7 @@ package final class PendingReplies: Sendable {
             return try await withThrowingTaskGroup(of: Step.self) { group in
                 group.addTask { .sent(try await send(correlation)) }
                 group.addTask { .answered(try await answer.value()) }
-                // Whoever is left when it is over is cancelled.
+                // Cancels the other task when one has failed or the reply has arrived.
                 defer { group.cancelAll() }
                 var receipt = Receipt(of: request.topic)
                 while let step = try await group.next() {
@@ -103,7 +103,7 @@ package final class PendingReplies: Sendable {
         }
     }
 
-    /// Notes that a request is about to go over a connection.
+    /// Notes that a request is about to be sent over a connection.
     package func noteSent(_ correlation: String, over connection: AnyObject) {
         let identifier = ObjectIdentifier(connection)
         state.withLock { $0.waiters[correlation]?.connection = identifier }
@@ -113,7 +113,7 @@ package final class PendingReplies: Sendable {
         _ answer: Promise<Message>,
         within timeout: Duration
     ) throws(WaybillError) -> String {
-        // The number makes it the only one, the bits make it nobody's guess.
+        // The number makes the correlation unique; the random bits make it hard to guess.
         let bits = environment.randomWords(2).map { String($0, radix: 36) }.joined()
         return try state.withClock(\.timers, environment.makeTimers) {
             state,
@@ -148,7 +148,7 @@ package final class PendingReplies: Sendable {
 
     // MARK: Connections
 
-    /// Hands a message to the one who waits for it; what nobody waits for is counted.
+    /// Hands a message to the waiting request, or counts it if no request waits for it.
     package func take(_ message: Message) {
         let (waiter, timers) = state.withLock { state -> (Waiter?, (any TimerSource)?) in
             let carried = message.details?.correlationData
@@ -164,11 +164,11 @@ package final class PendingReplies: Sendable {
         waiter?.answer.resolve(.success(message))
     }
 
-    /// Fails requests that were sent and whose answers cannot come any more, in the order of the calls.
+    /// Fails requests that were sent and whose replies can no longer arrive, in the order of the calls.
     ///
     /// - Parameters:
-    ///   - connection: The connection over which they went; nil for all.
-    ///   - error: Why.
+    ///   - connection: The connection over which they were sent; nil for all.
+    ///   - error: The cause.
     package func fail(sentOver connection: AnyObject? = nil, _ error: WaybillError) {
         let wanted = connection.map { ObjectIdentifier($0) }
         let (waiters, timers) = state.withLock { state in

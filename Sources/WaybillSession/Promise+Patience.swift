@@ -4,16 +4,16 @@ import WireCore
 extension Promise {
     /// Waits until the value is there, also in a task that is cancelled.
     package func settled() async {
-        // A task of its own: what follows relies on the value being there.
+        // A separate task, because the caller relies on the value even if its own task is cancelled.
         await Task { @concurrent in _ = try? await self.value() }.value
     }
 
-    /// Waits as ``settled()`` does, and loses patience after a time.
+    /// Waits as ``settled()`` does, and forces the value after a timeout.
     ///
     /// - Parameters:
-    ///   - timeout: The time.
-    ///   - timers: What it is measured by.
-    ///   - force: Called after it; has to see to it that the value comes.
+    ///   - timeout: The longest wait without force.
+    ///   - timers: The clock of the timeout.
+    ///   - force: Called after the timeout; has to make the value come.
     package func settled(
         within timeout: Duration,
         by timers: any TimerSource,
@@ -24,12 +24,12 @@ extension Promise {
         timers.cancelTimer(timer)
     }
 
-    /// Waits for the result for a time.
+    /// Waits for the result until a timeout.
     ///
     /// - Parameters:
-    ///   - timeout: The time.
-    ///   - timers: What it is measured by.
-    /// - Returns: The result; nil when time is up.
+    ///   - timeout: The longest wait.
+    ///   - timers: The clock of the timeout.
+    /// - Returns: The result; nil after the timeout.
     /// - Throws: The result's error, or `CancellationError`.
     package func value(within timeout: Duration, by timers: any TimerSource) async throws -> Value?
     {

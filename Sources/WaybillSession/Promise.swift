@@ -1,12 +1,14 @@
 import WireCore
 
-/// A value that comes once and that any number of tasks wait for, which are woken first come, first served.
+/// A value that is set once.
+///
+/// Any number of tasks can wait for it; they are resumed in the order of their calls.
 package final class Promise<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var result: Result<Value, any Error>?
         var waiters: [UInt64: Suspension.Continuation] = [:]
         var lastWaiter: UInt64 = 0
-        /// Those who were cancelled before the result came, until they have thrown.
+        /// The waiters that were cancelled before the result came, until they have thrown.
         var cancelled: Set<UInt64> = []
     }
 
@@ -16,12 +18,14 @@ package final class Promise<Value: Sendable>: Sendable {
     /// The result, if it has come.
     package var result: Result<Value, any Error>? { state.withLock { $0.result } }
 
-    /// - Parameter onAbandoned: Called when the last task that waited has been cancelled.
+    /// - Parameter onAbandoned: Called when the last waiting task has been cancelled.
     package init(onAbandoned: @escaping @Sendable () -> Void = {}) {
         self.onAbandoned = onAbandoned
     }
 
-    /// Gives everybody the result; the first one counts.
+    /// Sets the result and resumes all waiting tasks.
+    ///
+    /// Only the first result counts.
     package func resolve(_ result: Result<Value, any Error>) {
         let waiters = state.withLock { state in
             if state.result == nil { state.result = result }
@@ -33,7 +37,7 @@ package final class Promise<Value: Sendable>: Sendable {
 
     /// Waits for the result.
     ///
-    /// - Throws: Its error; `CancellationError` to whoever was cancelled before it came, whatever has come of that.
+    /// - Throws: The result's error; `CancellationError` in a task that was cancelled before the result came.
     package func value() async throws -> Value {
         let identifier = state.withLock { state in
             state.lastWaiter += 1
@@ -61,8 +65,8 @@ package final class Promise<Value: Sendable>: Sendable {
             waiter.resume()
             abandonIfIdle()
         }
-        // Read with the lock, so that whoever is resumed sees all that was written before. What comes of giving up is
-        // no answer to who was cancelled.
+        // Read under the lock, so that the resumed task sees all writes before the result. A cancelled task does not
+        // get a result that its cancellation caused.
         let result = state.withLock { state in
             state.cancelled.remove(identifier) == nil ? state.result : nil
         }

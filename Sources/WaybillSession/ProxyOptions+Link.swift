@@ -3,16 +3,16 @@ package import Waybill
 package import WaybillLink
 
 extension ProxySettings {
-    /// What this side writes itself.
+    /// The header fields that the proxy dialer writes itself.
     private static let reserved = [
         "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect",
     ]
 
-    /// What the app has asked for, in the words of the link.
+    /// Converts the app's options into the link's settings.
     ///
-    /// - Parameter options: What the app has asked for.
-    /// - Throws: `invalidEntry` for a host or a port that cannot be, for fields that cannot be sent, and for a
-    ///   user's name with a colon.
+    /// - Parameter options: The app's options.
+    /// - Throws: `invalidEntry` for an invalid host or port, for header fields that cannot be sent, and for a
+    ///   user name with a colon.
     package init(_ options: ProxyOptions) throws(WaybillError) {
         guard let port = UInt16(exactly: options.port), port > 0 else {
             throw WaybillError(.invalidEntry, "the proxy's port is not between 1 and 65535")
@@ -52,7 +52,7 @@ extension ProxySettings {
         else { return }
         let userName = options.userName ?? ""
         let password = options.password ?? ""
-        // Neither can hold control characters, and the first colon ends the name (RFC 7617, 2).
+        // Neither may contain control characters, and the first colon ends the name (RFC 7617, 2).
         guard !userName.utf8.contains(UInt8(ascii: ":")),
             (userName + password).unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }
             )
@@ -67,11 +67,13 @@ extension ProxySettings {
 }
 
 extension LinkEnvironment {
-    /// The same environment through a proxy, if there is one; TLS comes after it, around it.
+    /// Returns the same environment with streams through a proxy, if one is set.
     ///
-    /// - Parameter options: The proxy.
+    /// TLS to the server runs in the tunnel.
+    ///
+    /// - Parameter options: The app's proxy options; nil without a proxy.
     /// - Returns: The environment.
-    /// - Throws: `invalidEntry` for options that cannot be.
+    /// - Throws: `invalidEntry` for invalid options.
     package func proxied(by options: ProxyOptions?) throws(WaybillError) -> LinkEnvironment {
         guard let options else { return self }
         var copy = self

@@ -2,10 +2,10 @@ package import Waybill
 import WaybillLink
 package import WireCore
 
-/// Holds the peer back as long as any of several subscriptions wants that.
+/// Stops reading from the peer while any of several subscriptions is full.
 ///
-/// What a subscription wants is looked up under one lock whenever it may have changed: told as it changes, a
-/// late "hold" could come after the "go on" that it should have come before, and stay.
+/// Whether a subscription is full is looked up under one lock after each possible change. A notification with the
+/// value could be overtaken: a late "full" after "not full" would stop the reading for good.
 package final class ReadingPressure: Sendable {
     private enum Holder: Hashable, Sendable {
         case source(ObjectIdentifier)
@@ -16,12 +16,12 @@ package final class ReadingPressure: Sendable {
         var holders: Set<Holder> = []
         var isReleased = false
         var hold = ReadingHold()
-        /// Stops or resumes reading; of the connection that there is.
+        /// Stops or resumes reading of the current connection.
         var setReading: (@Sendable (Bool) -> Void)?
-        /// Counts connections.
+        /// The number of the current connection.
         var connection: UInt64 = 0
 
-        /// What to tell to whom; nil when nothing is to be told by this thread.
+        /// Returns the next call of `setReading`; nil if this thread has none to make.
         mutating func next() -> Telling? {
             guard let setReading, let isHeld = hold.beginTelling() else { return nil }
             return Telling(isHeld: isHeld, setReading: setReading, connection: connection)
@@ -35,18 +35,20 @@ package final class ReadingPressure: Sendable {
     }
 
     private let state = Locked(State())
-    /// What waits for all subscriptions together.
+    /// The account of the bytes that wait in all subscriptions together.
     package let account: MemoryAccount
 
-    /// Without a connection.
-    /// - Parameter account: What waits.
+    /// Makes one without a connection.
+    ///
+    /// - Parameter account: Counts the bytes that wait.
     package init(account: MemoryAccount = MemoryAccount()) {
         self.account = account
     }
 
-    /// For one connection.
+    /// Makes one for a connection.
+    ///
     /// - Parameters:
-    ///   - account: What waits.
+    ///   - account: Counts the bytes that wait.
     ///   - setReading: Stops or resumes reading; called by one thread at a time.
     package convenience init(
         account: MemoryAccount = MemoryAccount(),
@@ -56,7 +58,8 @@ package final class ReadingPressure: Sendable {
         attach(setReading)
     }
 
-    /// Goes over to another connection, which is read from as yet.
+    /// Changes to another connection, whose reading is not stopped yet.
+    ///
     /// - Parameter setReading: Stops or resumes reading; called by one thread at a time.
     package func attach(_ setReading: @escaping @Sendable (Bool) -> Void) {
         change { state in
@@ -67,7 +70,7 @@ package final class ReadingPressure: Sendable {
         }
     }
 
-    /// Lets go of the connection, which is over.
+    /// Releases the connection, which is over.
     package func detach() {
         change { state in
             state.connection += 1
@@ -75,15 +78,16 @@ package final class ReadingPressure: Sendable {
         }
     }
 
-    /// Looks whether a subscription is full.
+    /// Checks whether a subscription is full.
     package func update(_ source: MessageSource) {
         change(.source(ObjectIdentifier(source))) { source.isFull }
     }
 
-    /// Looks whether a subscription is full by a measure of its transport's own.
+    /// Checks whether a subscription is full by the transport's own measure.
+    ///
     /// - Parameters:
     ///   - name: The subscription.
-    ///   - isFull: Looks; called with a lock held.
+    ///   - isFull: Returns whether it is full; called with a lock held.
     package func update(_ name: String, isFull: () -> Bool) {
         change(.name(name), isFull)
     }
@@ -98,9 +102,9 @@ package final class ReadingPressure: Sendable {
         change { $0.holders = [] }
     }
 
-    /// Lets the peer go on although a subscription is full: what it says last must be heard.
+    /// Resumes reading although a subscription is full, so that the peer's last packets are received.
     ///
-    /// A full account still holds it back, through the driver.
+    /// A full account still stops the reading, through the driver.
     package func release() {
         change { $0.isReleased = true }
     }
@@ -120,7 +124,7 @@ package final class ReadingPressure: Sendable {
         while let telling = next {
             telling.setReading(!telling.isHeld)
             next = state.withLock { state in
-                // Another connection has its own thread that tells.
+                // The calls for another connection belong to another thread.
                 guard state.connection == telling.connection else { return nil }
                 state.hold.endTelling()
                 return state.next()

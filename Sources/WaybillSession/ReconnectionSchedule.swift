@@ -1,19 +1,21 @@
 package import Waybill
 package import WireCore
 
-/// When to connect again, by a policy: a value that is told what happened, and when.
+/// Decides when to connect again, by a policy.
+///
+/// A value: each event is passed in with its time.
 package struct ReconnectionSchedule: Sendable {
-    /// The least wait after an attempt that failed: 10 milliseconds.
+    /// The minimum wait after a failed attempt: 10 milliseconds.
     private static let leastPause = Duration.milliseconds(10)
 
     private let policy: ReconnectionPolicy
-    /// How many failures there were in a row, the loss of the connection among them.
+    /// The number of consecutive failures, including the loss of the connection.
     private var failureCount = 0
-    /// How many there were since there was a connection.
+    /// The number of failures since the last connection.
     private var attempts = 0
-    /// When the first of those was.
+    /// The time of the first failure since the last connection.
     private var firstFailure: WireInstant?
-    /// Since when there has been a connection.
+    /// The time at which the current connection was accepted; nil without one.
     private var connected: WireInstant?
 
     package init(_ policy: ReconnectionPolicy) {
@@ -25,26 +27,26 @@ package struct ReconnectionSchedule: Sendable {
         connected = now
     }
 
-    /// How long to wait now that the connection was lost, or that an attempt to make one has failed.
+    /// Returns the wait after the connection was lost, or after an attempt has failed.
     ///
     /// - Parameters:
-    ///   - error: Why.
+    ///   - error: The cause.
     ///   - now: The time.
-    ///   - random: The dice: any 64 bits.
-    /// - Returns: The wait before the next attempt; nil when there is to be none.
+    ///   - random: Returns 64 random bits.
+    /// - Returns: The wait before the next attempt; nil if no attempt follows.
     package mutating func delay(
         after error: WaybillError,
         at now: WireInstant,
         random: () -> UInt64
     ) -> Duration? {
-        // What goes wrong with a connection that was secure says nothing against the next one.
+        // A TLS error on an established connection is no reason against the next connection.
         let isFatal = !error.isRetryable && !(connected != nil && error.code == .tls)
         guard policy.isEnabled, !isFatal else { return nil }
         if let begin = connected, begin.duration(to: now) >= policy.healthyTime {
             failureCount = 0
             firstFailure = nil
         }
-        // A loss that was mended is over, however short the time: only the waits remember it.
+        // A connection resets the limits of attempts and time, however short it was. It does not reset the waits.
         if connected != nil {
             attempts = 0
             firstFailure = nil
@@ -55,7 +57,7 @@ package struct ReconnectionSchedule: Sendable {
         failureCount += 1
         attempts += 1
         if let most = policy.maximumAttempts, attempts > most { return nil }
-        // However the dice fall, a server that is gone is not asked without a pause.
+        // Whatever the random number is, an unreachable server is not asked again without a pause.
         let least = failureCount > 1 ? Self.leastPause : .zero
         let asked = min(error.serverDelay ?? .zero, policy.maximumServerDelay)
         var delay = max(drawn(random), asked, least)
@@ -67,7 +69,7 @@ package struct ReconnectionSchedule: Sendable {
     private func drawn(_ random: () -> UInt64) -> Duration {
         let most = max(policy.maximumDelay, .zero)
         var ceiling = min(max(policy.initialDelay, .zero), most)
-        // Doubled no further than it can grow: nothing overflows, whatever the policy says.
+        // Stops doubling at the maximum, so that no policy leads to an overflow.
         for _ in 1..<min(failureCount, 64) where ceiling < most {
             ceiling = ceiling > most / 2 ? most : ceiling * 2
             if ceiling == .zero { break }

@@ -8,20 +8,20 @@ import WireCore
     package import Foundation
 #endif
 
-/// What a URL says: where to connect, how, and as whom.
+/// The contents of a service's URL: scheme, endpoint, credentials, and path.
 package struct ServiceAddress: Hashable, Sendable {
-    /// A scheme that a transport speaks.
+    /// A scheme that a transport supports.
     package struct Scheme: Hashable, Sendable {
         /// The scheme in lower case, such as `mqtt`.
         package let name: String
-        /// The port where the URL names none.
+        /// The port if the URL has none.
         package let port: UInt16
-        /// Whether the URL says more than who is meant: a path and a query.
+        /// Whether the URL has a path and a query.
         package let hasPath: Bool
-        /// Whether TLS comes first.
+        /// Whether the connection uses TLS.
         package let isSecure: Bool
 
-        /// A scheme for a protocol right on top of TCP or TLS.
+        /// A scheme for a protocol directly over TCP or TLS.
         package static func tcp(_ name: String, port: UInt16, isSecure: Bool = false) -> Scheme {
             Scheme(name: name, port: port, hasPath: false, isSecure: isSecure)
         }
@@ -32,15 +32,15 @@ package struct ServiceAddress: Hashable, Sendable {
         }
     }
 
-    /// The scheme, one of those given.
+    /// The scheme.
     package let scheme: Scheme
-    /// Where to connect.
+    /// The host and the port.
     package private(set) var endpoint: Endpoint
-    /// The user's name, without percent encoding.
+    /// The user name, without percent encoding.
     package let userName: String?
     /// The password, without percent encoding.
     package let password: String?
-    /// Path and query as a request target has them (RFC 9112, 3.2.1): percent-encoded, at least `/`.
+    /// Path and query in the form of a request target (RFC 9112, 3.2.1): percent-encoded, at least `/`.
     ///
     /// Always `/` for a scheme without a path.
     package let path: String
@@ -49,9 +49,9 @@ package struct ServiceAddress: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - url: The URL.
-    ///   - protocolName: The protocol for which it is read, such as `MQTT`.
-    ///   - schemes: The schemes that can be spoken, the most usual one first.
-    /// - Throws: `unsupported` for a scheme that cannot be spoken, `invalidEntry` for what is no such URL.
+    ///   - protocolName: The protocol, such as `MQTT`.
+    ///   - schemes: The supported schemes, the most common one first.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
     package init(
         _ url: URL,
         for protocolName: String,
@@ -91,8 +91,9 @@ package struct ServiceAddress: Hashable, Sendable {
         return Endpoint(host: host, port: port)
     }
 
-    /// A name or an address, without brackets.
-    /// - Returns: Nil for what can be neither (URL Standard, 3.1).
+    /// Returns a host name or an IP address without brackets.
+    ///
+    /// - Returns: The host; nil if the text can be neither (URL Standard, 3.1).
     package static func host(_ text: String) -> String? {
         var host = text
         if host.hasBytePrefix("["), host.hasByteSuffix("]") {
@@ -104,11 +105,12 @@ package struct ServiceAddress: Hashable, Sendable {
         return host
     }
 
-    /// The same at another host.
+    /// Returns the same address with another host.
     ///
-    /// - Parameter host: `name` or `name:port`, an IPv6 address in brackets; the port stays unless it is named.
+    /// - Parameter host: `name` or `name:port`, an IPv6 address in brackets. Without a port, the port does not change.
     /// - Returns: The address.
-    /// - Throws: `invalidEntry` for what is no such host; it is not repeated, for it may be a URL with credentials.
+    /// - Throws: `invalidEntry` for an invalid host. The error does not repeat the text, which may be a URL with
+    ///   credentials.
     package func moved(to host: String) throws(WaybillError) -> ServiceAddress {
         let refusal = WaybillError(
             .invalidEntry,
@@ -127,7 +129,7 @@ package struct ServiceAddress: Hashable, Sendable {
             copy.endpoint.port = port
         }
         let name = String(Substring(bytes[..<colon]))
-        // An address with colons but without brackets could be read in two ways.
+        // An address with colons but without brackets would be ambiguous.
         guard let name = Self.host(name),
             name.utf8.contains(UInt8(ascii: ":")) == (end > bytes.startIndex)
         else {
@@ -145,7 +147,7 @@ package struct ServiceAddress: Hashable, Sendable {
             }
             return "/"
         }
-        // No fragment travels to the peer, and WebSocket forbids it outright (RFC 6455, 3).
+        // A fragment is never sent to the peer, and WebSocket forbids it (RFC 6455, 3).
         guard url.fragment() == nil else {
             throw WaybillError(.invalidEntry, "an address has no fragment")
         }
@@ -154,7 +156,8 @@ package struct ServiceAddress: Hashable, Sendable {
     }
 
     /// Reads text as a URL.
-    /// - Throws: `invalidEntry` when it is none.
+    ///
+    /// - Throws: `invalidEntry` if the text is not a URL.
     package static func url(_ text: String) throws(WaybillError) -> URL {
         guard let url = URL(string: text) else {
             throw WaybillError(.invalidEntry, "this is not a URL")

@@ -1,5 +1,6 @@
-/// A value that many parts of a transport look at, kept once: a configuration of some 800 bytes, held by each part
-/// and each closure for itself, would be most of what an idle connection takes.
+/// A box that shares one copy of a value between the parts of a transport.
+///
+/// A configuration has some 800 bytes. Copies in each part and closure would take most of an idle connection's memory.
 package final class Shared<Value: Sendable>: Sendable {
     /// The value.
     package let value: Value

@@ -2,12 +2,12 @@ package import Waybill
 package import WaybillLink
 
 extension TLSSettings {
-    /// What the app has asked for, in the words of the link.
+    /// Converts the app's options into the link's settings.
     ///
     /// - Parameters:
-    ///   - options: What the app has asked for.
-    ///   - protocols: The application protocols that are offered where the app says nothing.
-    /// - Throws: `invalidEntry` for a pin that is no SHA-256 hash and for an application protocol that is empty
+    ///   - options: The app's options.
+    ///   - protocols: The application protocols that are offered unless the options have some.
+    /// - Throws: `invalidEntry` for a pin that is not a SHA-256 hash, and for an application protocol that is empty
     ///   or longer than 255 bytes.
     package init(_ options: TLSOptions, protocols: [String]) throws(WaybillError) {
         self.init()
@@ -52,7 +52,7 @@ extension TLSSettings.Identity {
 }
 
 extension TLSFailure {
-    /// What went wrong in the link, in the words of users.
+    /// Converts the link's fault into the public error.
     init(_ fault: TLSFault) {
         let (reason, detail): (Reason, String) =
             switch fault {

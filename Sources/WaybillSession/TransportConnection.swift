@@ -1,69 +1,69 @@
 public import Waybill
 public import WireCore
 
-/// One connection from its stream to its end, as ``ConnectionLifecycle`` sees it.
+/// One connection, from its open stream to its end.
 ///
-/// A transport implements it over its protocol core and the link's driver.
+/// A transport implements it with its protocol core and the link's driver. ``ConnectionLifecycle`` calls it.
 @usableFromInline
 package protocol TransportConnection: AnyObject, Sendable {
-    /// What the client says first, such as MQTT's CONNECT packet.
+    /// The content of the client's first packet, such as MQTT's CONNECT.
     associatedtype Greeting: Sendable
 
-    /// Whether the protocol has sessions that a server may resume, so that their receipts say whether it has.
+    /// Whether the protocol has sessions that a server may resume. If so, a receipt states whether the server did.
     static var hasServerSessions: Bool { get }
 
-    /// Says the first words and waits until the peer has accepted them.
+    /// Sends the greeting and waits until the peer has accepted it.
     ///
     /// Called once.
     ///
     /// - Parameters:
-    ///   - greeting: The first words.
-    ///   - onEnd: To be called once when the connection is over, with the cause unless this side ended
-    ///     it; before ``disconnect(within:abandonment:)`` returns, and with no lock held. To be let go of then: it
-    ///     keeps the session.
-    /// - Returns: What the peer said.
-    /// - Throws: `WaybillError` when it refused or the connection ended; `CancellationError` when the
+    ///   - greeting: The content of the first packet.
+    ///   - onEnd: Called once when the connection is over, with no lock held, and before
+    ///     ``disconnect(within:abandonment:)`` returns. The argument is the cause; nil if this side ended the
+    ///     connection. The closure has to be released after the call, because it references the connection.
+    /// - Returns: The peer's answer.
+    /// - Throws: `WaybillError` if the peer refused or the connection ended; `CancellationError` if the
     ///   task was cancelled. ``disconnect(within:abandonment:)`` follows.
     func begin(
         _ greeting: Greeting,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
     ) async throws -> Receipt
 
-    /// Restores what the connection before had, such as its subscriptions, each of them acknowledged.
+    /// Restores the state of the previous connection, such as its subscriptions, and waits for each acknowledgement.
     ///
-    /// Called once, after ``begin(_:onEnd:)``; requests follow when it has returned.
+    /// Called once, after ``begin(_:onEnd:)``. Requests follow after it has returned.
     ///
-    /// - Parameter receipt: What the peer said.
-    /// - Throws: `WaybillError` when that cannot be done; `CancellationError`.
+    /// - Parameter receipt: The peer's answer to the greeting.
+    /// - Throws: `WaybillError` if the state cannot be restored; `CancellationError`.
     ///   ``disconnect(within:abandonment:)`` follows.
     func resume(_ receipt: Receipt) async throws
 
-    /// The time by the connection's clock.
+    /// The current time of the connection's clock.
     var now: WireInstant { get }
 
-    /// Waits until what was sent is acknowledged, before ``disconnect(within:abandonment:)``; for a time at the most.
+    /// Waits until all sends are acknowledged, at most for the timeout. ``disconnect(within:abandonment:)`` follows.
     ///
-    /// Not to be cut short by cancelling the task.
+    /// Cancelling the task does not shorten the wait.
     func drain(within timeout: Duration) async
 
-    /// Says goodbye and waits until the stream is closed, or by force after a time.
+    /// Ends the connection in the protocol's way, such as with DISCONNECT, and waits until the stream is closed.
     ///
-    /// Not to be cut short by cancelling the task; does nothing when the connection is over.
+    /// Cancelling the task does not shorten the wait. Does nothing if the connection is over.
     ///
     /// - Parameters:
-    ///   - timeout: The time.
-    ///   - abandonment: What unanswered calls fail with; nil for `connectionLost`.
+    ///   - timeout: The wait after which the stream is closed by force.
+    ///   - abandonment: The error of unanswered calls; nil for `connectionLost`.
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async
 
-    /// Waits until it is over, and its end was told.
+    /// Waits until the connection is over and `onEnd` was called.
     /// - Throws: `CancellationError`.
     func over() async throws
 
-    /// Says goodbye without waiting.
+    /// Ends the connection without waiting.
     func disconnectNow()
 }
 
 extension TransportConnection {
-    /// False: most protocols have none.
+    /// False, because most protocols have no sessions.
     package static var hasServerSessions: Bool { false }
 }

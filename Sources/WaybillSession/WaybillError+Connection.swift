@@ -1,6 +1,6 @@
 package import Waybill
 
-// What the life of a connection refuses, in the same words by a transport and by what stands for one in tests.
+// The refusals of a connection's life cycle, shared by the transports and by the mock transport.
 extension WaybillError {
     /// An explicit `connect` while there is a connection.
     package static var alreadyConnected: WaybillError {
@@ -15,12 +15,12 @@ extension WaybillError {
         WaybillError(.notConnected, "the app has disconnected, and has not connected again")
     }
 
-    /// A request that makes no connection by itself.
+    /// A request that needs a connection and does not make one.
     package static var noConnection: WaybillError {
         WaybillError(.notConnected, "there is no connection")
     }
 
-    /// An acknowledgement of a message that does not wait for one.
+    /// An acknowledgement of a message that is not waiting for one.
     package static var messageNotWaiting: WaybillError {
         WaybillError(.invalidEntry, "no message of that name waits to be acknowledged")
     }

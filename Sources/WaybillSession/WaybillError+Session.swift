@@ -4,7 +4,7 @@ package import WaybillLink
 import WebSocketWire
 
 extension WaybillError {
-    /// What went wrong below the protocols, in the words of users.
+    /// Converts an error of the link into the public error.
     package init(_ error: LinkError) {
         self.init(Self.code(of: error), error.description)
         underlying = Self.socketFailure(of: error)
@@ -28,7 +28,7 @@ extension WaybillError {
         }
     }
 
-    /// What the system said about the socket; nil where the failure is of another kind.
+    /// The system's error of the socket; nil for other kinds of failure.
     private static func socketFailure(of error: LinkError) -> SocketFailure? {
         switch error {
         case .refused: .refused
@@ -60,8 +60,9 @@ extension WaybillError {
         }
     }
 
-    /// What a status that refuses an upgrade or a tunnel means: credentials that count for nothing, a server
-    /// that may do better later (RFC 9110, 15.5 and 15.6), or a no.
+    /// The error code for a status that refuses an upgrade or a tunnel (RFC 9110, 15.5 and 15.6).
+    ///
+    /// The status stands for refused credentials, for a temporary failure of the server, or for a rejection.
     private static func code(ofRefusal status: Int) -> WaybillError.Code {
         switch status {
         case 401, 403, 407: .unauthorized
@@ -70,11 +71,11 @@ extension WaybillError {
         }
     }
 
-    /// A request for something that a protocol does not have.
+    /// The error for a request that a protocol does not support.
     ///
     /// - Parameters:
     ///   - protocolName: The protocol, such as `MQTT`.
-    ///   - what: What it has not, as in "MQTT has no transactions".
+    ///   - what: The missing feature, as in "MQTT has no transactions".
     ///   - request: The request.
     /// - Returns: The error, which names the request.
     package static func unsupported(
@@ -85,7 +86,7 @@ extension WaybillError {
         WaybillError(.unsupported, "\(protocolName) has no \(what)").about(request)
     }
 
-    /// Refuses options that a protocol does not have.
+    /// Refuses options that a protocol does not support.
     ///
     /// - Parameters:
     ///   - stated: The options, and whether the request has them.
@@ -102,7 +103,7 @@ extension WaybillError {
         }
     }
 
-    /// Refuses a quality of service, and says which is supported.
+    /// The error for an unsupported quality of service, which names the highest supported one.
     package static func unsupported(
         qosAbove supported: QoS,
         by protocolName: String,
@@ -117,17 +118,17 @@ extension WaybillError {
         return error
     }
 
-    /// What went wrong with a call, for the events: a cancellation, too.
+    /// Converts the error of a call for the events, including a cancellation.
     package init(reporting error: any Error) {
         self = error as? WaybillError ?? WaybillError(.notConnected, "cancelled")
     }
 
-    /// The transport is no longer there.
+    /// The transport was shut down.
     package static var shutDown: WaybillError {
         WaybillError(.shutDown, "the transport was shut down")
     }
 
-    /// The same error, with topic and command of the request where it names none.
+    /// The same error, with topic and command of the request if it has none.
     package func about(_ request: Request) -> WaybillError {
         var error = self
         error.topic = topic ?? request.topic
@@ -137,7 +138,7 @@ extension WaybillError {
 }
 
 extension Result where Failure == any Error {
-    /// The same, with what the error does not tell of the request.
+    /// The same result; an error gets topic and command of the request if it has none.
     package func about(_ request: Request) -> Result {
         mapError { ($0 as? WaybillError)?.about(request) ?? $0 }
     }

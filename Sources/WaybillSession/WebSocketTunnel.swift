@@ -3,17 +3,17 @@ package import Waybill
 package import WaybillLink
 import WebSocketWire
 
-/// What turns a URL with `ws` into a stream that runs through a WebSocket.
+/// Makes dialers that open a byte stream through a WebSocket, for URLs with `ws` or `wss`.
 package enum WebSocketTunnel {
-    /// A dialer that asks the server at an address for a WebSocket.
+    /// Makes a dialer that opens a WebSocket to the server of an address.
     ///
     /// - Parameters:
-    ///   - address: Where, and with which path.
-    ///   - options: What the app adds to the request.
-    ///   - subprotocols: What is offered; the server must choose one.
-    ///   - units: How bytes are cut into messages.
+    ///   - address: The server, and the path of the request.
+    ///   - options: The app's options for the WebSocket.
+    ///   - subprotocols: The offered subprotocols; the server must choose one.
+    ///   - units: The rule by which bytes are divided into messages.
     ///   - maximumUnitSize: The longest packet or body to accept, in bytes; a message may hold several.
-    ///   - environment: What connects, and where masking keys come from.
+    ///   - environment: Provides the dialer below and the masking keys.
     /// - Returns: The dialer.
     package static func dialer(
         to address: ServiceAddress,
@@ -29,7 +29,7 @@ package enum WebSocketTunnel {
         configuration.deflate = options.offersCompression ? PermessageDeflate() : nil
         configuration.pingInterval = options.pingInterval
         configuration.pingTimeout = options.pingTimeout
-        // What is spoken above may have a heart-beat of its own, and knows when both sides have said so.
+        // The protocol above may have its own heart-beat, and knows when both sides have agreed on it.
         configuration.pingsOnRequest = true
         return WebSocketDialer(
             base: environment.dialer,
@@ -47,7 +47,7 @@ package enum WebSocketTunnel {
 }
 
 extension ServiceAddress {
-    /// Host and port as in the field `Host`: the port only where it is not the scheme's own (RFC 9110, 7.2).
+    /// Host and port as in the field `Host`: with the port only if it is not the scheme's default (RFC 9110, 7.2).
     package var hostField: String {
         let host = endpoint.publicHost
         return endpoint.port == scheme.port ? host : "\(host):\(endpoint.port)"
