@@ -1,8 +1,10 @@
 package import Waybill
 
-/// What one transport does in the course of a connection's life: the one seam between ``ConnectionLifecycle`` and a protocol.
+/// The part of a connection's life that is specific to a transport.
 ///
-/// | when | what is called |
+/// ``ConnectionLifecycle`` knows a protocol only through its dialect and its ``TransportConnection``.
+///
+/// | time | call |
 /// | --- | --- |
 /// | before each attempt | ``prepare(_:_:)``, which adds credentials to the greeting |
 /// | for each host | ``open(_:within:_:)``, then the connection's ``TransportConnection/begin(_:onEnd:)`` |
@@ -10,48 +12,48 @@ package import Waybill
 package protocol ConnectionDialect<Connection>: Sendable {
     associatedtype Connection: TransportConnection
 
-    /// Whether preparing the greeting again may mend that credentials were refused.
+    /// Whether a greeting that is prepared again may have other credentials, after a refusal.
     var canReplaceCredentials: Bool { get }
 
     /// Prepares the greeting of one attempt.
     ///
     /// - Parameters:
-    ///   - greeting: The greeting as it was asked for.
-    ///   - occasion: What happened in this attempt so far.
+    ///   - greeting: The greeting of the request.
+    ///   - occasion: The state of this attempt.
     /// - Returns: The greeting to send.
-    /// - Throws: `WaybillError`; `CancellationError` when the task was cancelled.
+    /// - Throws: `WaybillError`; `CancellationError` if the task was cancelled.
     func prepare(
         _ greeting: Connection.Greeting,
         _ occasion: inout ConnectOccasion
     ) async throws -> Connection.Greeting
 
-    /// Makes a connection over a new stream to a host, not begun yet.
+    /// Opens a stream to a host and makes a connection over it, which has not begun.
     ///
     /// - Parameters:
-    ///   - route: The host, and how it is reached.
-    ///   - timeout: How long it may take.
-    ///   - greeting: What will be sent first.
+    ///   - route: The host, with its address and dialer.
+    ///   - timeout: The limit for the whole connect.
+    ///   - greeting: The greeting that will be sent.
     /// - Returns: The connection.
-    /// - Throws: `WaybillError`; `CancellationError` when the task was cancelled. Nothing is left open then.
+    /// - Throws: `WaybillError`; `CancellationError` if the task was cancelled. No stream is left open then.
     func open(
         _ route: Failover.Route,
         within timeout: Duration,
         _ greeting: Connection.Greeting
     ) async throws -> Connection
 
-    /// The connection is over and no other follows; may be called twice.
+    /// Ends streams and calls, because the connection is over and no other follows. May be called twice.
     ///
     /// - Parameters:
-    ///   - cause: Why; nil when this side ended it.
-    ///   - isForGood: Whether there will never be another one.
+    ///   - cause: The cause; nil if this side ended the connection.
+    ///   - isForGood: Whether the transport was shut down.
     func conclude(_ cause: WaybillError?, isForGood: Bool)
 }
 
 extension ConnectionDialect {
-    /// False: there is no source of credentials.
+    /// False, because there is no source of credentials.
     package var canReplaceCredentials: Bool { false }
 
-    /// Sends the greeting as it was asked for.
+    /// Returns the greeting unchanged.
     package func prepare(
         _ greeting: Connection.Greeting,
         _ occasion: inout ConnectOccasion

@@ -2,40 +2,44 @@ package import Waybill
 package import WaybillLink
 public import WireCore
 
-/// The shell around ``ConnectionMachine``: it owns the lock, runs the attempts, and carries out what the machine decides.
+/// The shell of ``ConnectionMachine``.
+///
+/// It owns the lock, runs the attempts, and carries out the machine's decisions.
 @usableFromInline
 package final class ConnectionLifecycle<Connection: TransportConnection>: Sendable {
     package typealias Greeting = Connection.Greeting
     typealias Step = ConnectionStep<Connection>
 
-    /// What comes of a series of attempts.
+    /// The result of a series of attempts.
     package struct Made: Sendable {
         let connection: Connection
-        /// What the peer said.
+        /// The peer's answer to the greeting.
         let receipt: Receipt
     }
 
-    /// A series of attempts that is under way.
+    /// The running series of attempts.
     package struct Series: Sendable {
         let number: UInt64
         let origin: SeriesOrigin
         let outcome: Promise<Made>
         var task: Task<Void, Never>?
-        /// Whether the task is to be cancelled, which may not be there yet.
+        /// Whether the task has to be cancelled.
+        ///
+        /// The task may not have been stored yet.
         var isCancelled = false
-        /// Tells a connection that is there already how to say goodbye.
+        /// Prepares an open connection for its end, such as its DISCONNECT packet.
         var farewell: (@Sendable (Connection) -> Void)?
         /// Ends the wait before the next attempt.
         var wake: Promise<Void>?
     }
 
-    /// All that changes.
+    /// The state behind the lock.
     @usableFromInline
     package struct State: Sendable {
         @usableFromInline var machine: ConnectionMachine<Connection>
-        /// The greeting of the attempts to come, and how long each may take.
+        /// The greeting of the next attempts, and the timeout of each.
         var greeting: (words: Greeting, timeout: Duration)?
-        /// The series under way.
+        /// The running series.
         var series: Series?
     }
 
@@ -51,11 +55,11 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     package var states: ConnectionStateSource { reporter.states }
 
     /// - Parameters:
-    ///   - settings: When and how long.
+    ///   - settings: The settings.
     ///   - failover: The hosts.
-    ///   - environment: Where clocks and dice come from.
-    ///   - events: Where it is reported what happens.
-    ///   - dialect: What the transport does.
+    ///   - environment: Provides clocks and random numbers.
+    ///   - events: Receives the events of connections and of the queue.
+    ///   - dialect: The transport's part.
     package init(
         _ settings: ConnectionSettings,
         _ failover: Failover,
@@ -72,11 +76,11 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         state = Locked(State(machine: ConnectionMachine(settings.reconnection)))
     }
 
-    /// Tells the machine of an event; tells observers, and carries out what needs no caller.
+    /// Passes an event to the machine, reports the changes, and carries out the actions that need no caller.
     ///
     /// - Parameter event: The event.
-    /// - Returns: What follows, and the series that is under way then.
-    /// - Throws: What `event` throws.
+    /// - Returns: What follows, and the series that is running then.
+    /// - Throws: The errors of `event`.
     @discardableResult
     func apply<Failure: Error>(
         _ event: (inout State) throws(Failure) -> Step
@@ -119,9 +123,9 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     // MARK: Connecting
 
-    /// The connection over which requests go now; nil when there is none.
+    /// The connection for requests; nil if there is none.
     ///
-    /// Every message asks for it, so that it is compiled into the transport's own module.
+    /// Inlinable into the transport's module, because every message reads it.
     @inlinable package var connected: Connection? {
         state.withLock { state in
             switch state.machine.state {
@@ -131,10 +135,10 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         }
     }
 
-    /// What takes requests to a connection.
+    /// The functions that lead requests to a connection.
     package var requests: RequestPath<Connection> { RequestPath(lifecycle: self) }
 
-    /// Whether there is a connection or one is on its way back.
+    /// Whether there is a connection, or one is made again.
     package var isAlive: Bool {
         state.withLock { $0.machine.isAlive }
     }
@@ -145,14 +149,16 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         }
     }
 
-    /// Connects; when the connection was lost, at once instead of after the wait.
+    /// Connects.
+    ///
+    /// If the connection was lost, the next attempt starts at once instead of after the wait.
     ///
     /// - Parameters:
-    ///   - greeting: The greeting, also of the connections that follow this one should it be lost.
-    ///   - timeout: How long it may take; nil for the transport's own limit.
-    /// - Returns: What the peer said.
-    /// - Throws: `rejected` when there is a connection, or one is being made; `shutDown`;
-    ///   `notConnected` when the app disconnects meanwhile; what went wrong on the way;
+    ///   - greeting: The greeting of this connection, and of those that follow its loss.
+    ///   - timeout: The connect timeout; nil for the transport's own.
+    /// - Returns: The peer's answer.
+    /// - Throws: `rejected` if there is a connection, or one is being made; `shutDown`;
+    ///   `notConnected` if the app disconnects in the meantime; the error of the attempt;
     ///   `CancellationError`.
     package func connect(_ greeting: Greeting, timeout: Duration?) async throws -> Receipt {
         let timeout = timeout ?? settings.connectTimeout
@@ -164,7 +170,9 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         return try await made(by: series, step, within: timeout).receipt
     }
 
-    /// What comes of a series; one that may last for ever is waited for as long as it is allowed.
+    /// Waits for the result of a series.
+    ///
+    /// If the series has no end of its own, the wait has a timeout.
     func made(by series: Series?, _ step: Step, within timeout: Duration) async throws
         -> Made
     {
@@ -182,7 +190,9 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         }
     }
 
-    /// Has a stream's connection made, if none is there or on its way; does not wait for it.
+    /// Starts to make a connection for a subscription, unless there is one or one is being made.
+    ///
+    /// Does not wait.
     func wantConnection(_ greeting: Greeting) {
         apply { state in
             let step = state.machine.stream()
@@ -195,7 +205,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     private func makeSeries(_ attempt: ConnectionAttempt) -> Series {
         let number = attempt.series
-        // A first attempt is cancelled when every task that waited for it was.
+        // A first attempt is cancelled when every waiting task was cancelled.
         let outcome =
             attempt.isLasting
             ? Promise<Made>() : Promise<Made>(onAbandoned: { [weak self] in self?.cancel(number) })
@@ -233,20 +243,20 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         await series.outcome.settled()
     }
 
-    /// How a connection says goodbye that a stopped series has made.
+    /// The function that prepares the connection of a stopped series for its end.
     func farewell(of number: UInt64) -> (@Sendable (Connection) -> Void)? {
         state.withLock { $0.series?.number == number ? $0.series?.farewell : nil }
     }
 
-    /// The end of a connection that came before its series was done.
+    /// The end of a connection, if it came before its series was complete.
     func earlyEnd(of number: UInt64) -> ConnectionAttempt.EarlyEnd? {
         state.withLock { $0.machine.attempt?.series == number ? $0.machine.attempt?.earlyEnd : nil }
     }
 
     /// A peer has accepted a connection.
     ///
-    /// - Returns: What follows; nil when there are sends that have to go first.
-    /// - Throws: `CancellationError` when the series is over.
+    /// - Returns: What follows; nil if sends of the queue have to go first.
+    /// - Throws: `CancellationError` if the series is over.
     func takeOver(_ connection: Connection, by number: UInt64) throws(CancellationError) -> Step? {
         var hasToWait = false
         let (step, _) = try apply { state throws(CancellationError) in
@@ -279,13 +289,13 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     // MARK: The end
 
-    /// Ends the connection, or the attempt to make one, and waits until that is done.
+    /// Ends the connection, or the attempt to make one, and waits until it is closed.
     ///
     /// No request makes another connection until ``connect(_:timeout:)``.
     ///
     /// - Parameters:
-    ///   - options: How long that may take, unless as the settings say.
-    ///   - prepare: Tells a connection how to say goodbye.
+    ///   - options: The timeouts, if they differ from the settings.
+    ///   - prepare: Prepares a connection for its end, such as its DISCONNECT packet.
     /// - Throws: `shutDown`.
     package func disconnect(
         _ options: DisconnectOptions = DisconnectOptions(),
@@ -308,11 +318,11 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         }
     }
 
-    /// Ends everything for good and waits until nothing is left.
+    /// Shuts down: ends connection, attempts and queue, and waits until they have ended.
     ///
-    /// Calls under way fail with `shutDown`. Doing it twice does nothing more.
+    /// Pending calls fail with `shutDown`. A second call does nothing.
     ///
-    /// - Parameter prepare: Tells a connection how to say goodbye.
+    /// - Parameter prepare: Prepares a connection for its end, such as its DISCONNECT packet.
     package func shutdown(
         preparing prepare: @escaping @Sendable (Connection) -> Void = { _ in }
     ) async {
@@ -330,7 +340,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         #endif
     }
 
-    /// Closes without waiting, when the transport was released.
+    /// Shuts down without waiting, when the transport was released.
     package func abandon() {
         let (step, series) = apply { $0.machine.shutDown() }
         switch step.action {
@@ -343,7 +353,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     // MARK: Hints
 
-    /// Heeds what the app or the platform knows of the surroundings.
+    /// Follows a hint of the app or of the platform.
     package func heed(_ hint: ConnectionHint) {
         switch hint {
         case .pause: close(apply { $0.machine.pause() }.step)
@@ -358,16 +368,20 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         Task { @concurrent in await connection.disconnect(within: timeout, abandonment: nil) }
     }
 
-    /// Closes the connection for a while and waits until that is done; streams and what is under way stay.
+    /// Closes the connection until ``resume()``, and waits until it is closed.
+    ///
+    /// Streams and pending calls stay.
     package func pause() async {
         let (step, _) = apply { $0.machine.pause() }
         guard case .close(let connection) = step.action else { return }
         await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
     }
 
-    /// Ends a pause: what was closed by it is connected again, at once.
+    /// Ends a pause.
+    ///
+    /// A connection that it has closed is made again at once.
     package func resume() { apply { $0.machine.resume() } }
 
-    /// Cuts the wait for the next attempt short, since there is reason to hope.
+    /// Ends the wait for the next attempt.
     package func retryNow() { apply { $0.machine.retryNow() } }
 }

@@ -1,15 +1,15 @@
 public import Waybill
 public import WireCore
 
-/// The life of a transport's connections, as a value: what becomes of each event, in each state.
+/// Decides the life of a transport's connections: a value with one answer to each event in each state.
 ///
-/// | state | requests | what ends it |
+/// | state | requests | events that end the state |
 /// | --- | --- | --- |
 /// | idle | one connects, unless the app has disconnected | a request, an explicit connect, a stream → connecting |
 /// | connecting | wait | the peer accepts → connected; failure → waiting, or idle |
 /// | connected | go over the connection | loss → waiting, or idle; pause, disconnect → closing |
 /// | waiting | wait, or are queued | the deadline → connecting |
-/// | paused | as in waiting | resume → waiting, for no time |
+/// | paused | as in waiting | resume → waiting, without a delay |
 /// | closing | go over the connection, which may refuse them | its end → paused, waiting or idle |
 /// | stopping | wait, and fail | the attempt has cleaned up → idle |
 /// | shut down | fail | nothing |
@@ -20,43 +20,43 @@ public import WireCore
 /// until the policy gives up.
 @usableFromInline
 package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
-    /// Where the connection stands.
+    /// The state of the connection.
     @usableFromInline
     package enum State: Sendable {
         case idle(Rest)
         case connecting(ConnectionAttempt, then: Aim)
         case connected(Connection)
-        /// The next attempt comes at a time; nil for at once.
+        /// The next attempt starts at a time; nil for at once.
         case waiting(ConnectionAttempt, until: WireInstant?)
         case paused(ConnectionAttempt)
         case closing(Connection, Closing)
-        /// An attempt is being stopped, for a reason that is the error of calls that wait for it.
+        /// An attempt is being stopped. The reason is the error of calls that wait for it.
         case stopping(ConnectionAttempt, WaybillError)
         case shutDown
     }
 
-    /// What a request finds while there is no connection and none is being made.
+    /// Which requests make a connection while there is none.
     @usableFromInline
     package enum Rest: Sendable {
-        /// A request or a stream makes one.
+        /// A request or a subscription makes one.
         case ready
-        /// So it is, but a stream waits for the end of the pause.
+        /// A request makes one; a subscription waits for the end of the pause.
         case paused
-        /// The app has disconnected: only an explicit connect makes one.
+        /// Only an explicit connect makes one, because the app has disconnected.
         case left
     }
 
-    /// What is to follow once the peer has accepted.
+    /// What follows after the peer has accepted.
     @usableFromInline
     package enum Aim: Sendable {
         case stay, pause
     }
 
-    /// Why a connection is being closed.
+    /// The reason for closing a connection.
     @usableFromInline
     package enum Closing: Sendable {
         case forPause
-        /// For a pause that is over already: the next connection follows at once.
+        /// For a pause that is already over. The next connection follows at once.
         case forEndedPause
         case forDisconnect
     }
@@ -75,7 +75,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
 
     // MARK: Questions
 
-    /// The attempt under way, or the next one.
+    /// The current attempt, or the next one.
     package var attempt: ConnectionAttempt? {
         switch state {
         case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt),
@@ -85,10 +85,10 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// Whether the connection is on its way back, or one that a stream wants on its way.
+    /// Whether a connection is made again after a loss, or made for a subscription.
     package var isReturning: Bool { attempt?.isLasting ?? false }
 
-    /// Whether there is a connection, or will be without a demand.
+    /// Whether there is a connection, or one follows without a request.
     package var isAlive: Bool {
         switch state {
         case .connected, .closing: true
@@ -97,7 +97,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// Why a request is given up that had waited long enough.
+    /// The error of a request whose wait for a connection has timed out.
     package var absence: WaybillError {
         WaybillError(
             .notConnected,
@@ -108,7 +108,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         )
     }
 
-    /// Why an attempt came to nothing that has no error of its own.
+    /// The error of an attempt that ended without its own error.
     package var stopReason: WaybillError {
         switch state {
         case .stopping(_, let reason): reason
@@ -123,7 +123,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     /// The app connects.
     ///
     /// - Returns: What follows.
-    /// - Throws: `shutDown`; `rejected` while there is a connection, or another connect is under way.
+    /// - Throws: `shutDown`; `rejected` if there is a connection, or if another connect is under way.
     package mutating func connect() throws(WaybillError) -> Step {
         switch state {
         case .shutDown: throw .shutDown
@@ -143,9 +143,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
 
     /// A request needs a connection.
     ///
-    /// - Parameter connects: Whether it makes one if there is none.
+    /// - Parameter connects: Whether the request makes one if there is none.
     /// - Returns: What follows.
-    /// - Throws: `shutDown`; `notConnected` when it must not connect.
+    /// - Throws: `shutDown`; `notConnected` if the request must not connect.
     package mutating func request(connects: Bool) throws(WaybillError) -> Step {
         switch state {
         case .shutDown: throw .shutDown
@@ -160,7 +160,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// A stream wants a connection, and does not wait for it.
+    /// A subscription needs a connection, and does not wait for it.
     package mutating func stream() -> Step {
         switch state {
         case .connecting(var attempt, let aim):
@@ -195,7 +195,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
 
     // MARK: A series of attempts
 
-    /// A series asks what it does next.
+    /// A series needs its next step.
     package mutating func turn(of series: UInt64, at now: WireInstant) -> (SeriesTurn, Step) {
         guard let attempt, attempt.series == series else { return (.end, Step()) }
         switch state {
@@ -210,7 +210,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// A series has opened a connection, with which no end that was heard before has to do.
+    /// A series has opened a connection.
+    ///
+    /// An end that was noted before belonged to another connection.
     package mutating func opened(by series: UInt64) {
         guard case .connecting(var attempt, let aim) = state, attempt.series == series else {
             return
@@ -219,8 +221,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         state = .connecting(attempt, then: aim)
     }
 
-    /// The peer has accepted a connection, and what the one before had is restored.
-    /// - Returns: What follows; nil when the series is over, so that the connection has to be closed.
+    /// The peer has accepted a connection, and the state of the previous one is restored.
+    ///
+    /// - Returns: What follows; nil if the series is over, so that the connection has to be closed.
     package mutating func accepted(
         _ connection: Connection,
         by series: UInt64,
@@ -234,7 +237,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         state = aim == .pause ? .closing(connection, .forPause) : .connected(connection)
         var step = Step(changes: [.connected])
         if aim == .pause { step.action = .close(connection) }
-        // A peer that accepts and hangs up at once may be faster than this series.
+        // A peer that accepts and closes at once may be faster than this series.
         guard let end = attempt.earlyEnd else { return step }
         let next = ended(connection, of: series, end.cause, at: now, random: random)
         step.changes += next.changes
@@ -246,10 +249,10 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - series: Its series.
-    ///   - cause: Why; nil when it was cancelled.
+    ///   - cause: The error; nil if the attempt was cancelled.
     ///   - now: The time.
-    ///   - random: The dice for the wait that follows.
-    /// - Returns: What follows, with the error for those that wait for the series unless it goes on.
+    ///   - random: Returns random bits for the length of the wait.
+    /// - Returns: What follows, with the error of waiting calls unless the series continues.
     package mutating func failed(
         _ series: UInt64,
         _ cause: WaybillError?,
@@ -283,7 +286,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// Waits for the next attempt, for a time or, without one, for the end of the pause.
+    /// Changes to the wait for the next attempt.
+    ///
+    /// Without a delay, the wait lasts until the end of the pause.
     private mutating func wait(
         _ attempt: ConnectionAttempt,
         _ delay: Duration?,
@@ -315,9 +320,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     /// - Parameters:
     ///   - connection: The connection.
     ///   - series: The series that has made it.
-    ///   - cause: Why; nil when this side ended it.
+    ///   - cause: The cause; nil if this side ended it.
     ///   - now: The time.
-    ///   - random: The dice for the wait that follows.
+    ///   - random: Returns random bits for the length of the wait.
     /// - Returns: What follows.
     package mutating func ended(
         _ connection: Connection,
@@ -377,7 +382,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         return Step()
     }
 
-    /// Nothing follows any more.
+    /// The transport shuts down.
     package mutating func shutDown() -> Step {
         defer { state = .shutDown }
         switch state {
@@ -395,7 +400,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
 
     // MARK: Hints
 
-    /// No connection is wanted for a while.
+    /// A pause begins.
+    ///
+    /// The connection is closed, and a reconnection waits for the end of the pause.
     package mutating func pause() -> Step {
         switch state {
         case .idle(.ready): state = .idle(.paused)
@@ -410,7 +417,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         return Step()
     }
 
-    /// The pause is over: what was closed by it is connected again, at once.
+    /// The pause is over.
+    ///
+    /// A connection that it has closed is made again at once.
     package mutating func resume() -> Step {
         switch state {
         case .idle(.paused): state = .idle(.ready)
@@ -424,7 +433,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         return Step()
     }
 
-    /// There is reason to hope: the next attempt comes at once.
+    /// A hint says that an attempt may succeed.
+    ///
+    /// The next attempt starts at once.
     package mutating func retryNow() -> Step {
         guard case .waiting(let attempt, _) = state else { return Step() }
         state = .waiting(attempt, until: nil)

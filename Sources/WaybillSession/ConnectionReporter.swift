@@ -1,12 +1,14 @@
 import Waybill
 import WireCore
 
-/// Tells observers what happens to a transport's connections, of which there is one at a time.
+/// Reports the events of a transport's connections to observers.
+///
+/// There is one connection at a time.
 final class ConnectionReporter: Sendable {
     /// An attempt to connect to one host.
     struct Entry: Sendable {
         let host: String
-        /// The attempt, from 1.
+        /// The number of the attempt, from 1.
         let attempt: Int
         let begun: ContinuousClock.Instant
     }
@@ -14,22 +16,24 @@ final class ConnectionReporter: Sendable {
     /// The states, for observers.
     let states = ConnectionStateSource()
     private let events: TransportEventSource
-    /// The host that there is a connection to, and since when.
+    /// The host of the current connection, and the time of its acceptance.
     private let connection = Locked<(host: String, since: ContinuousClock.Instant)?>(nil)
 
-    /// - Parameter events: Where it is reported.
+    /// - Parameter events: Receives the events.
     init(_ events: TransportEventSource) {
         self.events = events
     }
 
-    /// A host is connected to.
+    /// Reports the start of an attempt.
     func noteConnecting(to host: String, attempt: Int) -> Entry {
         let entry = Entry(host: host, attempt: attempt, begun: .now)
         events.report(.connecting(to: host, attempt: attempt))
         return entry
     }
 
-    /// The peer has accepted; what the connection before had is restored next.
+    /// Reports that the peer has accepted.
+    ///
+    /// The state of the previous connection is restored next.
     func noteConnected(_ entry: Entry, isResumed: Bool?) {
         connection.withLock { $0 = (entry.host, .now) }
         events.report(
@@ -42,12 +46,12 @@ final class ConnectionReporter: Sendable {
         )
     }
 
-    /// An attempt came to nothing, before or after the peer had accepted.
+    /// Reports the end of a failed attempt, before or after the peer had accepted.
     ///
     /// - Parameters:
     ///   - entry: The attempt.
-    ///   - error: What went wrong; nil when this side stopped it.
-    ///   - reason: Why this side stopped it, then.
+    ///   - error: The error; nil if this side stopped the attempt.
+    ///   - reason: The reason for which this side stopped the attempt.
     func noteEnd(of entry: Entry, _ error: WaybillError?, stoppedBy reason: WaybillError) {
         guard connection.withLock({ $0 == nil }) else { return noteDisconnected(error) }
         events.report(
@@ -60,7 +64,9 @@ final class ConnectionReporter: Sendable {
         )
     }
 
-    /// A connection, or the next one, stands in another state; called with the lock of the life cycle held.
+    /// Reports a new state of the connection.
+    ///
+    /// Called with the lock of the life cycle held.
     func note(_ change: ConnectionChange) {
         switch change {
         case .connecting(let attempt): states.report(.connecting(attempt: attempt))
@@ -68,7 +74,7 @@ final class ConnectionReporter: Sendable {
         case .ended(let cause): noteDisconnected(cause)
         case .disconnected(let cause): states.report(.disconnected(cause: cause))
         case .waiting(let delay, let attempt, let cause):
-            // The end of a pause is not known: some years stand for it.
+            // The end of a pause is unknown. A wait of some years stands for it.
             let longest = Duration.seconds(10 * 365 * 86_400)
             let instant = ContinuousClock.now + min(delay ?? longest, longest)
             events.report(.waiting(until: instant, attempt: attempt, cause: cause))

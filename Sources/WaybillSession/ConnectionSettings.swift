@@ -1,19 +1,19 @@
 package import Waybill
 import WireCore
 
-/// When a transport connects, and how long that and closing may take.
+/// When a transport connects, and the timeouts of connecting and closing.
 package struct ConnectionSettings: Sendable {
-    /// Whether a request connects first when there is no connection.
+    /// Whether a request makes a connection if there is none.
     package var connectsOnDemand: Bool
-    /// How long connecting to a host may take, up to the peer's acceptance.
+    /// The timeout of connecting to one host, until the peer has accepted.
     package var connectTimeout: Duration
-    /// How long closing may take.
+    /// The timeout of closing.
     package var closeTimeout: Duration
-    /// How long what is under way may take before.
+    /// The longest wait, before closing, for acknowledgements of sent messages.
     package var drainTimeout: Duration
     /// Whether and when to connect again.
     package var reconnection: ReconnectionPolicy
-    /// What becomes of sends meanwhile.
+    /// What happens to sends while a lost connection is made again.
     package var offlineQueue: OfflineQueuePolicy
 
     package init(

@@ -1,28 +1,28 @@
 package import Waybill
 package import WireCore
 
-/// What a series of attempts began with.
+/// The reason for a series of attempts.
 package enum SeriesOrigin: Sendable {
-    /// A request or an explicit connect, which waits for it.
+    /// A request or an explicit connect. Its task waits for the series.
     case demand
-    /// A stream that begins offline: the series goes on although nothing waits for it.
+    /// A subscription that starts offline. The series continues although no task waits for it.
     case stream
     /// The loss of the connection.
     case loss
 }
 
-/// The attempt that is under way, or comes next.
+/// The current attempt, or the next one.
 @usableFromInline
 package struct ConnectionAttempt: Sendable {
     package let series: UInt64
     package let origin: SeriesOrigin
-    /// From 1 within the series; 0 before the first.
+    /// The number within the series, from 1; 0 before the first attempt.
     package var number: Int
-    /// Why the attempt before has failed, or the connection before was lost.
+    /// The error of the previous attempt, or of the lost connection.
     package var failure: WaybillError?
-    /// Whether a stream wants a connection, too, so that more attempts follow one on demand.
+    /// Whether a subscription also needs the connection, so that further attempts follow a failed one.
     package var isWantedByStream = false
-    /// That the new connection is over, and why, before it was taken over.
+    /// The end of the new connection, if it came before the connection was handed over.
     package var earlyEnd: EarlyEnd?
 
     /// The end of a connection that the peer has just accepted.
@@ -30,56 +30,58 @@ package struct ConnectionAttempt: Sendable {
         package let cause: WaybillError?
     }
 
-    /// Whether the series goes on although nothing waits for it.
+    /// Whether the series continues although no task waits for it.
     package var isLasting: Bool { origin != .demand }
 }
 
-/// What follows from an event.
+/// The answer of the machine to one event.
 package struct ConnectionStep<Connection: Sendable>: Sendable {
     package var changes: [ConnectionChange] = []
     package var action = ConnectionAction<Connection>.none
-    /// The error of calls that wait for a series which has just failed.
+    /// The error of calls that wait for the series, which has just failed.
     package var failure: WaybillError?
 }
 
-/// What is to be done once the lock is open.
+/// What the shell does after it has opened the lock.
 package enum ConnectionAction<Connection: Sendable>: Sendable {
     case none
-    /// The request goes over this connection.
+    /// Send the request over this connection.
     case use(Connection)
-    /// Wait for the series under way; for a limited time if it may last.
+    /// Wait for the current series, with a timeout if the series has none.
     case join(isLimited: Bool)
     /// Begin a series.
     case begin
-    /// The series goes on with the next attempt, at its time.
+    /// Continue the series with the next attempt, at its time.
     case goOn
-    /// Wake the series, which waits.
+    /// Wake the waiting series.
     case wake
     case close(Connection)
     /// Cancel the series, and wait until it has cleaned up.
     case stop
-    /// Tell that the connection is over and no other follows.
+    /// Report that the connection is over and no other follows.
     case conclude(WaybillError?, isForGood: Bool)
 }
 
-/// What a series does next.
+/// The next step of a series.
 package enum SeriesTurn: Sendable {
-    /// Try for this time, counted from 1.
+    /// Make the attempt with this number, from 1.
     case open(Int)
-    /// Wait until a time; nil for until it is woken.
+    /// Wait until a time, or until it is woken; nil means no time.
     case wait(WireInstant?)
     /// The series is over.
     case end
 }
 
-/// What observers of a transport are told, within the lock, so that the order is that of the changes.
+/// A change that is reported to observers.
+///
+/// It is reported under the lock, so that reports have the order of the changes.
 package enum ConnectionChange: Sendable {
     case connecting(attempt: Int)
     case connected
-    /// The attempt of this number comes after a while; without a delay, after a pause.
+    /// The attempt with this number follows after a delay; without a delay, after a pause.
     case waiting(Duration?, attempt: Int, cause: WaybillError)
-    /// The connection that was there is over.
+    /// The connection is over.
     case ended(cause: WaybillError?)
-    /// No other one follows.
+    /// No other connection follows.
     case disconnected(cause: WaybillError?)
 }

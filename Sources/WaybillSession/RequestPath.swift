@@ -1,20 +1,22 @@
 package import Waybill
 import WireCore
 
-/// The way of a request to a connection: to the one that there is, to the next one, or into the queue.
+/// Leads each request to the present connection, to the next one, or into the offline queue.
 package struct RequestPath<Connection: TransportConnection>: Sendable {
     let lifecycle: ConnectionLifecycle<Connection>
 
     private var queue: OfflineQueue<Connection> { lifecycle.queue }
 
-    /// The connection for a request that makes no sense without one.
+    /// Returns the present connection, for a request that needs one and does not make one.
+    ///
     /// - Throws: `notConnected`, `shutDown`.
     package func current(for request: Request) throws(WaybillError) -> Connection {
         guard let connection = lifecycle.connected else { throw notConnected(request) }
         return connection
     }
 
-    /// Lets a request pass that makes sense while there is a connection or one is on its way back.
+    /// Checks a request that is valid while there is a connection or while one is made again.
+    ///
     /// - Throws: `notConnected`, `shutDown`.
     package func check(_ request: Request) throws(WaybillError) {
         guard lifecycle.isAlive else { throw notConnected(request) }
@@ -24,14 +26,16 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         lifecycle.isShutDown ? .shutDown : WaybillError.noConnection.about(request)
     }
 
-    /// The connection for a request, made first if need be; ask ``ConnectionLifecycle/connected`` before.
+    /// Returns the connection for a request, and makes one if needed.
+    ///
+    /// Check ``ConnectionLifecycle/connected`` first.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - greeting: The greeting, should a connection be made for it.
+    ///   - greeting: The greeting of a connection that is made for the request.
     /// - Returns: A connection that the peer has accepted.
-    /// - Throws: As ``ConnectionLifecycle/connect(_:timeout:)``; `notConnected` when connections are made by hand only; what
-    ///   `greeting` throws.
+    /// - Throws: The errors of ``ConnectionLifecycle/connect(_:timeout:)`` and of `greeting`; `notConnected` if only an
+    ///   explicit connect makes connections.
     package func connection(
         for request: Request,
         greeting: () throws(WaybillError) -> Connection.Greeting
@@ -53,15 +57,16 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             .connection
     }
 
-    /// Runs a request over a connection; over the next one if it came upon one that was just ending, so that nothing was
-    /// sent.
+    /// Sends a request over a connection.
+    ///
+    /// If that connection is just ending and nothing was sent, the request goes over the next one.
     ///
     /// - Parameters:
-    ///   - queued: Has it wait in the queue and returns its result; nil when it may not wait.
-    ///   - connection: Makes a connection if need be.
-    ///   - send: Sends over it.
-    /// - Returns: What `queued` or `send` returns.
-    /// - Throws: What the closures throw.
+    ///   - queued: Puts the request into the queue and returns its result; nil if it may not wait.
+    ///   - connection: Returns the connection, and makes one if needed.
+    ///   - send: Sends over the connection.
+    /// - Returns: The result of `queued` or `send`.
+    /// - Throws: The errors of the closures.
     package func sending<Result>(
         orQueued queued: () async throws -> Result? = { nil },
         connection: () async throws -> Connection,
@@ -79,17 +84,17 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         }
     }
 
-    /// Subscribes: over the connection that there is or that is made for it, or, where that is wanted, with the next one.
+    /// Subscribes over a connection, or has the next connection subscribe if the options allow to start offline.
     ///
     /// - Parameters:
     ///   - request: The request.
     ///   - options: The options of its command.
-    ///   - later: Has the next connection subscribe; nil when there is one already.
-    ///   - greeting: The greeting, should a connection be made for it.
-    ///   - connection: Makes a connection if need be.
-    ///   - now: Subscribes over it.
+    ///   - later: Has the next connection subscribe; nil if there is a connection.
+    ///   - greeting: The greeting of a connection that is made for the request.
+    ///   - connection: Returns the connection, and makes one if needed.
+    ///   - now: Subscribes over the connection.
     /// - Returns: The messages.
-    /// - Throws: `shutDown`, and what `connection` and `now` throw.
+    /// - Throws: `shutDown`, and the errors of `connection` and `now`.
     package func subscribe(
         _ request: Request,
         _ options: SubscribeOptions,
@@ -101,7 +106,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         guard options.startsOffline else { return try await now(connection()) }
         while true {
             if lifecycle.connected == nil, let messages = later() {
-                // Nothing would end it any more.
+                // After the shutdown nothing would end the messages.
                 if lifecycle.isShutDown { throw WaybillError.shutDown.about(request) }
                 if lifecycle.settings.connectsOnDemand { lifecycle.wantConnection(try greeting()) }
                 return messages
@@ -110,14 +115,14 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             do { present = try await connection() } catch let error as WaybillError
                 where error.isRetryable && !lifecycle.isShutDown
             {
-                // There was to be one, and it has come to nothing.
+                // The attempt that was under way has failed.
                 try Task.checkCancellation()
                 continue
             }
             do { return try await now(present) } catch let error as WaybillError
                 where [.connectionLost, .notConnected].contains(error.code) && !lifecycle.isShutDown
             {
-                // It came upon a connection that was just ending.
+                // The connection was just ending.
                 try await present.over()
             }
         }
@@ -127,28 +132,27 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
 
     /// Whether a send may wait in the queue now.
     ///
-    /// - Parameter isAcknowledged: Whether the peer will acknowledge it.
-    /// - Returns: Whether it may.
+    /// - Parameter isAcknowledged: Whether the peer will acknowledge the send.
     package func queues(isAcknowledged: Bool) -> Bool {
         queue.policy.isEnabled && (isAcknowledged || queue.policy.includesUnacknowledged)
             && lifecycle.state.withLock { $0.machine.isReturning }
     }
 
-    /// Has sends go first that an earlier transport has left.
+    /// Puts the sends of an earlier transport into the queue.
     package func preload(_ items: [OfflineQueue<Connection>.Item]) {
         queue.preload(items)
     }
 
-    /// Does a send in its turn, once the connection is back.
+    /// Sends in the order of the calls, when the connection is back.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - patience: How long it may wait for the connection.
-    ///   - send: Hands it to a connection, with the call; throws when nothing was sent.
-    ///   - withdraw: Called when the task is cancelled after it was handed over.
+    ///   - patience: The longest wait for the connection.
+    ///   - send: Hands the request to a connection, with the call; throws if nothing was sent.
+    ///   - withdraw: Called if the task is cancelled after the request was handed over.
     /// - Returns: The peer's answer.
-    /// - Throws: `limitExceeded` when the queue is full, `timedOut` when it has waited too long; what `send` throws;
-    ///   what the call is failed with; `CancellationError`.
+    /// - Throws: `limitExceeded` if the queue is full, `timedOut` after the longest wait; the errors of `send` and of
+    ///   the call; `CancellationError`.
     package func queued<Answer: Sendable>(
         _ request: Request,
         patience: Duration,
@@ -162,7 +166,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             byteCount: request.body.count,
             patience: patience,
             send: { connection throws(WaybillError) in
-                // A call that was withdrawn meanwhile is not sent.
+                // A call that was withdrawn in the meantime is not sent.
                 guard !call.isDone else { return }
                 do throws(WaybillError) {
                     try send(connection, call)
@@ -191,10 +195,10 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         }
     }
 
-    /// Has a send wait for the connection that is on its way.
+    /// Puts a send into the queue, for the next connection.
     ///
-    /// - Returns: The connection, if there is one after all; otherwise the place in the queue.
-    /// - Throws: `limitExceeded`; `notConnected` and `shutDown` when none is on its way any longer.
+    /// - Returns: The connection, if there is one now; otherwise the place in the queue.
+    /// - Throws: `limitExceeded`; `notConnected` and `shutDown` if no connection follows.
     private func enqueue(
         _ item: OfflineQueue<Connection>.Item,
         for request: Request

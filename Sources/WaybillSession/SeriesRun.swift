@@ -2,14 +2,16 @@ import Waybill
 import WaybillLink
 import WireCore
 
-/// The task of one series of attempts: it waits, opens connections, and tells ``ConnectionLifecycle`` what came of them.
+/// The task of one series of attempts.
+///
+/// It waits, opens connections, and tells ``ConnectionLifecycle`` the results.
 struct SeriesRun<Connection: TransportConnection>: Sendable {
     typealias Made = ConnectionLifecycle<Connection>.Made
 
     let lifecycle: ConnectionLifecycle<Connection>
     let series: ConnectionLifecycle<Connection>.Series
 
-    /// Tries until a peer accepts, or until the machine ends the series.
+    /// Runs attempts until a peer accepts, or until the machine ends the series.
     func run() async {
         do {
             let timers = try lifecycle.clock()
@@ -21,15 +23,15 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
                 }
             } while true
         } catch {
-            // It was stopped while it waited.
+            // The series was stopped during a wait.
             _ = goesOn(after: error, at: .zero)
         }
     }
 
     /// Waits until the next attempt may begin.
     ///
-    /// - Returns: Its number.
-    /// - Throws: `CancellationError` when the series is over.
+    /// - Returns: The number of the attempt.
+    /// - Throws: `CancellationError` if the series is over.
     private func turn(by timers: any TimerSource) async throws -> Int {
         while true {
             let wake = Promise<Void>()
@@ -37,7 +39,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             lifecycle.apply { state in
                 let (next, step) = state.machine.turn(of: series.number, at: timers.now)
                 turn = next
-                // Kept under the same lock: what ends the wait from now on finds it.
+                // Stored under the same lock, so that an event that ends the wait finds it.
                 if case .wait = next { state.series?.wake = wake }
                 return step
             }
@@ -55,9 +57,10 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
     }
 
     /// Tells the machine that an attempt has failed.
-    /// - Returns: Whether the series goes on.
+    ///
+    /// - Returns: Whether the series continues.
     private func goesOn(after error: any Error, at now: WireInstant) -> Bool {
-        // What goes wrong after it was stopped is no reason for the series to end.
+        // An error after the stop is not the reason for the end of the series.
         let isStopped = series.origin != .demand && Task.isCancelled
         let cause = isStopped ? nil : error as? WaybillError
         let (step, _) = lifecycle.apply { state in
@@ -73,7 +76,9 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
         return false
     }
 
-    /// Makes one connection, with other credentials should they be refused.
+    /// Makes one connection.
+    ///
+    /// After a refusal it tries again with other credentials.
     private func connect(_ number: Int) async throws -> Made {
         guard let (words, timeout) = lifecycle.state.withLock({ $0.greeting }) else {
             throw stopReason
@@ -84,7 +89,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
         )
         while true {
             let greeting = try await lifecycle.dialect.prepare(words, &occasion)
-            // Credentials that one host has taken may have expired by the time another one is asked.
+            // Credentials that one host has accepted may have expired before the next host checks them.
             var wasAccepted = false
             do {
                 let made = try await lifecycle.failover.first { route in
@@ -127,8 +132,8 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
         }
         lifecycle.state.withLock { $0.machine.opened(by: series.number) }
         do {
-            // The connection keeps itself until its end. A weak reference would make each count of references to it a
-            // slow one, and every message counts some.
+            // The connection references itself until its end. A weak reference would slow down every reference count
+            // of the connection, and each message changes some.
             let receipt = try await connection.begin(greeting) { [weak lifecycle, series] cause in
                 lifecycle?.ended(connection, of: series.number, cause)
             }
@@ -142,7 +147,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             reporter.noteEnd(of: entry, error as? WaybillError, stoppedBy: stopReason)
             lifecycle.farewell(of: series.number)?(connection)
             await connection.disconnect(within: lifecycle.settings.closeTimeout, abandonment: nil)
-            // Why the connection has ended says more than that what was under way was lost with it.
+            // The cause of the connection's end is more specific than the error of the request that was lost with it.
             let code = (error as? WaybillError)?.code
             if let cause = lifecycle.earlyEnd(of: series.number)?.cause,
                 code == .connectionLost || code == .notConnected
@@ -153,7 +158,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
         }
     }
 
-    /// Has requests go over the connection, after those that wait in the queue.
+    /// Hands the connection over to requests, after the sends of the queue.
     private func takeOver(_ connection: Connection) async throws {
         var step: ConnectionLifecycle<Connection>.Step?
         repeat {
