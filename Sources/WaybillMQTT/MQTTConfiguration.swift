@@ -1,7 +1,9 @@
 public import Waybill
 import WireCore
 
-/// How an ``MQTTTransport`` behaves; an entry's own options win over these.
+/// The options of an ``MQTTTransport``.
+///
+/// An entry's own options override them.
 public struct MQTTConfiguration: Sendable {
     /// A version of the protocol.
     public enum Version: Sendable {
@@ -11,7 +13,7 @@ public struct MQTTConfiguration: Sendable {
         case v5
     }
 
-    // Rarely set: out of line, since each transport keeps its configuration.
+    // Rarely set options, stored in a box so that the configuration that each transport keeps stays small.
     private struct Rare: Sendable {
         static let unset = Rare()
 
@@ -44,17 +46,17 @@ public struct MQTTConfiguration: Sendable {
         set { box = RareBox(newValue) }
     }
 
-    /// The version to speak; 5 by default.
+    /// The protocol version; 5 by default.
     public var version = Version.v5
-    /// Who the client is; nil makes up a name of 22 letters and digits for each transport.
+    /// The client identifier; nil makes a random one of 22 letters and digits for each transport.
     public var clientIdentifier: String?
-    /// The user's name; nil takes it from the URL.
+    /// The user name; nil uses that of the URL.
     public var userName: String? {
         get { hiddenUserName.value }
         set { hiddenUserName.value = newValue }
     }
     private var hiddenUserName = Redacted<String?>(nil)
-    /// The password; nil takes it from the URL.
+    /// The password; nil uses that of the URL.
     ///
     /// Never logged.
     public var password: String? {
@@ -62,142 +64,141 @@ public struct MQTTConfiguration: Sendable {
         set { hiddenPassword.value = newValue }
     }
     private var hiddenPassword = Redacted<String?>(nil)
-    /// Gives credentials before each connect, also the ones that follow a loss; nil for those above.
+    /// The source of credentials, asked before each connect and reconnect; nil uses the user name and the password
+    /// above.
     public var credentials: CredentialSource? {
         get { box?.values.credentials }
         set { rare.credentials = newValue }
     }
 
-    /// What the server publishes should the connection be lost.
+    /// The message that the server publishes if the connection is lost.
     public var will: Will? {
         get { box?.values.will }
         set { rare.will = newValue }
     }
 
-    /// Whether an earlier session is discarded; true by default.
+    /// Whether the server discards an earlier session; true by default.
     public var cleanStart = true
-    /// How long the server keeps the session after the connection (MQTT 5); nil for not at all.
+    /// How long the server keeps the session after the connection (MQTT 5); nil ends the session with the connection.
     public var sessionExpiry: Duration?
-    /// How long the connection may be silent, in whole seconds up to 65,535; 60 by default, zero
-    /// turns it off.
+    /// The longest time without a packet of the client, which then sends PINGREQ; whole seconds up to 65,535.
     ///
-    /// A server's own value wins (MQTT 5). Where it is off over a WebSocket, that sends pings, as ``webSocket`` says.
+    /// 60 seconds by default; zero turns it off. A server's own value overrides it (MQTT 5). If it is off over a
+    /// WebSocket, the WebSocket sends pings instead, as ``webSocket`` states.
     public var keepAlive = Duration.seconds(60)
 
-    /// How long nothing at all may come from the server before the connection counts as lost; nil, the default, for
-    /// any time.
+    /// The longest silence of the server before the connection counts as lost; nil, the default, for no limit.
     ///
-    /// A server that has nothing to say is taken for one that is gone, unless this is longer than ``keepAlive`` by a
-    /// round trip: it answers a ping in time then. Time in which a slow consumer holds the server back does not count.
+    /// Set it longer than ``keepAlive`` plus a round trip, so that an idle server is heard through its answers to
+    /// pings. Time in which a slow consumer stops the reading does not count.
     public var readTimeout: Duration?
 
-    /// How long connecting to a host may take, from the name to the CONNACK; 10 seconds by default.
+    /// The timeout of connecting to one host, from the name lookup to CONNACK; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
-    /// How long any other acknowledgement may take; 30 seconds by default.
+    /// The timeout of any other acknowledgement; 30 seconds by default.
     public var acknowledgementTimeout = Duration.seconds(30)
-    /// How long a request that returns its answer may take in all; 30 seconds by default.
+    /// The timeout of a request with a reply, from the call to the reply; 30 seconds by default.
     public var replyTimeout = Duration.seconds(30)
-    /// How long closing may take; 5 seconds by default.
+    /// The timeout of closing; 5 seconds by default.
     public var closeTimeout = Duration.seconds(5)
 
-    /// How long `disconnect` waits for messages of QoS 1 and 2 to be acknowledged before it closes; 5 seconds by default.
+    /// How long `disconnect` waits for the acknowledgements of QoS 1 and 2 before it closes; 5 seconds by default.
     public var drainTimeout = Duration.seconds(5)
 
-    /// How many messages of QoS 1 and 2 may wait for the server at once; 20 by default, 1 to
-    /// 65,535.
+    /// The maximum number of unacknowledged messages of QoS 1 and 2 to the server; 20 by default, 1 to 65,535.
     ///
     /// A server's Receive Maximum lowers it.
     public var inflightWindow = 20
-    /// How many messages of QoS 1 and 2 the server may send before the first is taken; 1,024 by
-    /// default.
+    /// The maximum number of unacknowledged messages of QoS 1 and 2 from the server; 1,024 by default.
     ///
-    /// Only MQTT 5 servers are told. A server that sends more all the same (Mosquitto 2.0.11 does, to an app that lags)
-    /// keeps its connection: the client takes what comes, up to 65,535 messages that wait.
+    /// Only MQTT 5 servers get the value. Some servers send more to a slow app (Mosquitto 2.0.11 does). The client does
+    /// not close such a connection: it accepts up to 65,535 waiting messages.
     public var receiveMaximum: UInt16 = 1_024
-    /// The longest packet to accept, in bytes; 1 MiB by default.
+    /// The maximum size of a received packet, in bytes; 1 MiB by default.
     ///
-    /// Longer ones end the connection.
+    /// A longer packet ends the connection.
     public var maximumPacketSize = 1 << 20
-    /// How many bytes may wait in memory for the transport; 64 MiB by default.
+    /// The maximum number of bytes that wait in memory for the transport; 64 MiB by default.
     ///
-    /// Counts messages with their topics, headers and properties until they are taken, and what the server does not
-    /// read. Near the limit reading stops until messages are taken, also while the connection is being closed.
+    /// Counts received messages with their topics, headers and properties until they are taken, and sent bytes that the
+    /// server has not read. Near the limit, reading stops until messages are taken, also during closing.
     public var memoryLimit = 64 << 20
 
-    /// What the topic begins with to which answers to requests are sent (MQTT 5); `waybill/reply` by default.
+    /// The prefix of the response topic, to which replies are sent (MQTT 5); `waybill/reply` by default.
     ///
-    /// The client identifier follows and, unless the server keeps the session under one of your own, something
-    /// made up. Nobody else may subscribe to it where answers are private.
+    /// The client identifier follows. A random part follows, too, unless the server keeps the session and
+    /// ``clientIdentifier`` is set. If replies are private, the server must not let other clients subscribe to it.
     public var replyTopicPrefix = "waybill/reply"
-    /// Whether the server is asked what that topic should begin with instead (MQTT 5, 4.10.1).
+    /// Whether the client asks the server for the prefix of the response topic (MQTT 5, 4.10.1).
     ///
-    /// False by default; a server need not answer.
+    /// False by default. A server may ignore the question.
     public var asksForResponseInformation = false
 
-    /// Whether a request connects first when there is no connection; true by default.
+    /// Whether a request makes a connection if there is none; true by default.
     public var connectsOnDemand = true
-    /// Whether and when to connect again after the connection was lost; without end by default.
+    /// Whether and when to connect again after a lost connection; by default without a limit.
     public var reconnection: ReconnectionPolicy {
         get { rare.reconnection }
         set { rare.reconnection = newValue }
     }
 
-    /// What tells when to pause, to go on and to try again; nothing by default, and the network on Apple platforms in
-    /// any case.
+    /// Sources of hints to pause, to resume and to retry at once; none by default.
+    ///
+    /// On Apple platforms, changes of the network are always a source, too.
     public var hints: [any ConnectionHintSource] {
         get { rare.hints }
         set { rare.hints = newValue }
     }
 
-    /// What becomes of sends until the connection is back: they wait, unless nobody acknowledges them.
+    /// What happens to sends while a lost connection is made again; by default those of QoS 1 and 2 wait.
     public var offlineQueue: OfflineQueuePolicy {
         get { rare.offlineQueue }
         set { rare.offlineQueue = newValue }
     }
 
-    /// What happens when messages come faster than they are taken, unless the entry says otherwise:
-    /// the oldest go.
+    /// What happens when messages arrive faster than they are taken; by default the oldest are dropped.
     ///
-    /// Messages of QoS 1 and 2 are held back by the protocol and never dropped.
+    /// An entry may override it. Messages of QoS 1 and 2 are never dropped, because the protocol limits their number.
     public var buffering = BufferPolicy(.dropOldest)
-    /// How long messages are kept that nobody listens for yet; nil, the default, for not at all.
+    /// How long messages without a listener are kept for a later listener; nil, the default, drops them.
     public var lateDelivery: LateDeliveryPolicy? {
         get { box?.values.lateDelivery }
         set { rare.lateDelivery = newValue }
     }
 
-    /// Keeps sends of QoS 1 and 2 until they are acknowledged, beyond the end of the process; nil, the default, for
-    /// not at all.
+    /// The store that keeps sends of QoS 1 and 2 until they are acknowledged, beyond the end of the process.
+    ///
+    /// Nil, the default, stores nothing.
     public var store: (any SessionStore)? {
         get { box?.values.store }
         set { rare.store = newValue }
     }
 
-    /// How the connection is secured, where the URL says `mqtts` or `wss`.
+    /// The TLS options, for URLs with `mqtts` or `wss`.
     public var tls: TLSOptions {
         get { rare.tls }
         set { rare.tls = newValue }
     }
 
-    /// The proxy through which connections are made; nil, the default, for none.
+    /// The proxy of all connections; nil, the default, for none.
     public var proxy: ProxyOptions? {
         get { box?.values.proxy }
         set { rare.proxy = newValue }
     }
 
-    /// Which other hosts may be connected to; none by default.
+    /// Further hosts of the service; none by default.
     public var failover: FailoverOptions {
         get { rare.failover }
         set { rare.failover = newValue }
     }
 
-    /// How a WebSocket is asked for, where the URL says `ws` or `wss`.
+    /// The WebSocket options, for URLs with `ws` or `wss`.
     public var webSocket: WebSocketOptions {
         get { rare.webSocket }
         set { rare.webSocket = newValue }
     }
 
-    /// Is shown every packet, without secrets.
+    /// Receives a description of every packet, without secrets.
     public var wireLogger: (any WireLogger)? {
         get { box?.values.wireLogger }
         set { rare.wireLogger = newValue }

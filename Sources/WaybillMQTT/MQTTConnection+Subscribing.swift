@@ -12,10 +12,10 @@ extension MQTTConnection {
     ///   - subscriptions: The filters.
     ///   - identifier: The subscription identifier.
     ///   - request: The request.
-    ///   - timeout: How long the SUBACK may take; nil for the configuration's.
+    ///   - timeout: The timeout of the SUBACK; nil for the configuration's.
     ///   - didAnswer: Called with the SUBACK, before the messages that follow it; see
     ///     ``MQTTClientEvent/subscribed(_:_:hasBacklog:)``.
-    /// - Returns: For each filter what was granted, or the refusal.
+    /// - Returns: For each filter the granted quality of service, or the refusal.
     /// - Throws: `WaybillError`, `CancellationError`.
     func subscribe(
         _ subscriptions: [MQTTSubscription],
@@ -63,7 +63,7 @@ extension MQTTConnection {
         }
     }
 
-    /// How many filters go into one packet: few enough for what brokers take.
+    /// The maximum number of filters in one packet, which all brokers accept.
     static let batchSize = 100
 
     /// Sends UNSUBSCRIBE without waiting.

@@ -4,9 +4,9 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-// Sends that nobody waits for one by one.
+// Sends without a waiting task for each.
 extension MQTTEngine {
-    /// Takes a send over, if there is a connection; see ``Waybill/ImmediateTransport``.
+    /// Accepts a send if there is a connection; see ``Waybill/ImmediateTransport``.
     func submit(
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
@@ -19,7 +19,7 @@ extension MQTTEngine {
             let publish = try MQTTMapping.publish(request, options, version: version)
             guard publish.qos != .atMostOnce else {
                 let pause = try connection.submitAtMostOnce(publish, request)
-                // Whoever submits lets others have their turn by itself.
+                // The submitting code yields to other tasks itself.
                 if pause == .drain {
                     return .full { [driver = connection.driver] in try await driver.wait(for: pause)
                     }
@@ -33,14 +33,14 @@ extension MQTTEngine {
             try connection.submit(publish, request, timeout: options.timeout, call)
             return .taken { [session] in if call.withdraw() { session.cancel(call) } }
         } catch {
-            // It came upon a connection that was just ending, and was not sent.
+            // The connection was just ending, and nothing was sent.
             if error.code == .notConnected { return .notNow }
             end(.failure(error.about(request)))
             return .taken(withdraw: nil)
         }
     }
 
-    /// Has what becomes of a send reported, if somebody observes.
+    /// Returns a completion that also reports the result of a send, if there are observers.
     private func reporting(
         _ request: Request,
         _ qos: QoS,
@@ -72,10 +72,10 @@ extension MQTTEngine {
 }
 
 extension MQTTConnection {
-    /// Publishes at most once.
+    /// Publishes with QoS 0.
     ///
-    /// - Returns: What to wait for before the next message.
-    /// - Throws: `WaybillError` when nothing was sent.
+    /// - Returns: The pause that the caller has to make before the next message.
+    /// - Throws: `WaybillError` if nothing was sent.
     func submitAtMostOnce(
         _ publish: MQTTPublish,
         _ request: Request

@@ -3,25 +3,27 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// Puts requests for a connection into CONNECT packets.
+/// Makes CONNECT packets of connect requests.
 struct MQTTGreeter: Sendable {
     let configuration: Shared<MQTTConfiguration>
     let version: MQTTVersion
     let clientIdentifier: String
 
-    /// The greeting of a request, checked already where no interceptor will change it.
+    /// Returns the greeting of a request.
     ///
-    /// - Throws: `unsupported` and `invalidEntry` for what cannot be sent.
+    /// It is checked now, unless interceptors may still change it.
+    ///
+    /// - Throws: `unsupported` and `invalidEntry` for a request that cannot be sent.
     func greeting(_ request: Request) throws(WaybillError) -> MQTTGreeting {
         let packet = try packet(request)
         if request.chain == nil || request.chain?.original != nil { try check(packet, request) }
         return MQTTGreeting(request: request, packet: packet)
     }
 
-    /// The greeting of one attempt: with fresh credentials, and for the session that there was.
+    /// Returns the greeting of one attempt, with fresh credentials and with the state of the previous session.
     ///
-    /// - Throws: What an interceptor or the source of credentials throws; `unsupported` and `invalidEntry` for what
-    ///   cannot be sent.
+    /// - Throws: The errors of an interceptor or of the source of credentials; `unsupported` and `invalidEntry` for a
+    ///   request that cannot be sent.
     func greeting(
         _ request: Request,
         _ occasion: inout ConnectOccasion,
@@ -30,7 +32,8 @@ struct MQTTGreeter: Sendable {
     ) async throws -> MQTTGreeting {
         let adapted = try await occasion.adapted(request, askingAt: credentials)
         var packet = try packet(adapted)
-        // In 3.1.1 a clean session ends with its connection; in 5 a clean start has done its work (3.1.2.4).
+        // In MQTT 3.1.1 a clean session ends with its connection. In MQTT 5 the clean start was done at the first
+        // connect (3.1.2.4).
         if occasion.isReconnection, version == .v5, configuration.value.keepsSession {
             packet.cleanStart = false
         }
@@ -47,8 +50,9 @@ struct MQTTGreeter: Sendable {
         return greeting
     }
 
-    /// Checks a request for a connection that no interceptor changes any more.
-    /// - Throws: `unsupported` and `invalidEntry` for what cannot be sent.
+    /// Checks a connect request after the interceptors.
+    ///
+    /// - Throws: `unsupported` and `invalidEntry` for a request that cannot be sent.
     func check(_ request: Request) throws(WaybillError) {
         try check(packet(request), request)
     }

@@ -2,18 +2,18 @@ import WireCore
 
 /// The attempts to connect that ended before the server answered.
 ///
-/// Such a CONNECT may reach the server after the client has connected again: it takes the session over, and the server
-/// ends the good connection with 0x8E (Session taken over; MQTT 5, 3.1.4-3). The reset of an abandoned stream prevents
-/// that on the way to the next hop only: a proxy or a load balancer may hold the bytes.
+/// Such a CONNECT may reach the server after the client has connected again. It then takes the session over, and the
+/// server ends the good connection with 0x8E (Session taken over; MQTT 5, 3.1.4-3). A reset of the abandoned stream
+/// prevents that only up to the next hop, because a proxy or a load balancer may hold the bytes.
 struct MQTTLateAttempts: Sendable {
-    /// How long after the connect timeout a late CONNECT is expected: 30 seconds.
+    /// The time after the connect timeout in which a late CONNECT may still arrive: 30 seconds.
     static var margin: Duration { .seconds(30) }
 
-    /// How many attempts are remembered: 16.
+    /// The maximum number of stored attempts: 16.
     static var limit: Int { 16 }
 
     private struct Attempt: Sendable {
-        /// Until when it may arrive.
+        /// The end of the time in which it may arrive.
         let deadline: WireInstant
         let isEndedByPeer: Bool
     }
@@ -21,13 +21,13 @@ struct MQTTLateAttempts: Sendable {
     /// The oldest first.
     private var attempts: [Attempt] = []
 
-    /// Notes an attempt that has ended unanswered.
+    /// Notes an attempt that ended without an answer.
     ///
     /// - Parameters:
     ///   - now: The time.
-    ///   - connectTimeout: How long an attempt may take: its CONNECT may arrive for as long again, and ``margin``.
-    ///   - isEndedByPeer: Whether the peer has ended the stream. Most of these have arrived and were refused that way, so
-    ///     that of several one alone is taken for late.
+    ///   - connectTimeout: The timeout of an attempt. Its CONNECT may arrive for as long again, plus ``margin``.
+    ///   - isEndedByPeer: Whether the peer has ended the stream. Most such CONNECTs have arrived and were refused by
+    ///     that end, so that only the last of several such attempts is stored.
     mutating func note(
         at now: WireInstant,
         lasting connectTimeout: Duration,
@@ -41,10 +41,10 @@ struct MQTTLateAttempts: Sendable {
 
     /// Counts one of the attempts as arrived.
     ///
-    /// One attempt takes a session over once: a second 0x8E is another client's.
+    /// One attempt takes a session over only once. A second 0x8E is caused by another client.
     ///
     /// - Parameter now: The time.
-    /// - Returns: Whether there was one that may arrive now.
+    /// - Returns: Whether there was an attempt whose CONNECT may arrive now.
     mutating func take(at now: WireInstant) -> Bool {
         attempts.removeAll { $0.deadline < now }
         guard !attempts.isEmpty else { return false }

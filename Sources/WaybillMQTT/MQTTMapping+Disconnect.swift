@@ -4,12 +4,12 @@ import WaybillSession
 import WireCore
 
 extension MQTTMapping {
-    /// What the server is told at the end.
+    /// Makes the DISCONNECT packet of a request.
     ///
     /// - Parameters:
     ///   - request: The request; its headers become user properties.
     ///   - options: The options of its command.
-    ///   - configuration: Which version is spoken, and for how long sessions are kept.
+    ///   - configuration: Has the protocol version and the session expiry.
     /// - Returns: The packet, which can be encoded.
     /// - Throws: `unsupported`, `invalidEntry`.
     static func farewell(
@@ -36,7 +36,7 @@ extension MQTTMapping {
         if options.publishesWill { packet.reasonCode = .disconnectWithWillMessage }
         if let stated = options.reasonCode {
             let code = MQTTReasonCode(rawValue: stated.rawValue)
-            // Table 3-10 of MQTT 5 says which of them are a client's.
+            // Table 3-10 of MQTT 5 has the codes that a client may send.
             guard MQTTReasonCode.mayDisconnect(code, heardBy: .server),
                 !options.publishesWill || code == .disconnectWithWillMessage
             else { throw invalid("a client does not disconnect with this reason code", request) }

@@ -3,7 +3,7 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// Keeps sends in a store for as long as nobody knows what has become of them.
+/// Keeps sends in a store until their result is known.
 struct MQTTOutbox: Sendable {
     private let store: any SessionStore
     private let version: MQTTVersion
@@ -13,7 +13,7 @@ struct MQTTOutbox: Sendable {
         self.version = version
     }
 
-    /// Does a send with its message in the store.
+    /// Sends with the message in the store.
     func keeping(
         _ request: Request,
         _ options: SendOptions,
@@ -34,7 +34,7 @@ struct MQTTOutbox: Sendable {
             store.remove(id)
             return receipt
         } catch let error as WaybillError where error.code == .shutDown {
-            // Left to whoever comes next.
+            // The message stays in the store for the next transport.
             throw error
         } catch {
             store.remove(id)
@@ -42,7 +42,7 @@ struct MQTTOutbox: Sendable {
         }
     }
 
-    /// The sends that an earlier transport has left, in order.
+    /// Returns the stored sends of earlier transports, in order.
     func leftovers() -> [OfflineQueue<MQTTConnection>.Item] {
         guard let messages = try? store.messages() else { return [] }
         return messages.compactMap { message in
@@ -60,7 +60,7 @@ struct MQTTOutbox: Sendable {
                         try connection.submit(publish, request, timeout: nil, call)
                     } catch {
                         guard error.code != .notConnected else { throw error }
-                        // It can never be sent over such a connection: kept, it would come again for ever.
+                        // The message can never be sent over such a connection. It would be tried again forever.
                         call.didEnd()
                     }
                 },
@@ -74,9 +74,9 @@ struct MQTTOutbox: Sendable {
     }
 }
 
-/// Stands for a caller who does not wait, such as that of a process that is gone.
+/// A call without a waiting task, such as one of an earlier process.
 final class MQTTStoredCall: MQTTCall {
-    /// The server has answered.
+    /// Called when the server has answered.
     let didEnd: @Sendable () -> Void
 
     init(didEnd: @escaping @Sendable () -> Void) {

@@ -1,7 +1,7 @@
 import MQTTWire
 import WaybillSession
 
-/// What the server answers to a request.
+/// The server's answer to a request.
 enum MQTTAnswer: Sendable {
     case published(MQTTReasonCode, MQTTProperties)
     case subscribed(MQTTSuback)

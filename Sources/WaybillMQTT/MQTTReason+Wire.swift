@@ -2,7 +2,7 @@ import MQTTWire
 import Waybill
 
 extension MQTTReason {
-    /// What a packet of the server says.
+    /// Converts the reason of a server's packet.
     init(_ code: MQTTReasonCode, _ properties: MQTTProperties) {
         self.init(
             Code(rawValue: code.rawValue),

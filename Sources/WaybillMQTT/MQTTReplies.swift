@@ -4,13 +4,13 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// Where answers to requests arrive (MQTT 5, 4.10): one topic for all of them, subscribed to before the first
-/// request goes.
+/// The response topic of a transport (MQTT 5, 4.10): one topic for all replies.
 ///
-/// The subscription is one like any other: a lost connection's successor has it again.
+/// It is subscribed before the first request is sent. Like any other subscription, it is restored after a lost
+/// connection.
 final class MQTTReplies: Sendable {
     private struct State: Sendable {
-        /// Resolves with the topic once the server has granted it.
+        /// Resolves with the topic when the server has granted the subscription.
         var topic: Promise<String>?
     }
 
@@ -30,25 +30,26 @@ final class MQTTReplies: Sendable {
         credentials = PendingReplies(in: environment)
         self.subscriptions = subscriptions
         prefix = configuration.replyTopicPrefix
-        // One level of the topic, whatever it is made of.
+        // Replaces the characters that would split the topic level or make it a wildcard.
         name = String(
             decoding: clientIdentifier.utf8.map { byte in
                 "/+#\0".utf8.contains(byte) ? UInt8(ascii: "_") : byte
             },
             as: UTF8.self
         )
-        // A server that keeps the session would keep the topics of earlier runs as well.
+        // A random ending would make a server that keeps the session keep the topics of earlier runs, too.
         let isLasting = configuration.keepsSession && configuration.clientIdentifier != nil
         ending =
             isLasting
             ? "" : "/" + environment.randomWords(2).map { String($0, radix: 36) }.joined()
     }
 
-    /// The topic, unless the server says how it begins.
+    /// The topic, unless the server has set the prefix.
     var ownTopic: String { "\(prefix)/\(name)\(ending)" }
 
-    /// The topic that answers go to, once the server has granted it.
-    /// - Throws: Why it has not.
+    /// Returns the response topic, after the server has granted the subscription.
+    ///
+    /// - Throws: The error of the subscription.
     func topic(over connection: MQTTConnection) async throws -> String {
         let (topic, isNew) = state.withLock { state -> (Promise<String>, Bool) in
             if let topic = state.topic { return (topic, false) }
@@ -56,7 +57,7 @@ final class MQTTReplies: Sendable {
             state.topic = topic
             return (topic, true)
         }
-        // For all who wait for it: one of them may be cancelled, the others go on.
+        // A separate task, because it serves all waiting requests, and one of them may be cancelled.
         if isNew {
             Task { @concurrent [weak self] in await self?.listen(topic, over: connection) }
         }
@@ -81,12 +82,12 @@ final class MQTTReplies: Sendable {
             )
             promise.resolve(.success(topic))
             for try await message in messages { credentials.take(message) }
-            // Its end without an error is that of the connection, or of somebody who has unsubscribed.
+            // An end without an error is the end of the connection, or an UNSUBSCRIBE of the app.
             end(promise, MQTTMapping.unanswered(nil))
         } catch {
             let failure = (error as? WaybillError) ?? MQTTMapping.unanswered(nil)
             end(promise, failure)
-            // Who waits for the topic has sent nothing yet.
+            // Requests that wait for the topic have not been sent yet.
             guard [.notConnected, .connectionLost].contains(failure.code) else {
                 return promise.resolve(.failure(failure))
             }
@@ -104,7 +105,7 @@ final class MQTTReplies: Sendable {
         )
     }
 
-    /// The next request begins anew; nobody who waits is answered any more.
+    /// Removes the topic, so that the next request subscribes again, and fails the waiting requests.
     private func end(_ promise: Promise<String>, _ error: WaybillError) {
         let isPresent = state.withLock { state in
             guard state.topic === promise else { return false }
@@ -114,12 +115,12 @@ final class MQTTReplies: Sendable {
         if isPresent { credentials.fail(error) }
     }
 
-    /// No longer listens: the end of the stream ends no request.
+    /// Removes the topic, so that the end of its messages fails no request.
     func leaveTopic() {
         state.withLock { $0.topic = nil }
     }
 
-    /// Ends it when no connection follows.
+    /// Fails the waiting requests, when no connection follows.
     func conclude(_ error: WaybillError) {
         leaveTopic()
         credentials.fail(error)
@@ -127,7 +128,7 @@ final class MQTTReplies: Sendable {
 }
 
 extension MQTTEngine {
-    /// Publishes a request, and waits for its answer.
+    /// Publishes a request, and waits for its reply.
     func reply(
         to publish: MQTTPublish,
         _ request: Request,
@@ -146,7 +147,7 @@ extension MQTTEngine {
                 do {
                     return try await self.send(publish, request, options, correlation, first)
                 } catch let error as WaybillError where error.code == .notConnected {
-                    // It came upon a connection that was just ending, and was not sent.
+                    // The connection was just ending, and nothing was sent.
                     guard self.lifecycle.isAlive else { throw error }
                 }
             }
@@ -163,7 +164,7 @@ extension MQTTEngine {
         var publish = publish
         publish.properties.responseTopic = try await replies.topic(over: first)
         publish.properties.correlationData = Array(correlation.utf8)
-        // It may have a successor by now, which has the subscription, too.
+        // A next connection may have replaced the first one in the meantime. It has the subscription, too.
         let connection = try await connection(for: request)
         replies.credentials.noteSent(correlation, over: connection)
         do {
@@ -181,7 +182,7 @@ extension MQTTEngine {
 }
 
 extension MQTTMapping {
-    /// Refuses what is in the way of an answer.
+    /// Refuses options that exclude a reply.
     static func checkReply(
         _ request: Request,
         _ options: SendOptions,

@@ -3,15 +3,15 @@ package import Waybill
 import WaybillSession
 import WireCore
 
-/// What an MQTT transport refuses before any input or output, for what stands for one in tests.
+/// The checks of an MQTT transport before any input or output, for the mock transport.
 ///
-/// It goes through the same mapping as the transport, so that both refuse the same requests in the same words.
+/// It uses the transport's mapping, so that both refuse the same requests with the same errors.
 package struct MQTTRequestCheck: Sendable {
     private let configuration: MQTTConfiguration
     private let version: MQTTVersion
     private let greeter: MQTTGreeter
 
-    /// - Parameter configuration: That of the transport.
+    /// - Parameter configuration: The configuration of the transport.
     package init(_ configuration: MQTTConfiguration) {
         self.configuration = configuration
         version = configuration.version == .v5 ? .v5 : .v3_1_1
@@ -22,7 +22,8 @@ package struct MQTTRequestCheck: Sendable {
         )
     }
 
-    /// Checks a request as the interceptors have left it.
+    /// Checks a request after the interceptors.
+    ///
     /// - Throws: `unsupported`, `invalidEntry`, `limitExceeded`.
     package func check(_ request: Request) throws(WaybillError) {
         switch request.command {

@@ -12,11 +12,11 @@ import WireCore
 
 /// MQTT 3.1.1 and 5 over TCP or WebSocket, with or without TLS, as a ``Waybill/Transport``.
 ///
-/// One transport keeps one connection, which all its providers share. It connects when it is asked to,
-/// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
-/// waits for that.
+/// One transport keeps one connection, which all its providers share. It connects with an explicit connect, or at
+/// the first request. Releasing the last reference closes the connection; ``shutdown()`` also waits until it is
+/// closed.
 public final class MQTTTransport: Transport, ImmediateTransport {
-    /// What can be spoken, with the ports of IANA.
+    /// The supported schemes, with IANA's ports.
     private static let schemes: [ServiceAddress.Scheme] = [
         .tcp("mqtt", port: 1_883), .tcp("mqtts", port: 8_883, isSecure: true),
         .http("ws", port: 80), .http("wss", port: 443, isSecure: true),
@@ -24,15 +24,17 @@ public final class MQTTTransport: Transport, ImmediateTransport {
 
     private let engine: MQTTEngine
 
-    /// Makes a transport; nothing is connected yet.
+    /// Makes a transport.
+    ///
+    /// It does not connect yet.
     ///
     /// - Parameters:
-    ///   - url: `mqtt://host` or `mqtts://host`, with the ports 1883 and 8883 unless it names another, or
-    ///     `ws://host/path` or `wss://host/path`, with the ports 80 and 443; user name and password in it count
-    ///     where the configuration has none.
-    ///   - configuration: How the transport behaves.
+    ///   - url: `mqtt://host` or `mqtts://host`, by default with the ports 1883 and 8883; or `ws://host/path` or
+    ///     `wss://host/path`, by default with the ports 80 and 443. A user name and a password in the URL are used if
+    ///     the configuration has none.
+    ///   - configuration: The options of the transport.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
     public convenience init(
         url: URL,
         configuration: MQTTConfiguration = MQTTConfiguration(),
@@ -43,13 +45,15 @@ public final class MQTTTransport: Transport, ImmediateTransport {
         try self.init(url: url, configuration: configuration, environment: .system)
     }
 
-    /// Makes a transport; nothing is connected yet.
+    /// Makes a transport.
+    ///
+    /// It does not connect yet.
     ///
     /// - Parameters:
-    ///   - url: As text; see ``init(url:configuration:configure:)-(URL,_,_)``.
-    ///   - configuration: How the transport behaves.
+    ///   - url: The URL as text; see ``init(url:configuration:configure:)-(URL,_,_)``.
+    ///   - configuration: The options of the transport.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
     public convenience init(
         url: String,
         configuration: MQTTConfiguration = MQTTConfiguration(),
@@ -64,7 +68,7 @@ public final class MQTTTransport: Transport, ImmediateTransport {
         )
     }
 
-    /// Makes a transport over links, a clock and randomness of one's own.
+    /// Makes a transport with the given dialer, clock and random numbers.
     package init(
         url: URL,
         configuration: MQTTConfiguration,
@@ -84,7 +88,7 @@ public final class MQTTTransport: Transport, ImmediateTransport {
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,
                 options: configuration.webSocket,
-                // MQTT 5, 6: the name that the server must choose.
+                // The subprotocol that the server has to choose (MQTT 5, 6).
                 subprotocols: ["mqtt"],
                 units: .anywhere,
                 maximumUnitSize: configuration.maximumPacketSize,
@@ -103,21 +107,21 @@ public final class MQTTTransport: Transport, ImmediateTransport {
         engine.abandon()
     }
 
-    /// The state of the connection: the present one first, then each change once.
+    /// The states of the connection: first the current one, then each change once.
     public var states: ConnectionStates { engine.states }
 
-    /// Who waits for answers.
+    /// The requests that wait for replies.
     package var pendingReplies: PendingReplies { engine.replies.credentials }
 
-    /// What happens to the connection, its subscriptions and messages; and what the providers that share it report.
+    /// The events of the connection, its subscriptions and messages, and those that the providers report.
     public var events: TransportEvents { engine.events.events }
 
-    /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
+    /// Performs a request; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)
     }
 
-    /// Takes a send over, if there is a connection.
+    /// Accepts a send if there is a connection.
     package func submit(
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
@@ -127,45 +131,52 @@ public final class MQTTTransport: Transport, ImmediateTransport {
 
     /// Subscribes; see ``Waybill/Transport/subscribe(_:)``.
     ///
-    /// A filter that is subscribed to already is sent again for its retained messages: the new listener gets them, and
-    /// what arrives from now on, and the others get no retained message twice. A shared subscription has none. With
-    /// `retainAsPublished`, and for a listener that joins while there is no connection, they come only with the first
-    /// subscription of a session.
+    /// A SUBSCRIBE for a filter that has a subscription is sent again to get the retained messages. The new listener
+    /// gets them and all later messages. The other listeners get no retained message twice. A shared subscription has
+    /// no retained messages. With `retainAsPublished`, and for a listener that joins while there is no connection,
+    /// retained messages come only with the first subscription of a session.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
         try await engine.subscribe(request).keeping(self)
     }
 
-    /// Every message that comes from now on, whoever has subscribed to it; see ``Waybill/Transport/allMessages(_:)``.
+    /// Returns all messages that arrive from now on, for any subscription; see ``Waybill/Transport/allMessages(_:)``.
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
         try engine.catchAll.listen(policy).keeping(self)
     }
 
-    /// Closes the connection for a while, as in the background, and waits until that is done.
+    /// Closes the connection until ``resume()``, such as while the app is in the background.
     ///
-    /// Streams live on, and what is under way waits, as when a connection is lost. Whoever sends
-    /// meanwhile waits for it, too; an explicit `connect` ends the pause.
+    /// Waits until it is closed.
+    ///
+    /// Subscriptions and pending requests stay, as after the loss of a connection. Requests during the pause wait for
+    /// its end. An explicit `connect` also ends the pause.
     public func pause() async {
         await engine.pause()
     }
 
-    /// Ends a pause: the connection that it has closed is made again, at once.
+    /// Ends a pause.
+    ///
+    /// A connection that it has closed is made again at once.
     public func resume() {
         engine.resume()
     }
 
-    /// Disconnects and waits until the connection is closed; calls under way fail with `shutDown`.
+    /// Disconnects and waits until the connection is closed.
+    ///
+    /// Pending requests fail with `shutDown`.
     public func shutdown() async {
         await engine.shutdown()
     }
 
-    /// Shuts down as ``shutdown()`` does, and leaves nothing to go on with: the store is emptied, and the server, if there
-    /// is a connection and it speaks MQTT 5, forgets the session.
+    /// Shuts down as ``shutdown()`` does, and discards the session.
+    ///
+    /// The store is emptied. With MQTT 5 and an open connection, the server is told to discard its session, too.
     public func destroy() async {
         await engine.destroy()
     }
 }
 
 extension MQTTTransport: CustomReflectable {
-    /// Nothing: passwords and bodies are never shown.
+    /// An empty mirror, because passwords and bodies are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -133,6 +133,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     /// Whether a send may wait in the queue now.
     ///
     /// - Parameter isAcknowledged: Whether the peer will acknowledge the send.
+    /// - Returns: Whether it may.
     package func queues(isAcknowledged: Bool) -> Bool {
         queue.policy.isEnabled && (isAcknowledged || queue.policy.includesUnacknowledged)
             && lifecycle.state.withLock { $0.machine.isReturning }
