@@ -4,30 +4,30 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// How an MQTT client opens a connection.
+/// The greeting of an MQTT client: CONNECT, with the request that led to it.
 struct MQTTGreeting: Sendable {
-    /// The request that asks for the connection.
+    /// The connect request.
     var request: Request
     var packet: MQTTConnect
-    /// Further fields of the request for a WebSocket.
+    /// Further header fields of the WebSocket's upgrade request.
     var upgradeHeaders: Headers = [:]
 }
 
-/// One connection from its stream to its end: the core, its driver, and who waits for answers.
+/// One connection, from its stream to its end, with its core, its driver and its pending calls.
 final class MQTTConnection: TransportConnection {
     struct State: Sendable {
         var closure: MQTTClosure?
-        /// What the server says that topics for answers should begin with.
+        /// The server's prefix for response topics.
         var responseInformation: String?
-        /// Resolves when no message is under way, if somebody waits for that.
+        /// Resolves when no sent message is unacknowledged; nil without a waiting task.
         var drained: Promise<Void>?
-        /// What hears of a SUBACK before the messages that follow it, by call.
+        /// The functions that are called with a SUBACK before the messages that follow it, by call.
         var notes: [ObjectIdentifier: @Sendable (Bool) -> Void] = [:]
-        /// What the server is told at the end.
+        /// The DISCONNECT packet of the end.
         var farewell = MQTTDisconnect()
-        /// Calls that the end leaves unanswered.
+        /// The calls that are unanswered at the end.
         var abandoned: [MQTTPendingCall] = []
-        /// What they fail with.
+        /// The error of those calls.
         var abandonment = WaybillError(
             .connectionLost,
             "the connection ended before the server answered"
@@ -41,10 +41,12 @@ final class MQTTConnection: TransportConnection {
     let driver: Driver<MQTTClientConnection>
     private let subscriptions: MQTTSubscriptions
     private let session: MQTTSession
-    /// Has other hosts be tried first from now on; false when there are none.
+    /// Makes the other hosts come first from now on.
+    ///
+    /// Returns false if there are none.
     private let onRedirect: @Sendable () -> Bool
     private let tls: NegotiatedTLS?
-    /// What the packets go through.
+    /// The stream of the packets.
     private let stream: any ByteStream
 
     /// Resolves with the server's CONNACK.
@@ -74,7 +76,7 @@ final class MQTTConnection: TransportConnection {
         core.connectTimeout = link.timeLeft
         core.acknowledgementTimeout = configuration.acknowledgementTimeout
         core.isTracing = configuration.wireLogger != nil
-        // Also where nothing is connected again by itself: a pause does that, too.
+        // Set without automatic reconnection, too, because a connection follows a pause in any case.
         core.keepsSession = true
         driver = Driver(
             core: MQTTClientConnection(configuration: core),
@@ -89,13 +91,15 @@ final class MQTTConnection: TransportConnection {
 
     var now: WireInstant { timers.now }
 
-    /// What the server says that topics for answers should begin with (MQTT 5, 3.2.2.3.15).
+    /// The server's prefix for response topics (MQTT 5, 3.2.2.3.15).
     var responseInformation: String? { state.withLock { $0.responseInformation } }
 
-    /// Notes that every subscription has been made again.
+    /// Notes that every subscription is restored.
     func endOpening() { driver.endOpening() }
 
-    /// What stops or resumes reading; does not keep the session beyond its end.
+    /// Stops or resumes reading.
+    ///
+    /// Does not keep the connection in memory beyond its end.
     var reading: @Sendable (Bool) -> Void {
         { [driver] isReading in driver.setReading(isReading) }
     }
@@ -105,7 +109,7 @@ final class MQTTConnection: TransportConnection {
         _ greeting: MQTTGreeting,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
     ) async throws -> Receipt {
-        // The driver lets go of the handler after the end, and of this session with it.
+        // The driver releases the handler, and with it this connection, after the end.
         driver.start(
             .init(
                 receive: { self.handle($0) },
@@ -114,8 +118,8 @@ final class MQTTConnection: TransportConnection {
                     self.noteUnanswered(error)
                     self.handBack()
                     self.subscriptions.detach(self)
-                    // First, so that whoever hears of the end from a call or a stream finds no trace of
-                    // this connection.
+                    // Called first, so that code that learns of the end from a call or a stream finds the
+                    // connection already removed.
                     onEnd(cause)
                     self.handleEnd(cause)
                     self.ended.resolve(.success(()))
@@ -145,14 +149,14 @@ final class MQTTConnection: TransportConnection {
         receipt.isSessionPresent = connack.sessionPresent
         let assigned = connack.properties.assignedClientIdentifier
         if let assigned { session.assignedClientIdentifier = assigned }
-        // A 3.1.1 server does not tell the one that it has assigned.
+        // A 3.1.1 server does not tell the client which identifier it has assigned.
         let identifier = assigned ?? packet.clientIdentifier
         receipt.clientIdentifier = identifier.isEmpty ? nil : identifier
         receipt.tls = tls
         return receipt
     }
 
-    /// Gives the session's state back, if it was taken over at all.
+    /// Returns the session state, if the connection had taken it.
     private func handBack() {
         session.leave(self)
         let carried = driver.withCore { core, _ in
@@ -161,8 +165,6 @@ final class MQTTConnection: TransportConnection {
         if let carried { session.park(carried) }
     }
 
-    /// Waits until it is over.
-    /// - Throws: `CancellationError`.
     func over() async throws { try await ended.value() }
 
     func resume(_ receipt: Receipt) async throws {
@@ -179,7 +181,7 @@ final class MQTTConnection: TransportConnection {
 
     // MARK: Requests
 
-    /// Publishes, and waits as long as the quality of service says; reports it if somebody observes.
+    /// Publishes, waits for the acknowledgement of the quality of service, and reports the send if there are observers.
     func publish(
         _ publish: MQTTPublish,
         _ request: Request,
@@ -208,7 +210,9 @@ final class MQTTConnection: TransportConnection {
         return try Self.receipt(request, answer)
     }
 
-    /// Reports a message with the core's lock held, so that no answer is reported before.
+    /// Reports a sent message.
+    ///
+    /// Called with the core's lock held, so that no acknowledgement is reported before it.
     func reportSent(_ publish: MQTTPublish, _ request: Request) {
         subscriptions.events.report(
             .sent(
@@ -219,15 +223,17 @@ final class MQTTConnection: TransportConnection {
         )
     }
 
-    /// What the answer to a publish means.
+    /// Converts the answer to a PUBLISH.
     static func receipt(_ request: Request, _ answer: MQTTAnswer) throws -> Receipt {
         guard case .published(let code, let properties) = answer else { throw confusion }
         return try MQTTMapping.receipt(request, code, properties)
     }
 
-    /// Publishes without waiting: the call is told.
+    /// Publishes without waiting.
     ///
-    /// - Throws: `WaybillError` when nothing was sent.
+    /// The answer ends the call.
+    ///
+    /// - Throws: `WaybillError` if nothing was sent.
     func submit(
         _ publish: MQTTPublish,
         _ request: Request,
@@ -257,8 +263,10 @@ final class MQTTConnection: TransportConnection {
         driver.withCore { core, _ in core.cancel(call) }
     }
 
-    /// Acknowledges a message that came over this connection, or over one before within the same session.
-    /// - Returns: False for a message that the server sends again; nil when the session was no longer this connection's.
+    /// Acknowledges a message of this connection, or of an earlier one within the same session.
+    ///
+    /// - Returns: False for a message that the server sends again; nil if this connection no longer has the session
+    ///   state.
     func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool? {
         driver.withCore { core, now in
             let isFirst = core.acknowledge(receipt, reason, at: now)
@@ -303,7 +311,7 @@ final class MQTTConnection: TransportConnection {
 
     // MARK: The end
 
-    /// Sends DISCONNECT and waits until the stream is closed, or by force after a time.
+    /// Sends DISCONNECT and waits until the stream is closed; after the timeout it is closed by force.
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         if let abandonment { state.withLock { $0.abandonment = abandonment } }
         disconnectNow()
@@ -324,7 +332,7 @@ final class MQTTConnection: TransportConnection {
         if isIdle { drained.resolve(.success(())) }
     }
 
-    /// What the server is told at the end; in 3.1.1 there is nothing to tell.
+    /// The DISCONNECT packet of the end; in MQTT 3.1.1 it has no fields.
     var farewell: MQTTDisconnect {
         get { state.withLock { $0.farewell } }
         set { state.withLock { $0.farewell = newValue } }
@@ -336,7 +344,7 @@ final class MQTTConnection: TransportConnection {
         driver.withCore(.immediate) { core, now in core.disconnect(packet, at: now) }
     }
 
-    /// Why it is over; nil when this side ended it.
+    /// Returns the cause of the end; nil if this side ended the connection.
     private func cause(of error: LinkError?) -> WaybillError? {
         switch (state.withLock { $0.closure }, error) {
         case (.endOfStream?, let error?), (nil, let error?): return WaybillError(error)
@@ -345,7 +353,7 @@ final class MQTTConnection: TransportConnection {
             return MQTTMapping.takenOverByLateAttempt
         case (.disconnectedByServer(let code, _)?, _) where MQTTMapping.isRedirect(code):
             var error = state.withLock { $0.closure }.flatMap(MQTTMapping.error)
-            // Another host is not busy.
+            // The other hosts are not busy.
             if onRedirect() { error?.isServerBusy = false }
             return error
         case (let closure?, _): return MQTTMapping.error(closure)
@@ -355,16 +363,16 @@ final class MQTTConnection: TransportConnection {
 
     /// Notes a CONNECT that was never answered and may still reach the server.
     ///
-    /// Also one whose stream the peer has ended: a proxy may have done that, and deliver what it still holds. A server
-    /// that refuses by closing looks the same; then a session that another client takes over soon is taken back once,
-    /// which harms less than a client that gives up for good.
+    /// This includes a CONNECT whose stream the peer has ended: a proxy may have ended it and still deliver the bytes.
+    /// A server that refuses by closing looks the same. If another client then takes the session over, this client
+    /// takes it back once. That is less harmful than a client that never connects again.
     private func noteUnanswered(_ error: LinkError?) {
         let isUnanswered = driver.withCore { core, _ in core.isUnanswered }
         guard isUnanswered else { return }
         let isGivenUp =
             switch state.withLock({ $0.closure }) {
             case .connectTimedOut?, .disconnected?: true
-            // Without an error, this side has closed the stream.
+            // No error means that this side has closed the stream.
             case .endOfStream?, nil: error == nil
             default: false
             }
@@ -417,18 +425,18 @@ final class MQTTConnection: TransportConnection {
     private func handle(_ event: MQTTClientEvent) {
         switch event {
         case .connected(let connack):
-            // First, as messages may follow at once.
+            // Attached first, because messages may follow at once.
             subscriptions.attach(self, hasSession: connack.sessionPresent)
             let keepsAlive = driver.withCore { core, _ in core.keepsAlive }
             if !keepsAlive { stream.keepAlive() }
             state.withLock { $0.responseInformation = connack.properties.responseInformation }
             self.connack.resolve(.success(connack))
         case .message: break
-        // Those of callers who wait are answered all at once.
+        // The calls of waiting tasks are answered together.
         case .published(let call, _, _): (call as? MQTTStoredCall)?.didEnd()
         case .subscribed(let call, let suback, let hasBacklog):
             guard let call = call as? MQTTPendingCall else { return }
-            // Before the retained messages, which follow the SUBACK.
+            // Called before the retained messages, which follow the SUBACK.
             let note = state.withLock { $0.notes.removeValue(forKey: ObjectIdentifier(call)) }
             note?(hasBacklog)
             call.succeed(.subscribed(suback))
@@ -443,7 +451,7 @@ final class MQTTConnection: TransportConnection {
                 WaybillError(.timedOut, "the server did not acknowledge in time")
             )
         case .abandoned(let call):
-            // Told once the connection is over: whoever tries again then makes a new one.
+            // The call fails when the connection is over, so that a retry makes a new connection.
             guard let call = call as? MQTTPendingCall else { return }
             state.withLock { $0.abandoned.append(call) }
         case .trace(let trace):
@@ -455,7 +463,7 @@ final class MQTTConnection: TransportConnection {
             )
         case .closed(let closure):
             state.withLock { $0.closure = closure }
-            // The end is not left to a peer that is gone: nothing would answer the closing of a WebSocket.
+            // The stream is closed here, because an unreachable peer would not answer the close of a WebSocket.
             if case .keepAliveTimedOut = closure { driver.close() }
         }
     }

@@ -2,7 +2,7 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// What is MQTT's own in the life of a connection.
+/// The part of a connection's life that is specific to MQTT.
 struct MQTTDialect: ConnectionDialect {
     let configuration: Shared<MQTTConfiguration>
     let greeter: MQTTGreeter
@@ -38,7 +38,7 @@ struct MQTTDialect: ConnectionDialect {
 
     func conclude(_ cause: WaybillError?, isForGood: Bool) {
         let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
-        // The end of the stream of answers, which follows, would say less of why.
+        // The subscription of replies ends next. Its error would not contain the cause.
         replies.leaveTopic()
         subscriptions.conclude(cause)
         replies.conclude(unanswered)

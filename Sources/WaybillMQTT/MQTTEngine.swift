@@ -4,13 +4,13 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// What an MQTT transport does with requests, and how it opens connections.
+/// Performs the requests of an MQTT transport over its connections.
 ///
-/// When it connects and when it is over is a matter of the shared life cycle.
+/// The shared ``ConnectionLifecycle`` decides when to connect and when to end.
 final class MQTTEngine: Sendable {
-    /// Where everything reports.
+    /// The events of the transport.
     let events = TransportEventSource()
-    /// Who looks on.
+    /// The listeners for all messages.
     let catchAll: CatchAll
     private let shared: Shared<MQTTConfiguration>
     private let greeter: MQTTGreeter
@@ -98,7 +98,7 @@ final class MQTTEngine: Sendable {
 
     var states: ConnectionStates { lifecycle.states.states }
 
-    /// 22 letters and digits, which every server must take (3.1.1, 3.1.3-5): some 131 random bits.
+    /// Makes 22 letters and digits, which every server must accept (3.1.1, 3.1.3-5); about 131 random bits.
     private static func makeIdentifier(_ random: () -> UInt64) -> String {
         let alphabet = Array("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
         let letters = (0..<22).map { _ in alphabet[Int(random() % UInt64(alphabet.count))] }
@@ -110,7 +110,7 @@ final class MQTTEngine: Sendable {
     func perform(_ request: Request) async throws -> Receipt {
         switch request.command {
         case .send(let options):
-            // The way of most: no more functions between the caller and the packet than there must be.
+            // The fast path of most sends, with as few calls as possible between the caller and the packet.
             guard outbox == nil, !request.expectsReply, !events.isObserved,
                 let connection = lifecycle.connected
             else { return try await send(request, options) }
@@ -132,7 +132,7 @@ final class MQTTEngine: Sendable {
         case .unsubscribe:
             try MQTTMapping.checkUnsubscription(request, version: version)
             try lifecycle.requests.check(request)
-            // Without a connection the next one is told of the filter alone.
+            // Headers need a connection: without one, the next connection only gets the filter.
             if !request.headers.isEmpty { _ = try lifecycle.requests.current(for: request) }
             return try await subscriptions.unsubscribe(request)
         case .ack(let id, let transaction):
@@ -149,7 +149,7 @@ final class MQTTEngine: Sendable {
         }
     }
 
-    /// Sends, and reports what becomes of it.
+    /// Sends, and reports the result.
     private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
         let begun = events.timestamp
         do {
@@ -212,7 +212,7 @@ final class MQTTEngine: Sendable {
         }
     }
 
-    /// Publishes once the connection is back, in the order of the calls.
+    /// Publishes in the order of the calls, when the connection is back.
     private func queued(
         _ publish: MQTTPublish,
         _ request: Request,
@@ -250,7 +250,7 @@ final class MQTTEngine: Sendable {
         )
     }
 
-    /// What cannot be sent is refused before a connection is made for it.
+    /// Refuses a message that cannot be sent, before a connection is made for it.
     func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
         try MQTTMapping.check(publish, request, version: version)
     }
@@ -267,7 +267,7 @@ final class MQTTEngine: Sendable {
         }
     }
 
-    /// The first words of a connection that a request happens to need.
+    /// Returns the greeting of a connection that is made for a request.
     private func onDemand(for request: Request) throws(WaybillError) -> MQTTGreeting {
         try greeter.greeting(.connecting(for: request))
     }
@@ -299,18 +299,18 @@ final class MQTTEngine: Sendable {
         await lifecycle.shutdown()
     }
 
-    /// Shuts down, and leaves nothing behind to go on with.
+    /// Shuts down, and discards the session and the store.
     func destroy() async {
         hints.stop()
         let version = version
         await lifecycle.shutdown { connection in
-            // The server is to forget the session, too (MQTT 5, 3.14.2.2.2); 3.1.1 cannot say so.
+            // The server discards the session, too (MQTT 5, 3.14.2.2.2). MQTT 3.1.1 has no such field.
             if version == .v5 { connection.farewell.properties.sessionExpiryInterval = 0 }
         }
         outbox?.removeAll()
     }
 
-    /// Closes without waiting, when nobody refers to the transport any longer.
+    /// Closes without waiting, when the transport was released.
     func abandon() {
         hints.stop()
         lifecycle.abandon()

@@ -3,9 +3,9 @@ package import Waybill
 import WaybillSession
 import WireCore
 
-/// Requests into packets, and what comes back into receipts, messages and errors.
+/// Converts requests into packets, and received packets into receipts, messages and errors.
 ///
-/// The table in `Documentation/Mapping.md` says the same in words.
+/// `Documentation/Mapping.md` has the same rules as a table.
 package enum MQTTMapping {
     // MARK: Requests
 
@@ -26,7 +26,7 @@ package enum MQTTMapping {
             && options.responseTopic == nil && options.correlationData == nil
         let properties =
             isPlain ? MQTTProperties() : try properties(request, options, version: version)
-        // Assembled at the end: one that may still be abandoned is copied instead of moved.
+        // Assembled at the end, because the compiler copies a value that a later error may discard.
         return MQTTPublish(
             topic: request.topic ?? "",
             qos: quality(options.qos),
@@ -57,7 +57,7 @@ package enum MQTTMapping {
             )
             return properties
         }
-        // Each looked at first: setting what is not there searches for it.
+        // Each value is checked first, because setting nil searches the properties.
         if let contentType = request.contentType { properties.contentType = contentType }
         if let expiry = options.expiry {
             properties.messageExpiryInterval = seconds(expiry)
@@ -68,7 +68,7 @@ package enum MQTTMapping {
         return properties
     }
 
-    /// The filters of a request to subscribe, each once.
+    /// Returns the filters of a subscribe request, without duplicates.
     static func subscriptions(
         _ request: Request,
         _ options: SubscribeOptions,
@@ -123,7 +123,8 @@ package enum MQTTMapping {
         return subscription
     }
 
-    /// Checks a request to unsubscribe; its headers become user properties.
+    /// Checks an unsubscribe request; its headers become user properties.
+    ///
     /// - Throws: `unsupported`, `invalidEntry`.
     static func checkUnsubscription(
         _ request: Request,
@@ -150,7 +151,10 @@ package enum MQTTMapping {
         }
     }
 
-    /// Checks a request to acknowledge a message or to refuse it, which names that message and says nothing else.
+    /// Checks a request that acknowledges or refuses a message.
+    ///
+    /// It may only name the message.
+    ///
     /// - Throws: `unsupported`.
     static func checkSettlement(
         _ request: Request,
@@ -162,7 +166,8 @@ package enum MQTTMapping {
         }
     }
 
-    /// Checks a request to refuse a message.
+    /// Checks a request that refuses a message.
+    ///
     /// - Throws: `unsupported`.
     static func checkRefusal(
         _ request: Request,
@@ -173,7 +178,8 @@ package enum MQTTMapping {
         guard version == .v5 else { throw unsupported("nack in 3.1.1", request) }
     }
 
-    /// Checks whether a message can be sent at all.
+    /// Checks whether a message can be sent.
+    ///
     /// - Throws: `unsupported`, `invalidEntry`, `limitExceeded`.
     static func check(
         _ publish: MQTTPublish,
@@ -202,7 +208,7 @@ package enum MQTTMapping {
         .unsupported(by: "MQTT", what, request)
     }
 
-    /// Refuses options that MQTT does not have, or not in this version.
+    /// Refuses options that this version of MQTT does not support.
     static func refuse(
         _ stated: KeyValuePairs<UnsupportedOption, Bool>,
         _ request: Request,
@@ -228,7 +234,9 @@ package enum MQTTMapping {
         }
     }
 
-    /// Whole seconds, rounded up, since zero means something else, and clamped to what four bytes hold.
+    /// Returns whole seconds, limited to four bytes.
+    ///
+    /// A fraction is rounded up, because zero has another meaning.
     static func seconds(_ duration: Duration) -> UInt32 {
         let (seconds, rest) = duration.components
         return UInt32(clamping: max(0, rest > 0 ? seconds &+ 1 : seconds))
@@ -299,7 +307,7 @@ package enum MQTTMapping {
             case .badUserNameOrPassword, .notAuthorized, .badAuthenticationMethod, .banned:
                 .unauthorized
             case .packetTooLarge: .limitExceeded
-            // Later, or elsewhere, it may go well.
+            // A later attempt, or another host, may succeed.
             case .serverUnavailable, .serverBusy, .useAnotherServer, .connectionRateExceeded:
                 .connectionRefused
             case .quotaExceeded where request == nil: .connectionRefused
@@ -313,22 +321,22 @@ package enum MQTTMapping {
             peerReason: reason(code, properties),
             underlying: MQTTReason(code, properties)
         )
-        // A server that has moved for good refuses for good.
+        // The refusal of a server that has moved is permanent.
         error.isServerBusy = busyCodes.contains(code) && code != .serverMoved
         return error
     }
 
-    /// That the server wants to be left alone for a while (MQTT 5, 4.13.2 and table 2-6).
+    /// The codes of a server that asks its clients to wait (MQTT 5, 4.13.2 and table 2-6).
     private static let busyCodes: Set<MQTTReasonCode> = [
         .serverBusy, .quotaExceeded, .connectionRateExceeded, .useAnotherServer, .serverMoved,
     ]
 
-    /// Whether the server sends its client to another one (MQTT 5, 4.11).
+    /// Whether the server redirects the client to another server (MQTT 5, 4.11).
     static func isRedirect(_ code: MQTTReasonCode) -> Bool {
         code == .useAnotherServer || code == .serverMoved
     }
 
-    /// What a request fails with when the connection ends, and no other follows, before it was answered.
+    /// The error of a request that was unanswered when the connection ended and no other followed.
     static func unanswered(_ cause: WaybillError?) -> WaybillError {
         WaybillError(
             .connectionLost,
@@ -338,7 +346,9 @@ package enum MQTTMapping {
         )
     }
 
-    /// Why a message did not go on over a new connection; the caller knows which.
+    /// The error of a message that was not sent again over a new connection.
+    ///
+    /// The caller adds the request.
     static func error(_ cause: MQTTDroppedMessage.Cause) -> WaybillError {
         switch cause {
         case .sessionLost:
@@ -388,12 +398,12 @@ package enum MQTTMapping {
         return refusal
     }
 
-    /// Whether there is use in connecting again after a DISCONNECT of the server (MQTT 5, 3.14.2.1).
+    /// The error code for a DISCONNECT of the server (MQTT 5, 3.14.2.1), which decides whether to connect again.
     private static func kind(ofEnd code: MQTTReasonCode) -> WaybillError.Code {
         switch code {
         case .notAuthorized, .badUserNameOrPassword, .banned: .unauthorized
-        // Another client has the identifier: two that come back in turns would fight for ever. And what this
-        // side has done wrong it would do again.
+        // Another client with the same identifier has connected. Reconnecting would make the two clients disconnect
+        // each other forever. The other codes are errors of this side, which it would repeat.
         case .sessionTakenOver, .malformedPacket, .protocolError, .topicFilterInvalid,
             .topicNameInvalid, .topicAliasInvalid, .packetTooLarge, .receiveMaximumExceeded,
             .payloadFormatInvalid, .retainNotSupported, .qualityOfServiceNotSupported,
@@ -404,7 +414,7 @@ package enum MQTTMapping {
         }
     }
 
-    /// That a CONNECT of this client, given up before, has reached the server late and ended its successor.
+    /// The error when a late CONNECT of an abandoned attempt has reached the server and ended the current connection.
     static var takenOverByLateAttempt: WaybillError {
         WaybillError(
             .connectionLost,
@@ -414,7 +424,7 @@ package enum MQTTMapping {
         )
     }
 
-    /// Why the server has ended a connection.
+    /// The error for a DISCONNECT of the server.
     private static func end(_ code: MQTTReasonCode, _ properties: MQTTProperties) -> WaybillError {
         var error = WaybillError(
             kind(ofEnd: code),
@@ -428,7 +438,7 @@ package enum MQTTMapping {
         return error
     }
 
-    /// Why a connection is over; nil when this side ended it.
+    /// The cause of a connection's end; nil if this side ended it.
     package static func error(_ closure: MQTTClosure) -> WaybillError? {
         switch closure {
         case .disconnected: nil

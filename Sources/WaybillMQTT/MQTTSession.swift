@@ -4,24 +4,25 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// Has the state of the session while no connection does: hands it from one to the next, and tells the callers
-/// whose time is up meanwhile.
+/// Hands the session state from one connection to the next, and keeps it while there is no connection.
 ///
-/// | whereabouts | what moves it on |
+/// In that time it also fails the calls whose timeout is over.
+///
+/// | place of the state | events that move it |
 /// | --- | --- |
 /// | parked | a connection begins → moving |
-/// | moving | it has taken over → with the connection; an end has been noted → parked |
-/// | with a connection | its end → moving |
+/// | moving | the connection has taken it → with the connection; the end of a connection is complete → parked |
+/// | with a connection | the end of the connection → moving |
 final class MQTTSession: Sendable {
     private enum Whereabouts: Sendable {
-        // Out of line: nearly always a connection has it.
+        // Stored out of line, because nearly always a connection has the state.
         indirect case parked(MQTTSessionState)
-        /// On its way, with what is to be done once it has arrived.
+        /// Between two places, with the actions that follow on arrival.
         case moving([Errand])
         case with(MQTTConnection)
     }
 
-    /// What comes while the state is on its way.
+    /// An action that was requested while the state was moving.
     private enum Errand: Sendable {
         case acknowledge(MQTTDeliveryReceipt, MQTTReasonCode)
         case cancel(MQTTPendingCall)
@@ -29,9 +30,9 @@ final class MQTTSession: Sendable {
 
     private struct State: Sendable {
         var whereabouts = Whereabouts.parked(MQTTSessionState())
-        /// The client identifier that the server has assigned (MQTT 5, 3.2.2.3.7); nil when it has not.
+        /// The client identifier that the server has assigned (MQTT 5, 3.2.2.3.7); nil without one.
         var assignedClientIdentifier: String?
-        /// The clock of the callers who wait while it is parked.
+        /// The clock for the timeouts of calls while the state is parked.
         var timers: (any TimerSource)?
         var lateAttempts = MQTTLateAttempts()
         /// Whether a CONNECT since the last CONNACK was not answered.
@@ -41,12 +42,12 @@ final class MQTTSession: Sendable {
     private let state = Locked(State())
     private let environment: LinkEnvironment
 
-    /// - Parameter environment: Where clocks come from.
+    /// - Parameter environment: Provides clocks.
     init(environment: LinkEnvironment) {
         self.environment = environment
     }
 
-    /// The client identifier that the server has assigned: reconnections use it.
+    /// The client identifier that the server has assigned, which reconnections use.
     var assignedClientIdentifier: String? {
         get { state.withLock { $0.assignedClientIdentifier } }
         set { state.withLock { $0.assignedClientIdentifier = newValue } }
@@ -54,7 +55,7 @@ final class MQTTSession: Sendable {
 
     // MARK: From connection to connection
 
-    /// Hands the state to a connection that begins.
+    /// Hands the state to a new connection.
     func take() -> MQTTSessionState {
         let (connection, timers) = state.withLock { state in
             defer {
@@ -70,7 +71,7 @@ final class MQTTSession: Sendable {
         return connection
     }
 
-    /// Notes that a connection has taken the state over.
+    /// Notes that a connection has the state now.
     func follow(_ connection: MQTTConnection) {
         let errands = state.withLock { state -> [Errand] in
             guard case .moving(let errands) = state.whereabouts else { return [] }
@@ -85,7 +86,9 @@ final class MQTTSession: Sendable {
         }
     }
 
-    /// Notes that the connection which has the state is over: it is to be taken from it and parked.
+    /// Notes that the connection with the state is over.
+    ///
+    /// The state is taken from it and parked next.
     func leave(_ connection: MQTTConnection) {
         state.withLock { state in
             guard case .with(let present) = state.whereabouts, present === connection else {
@@ -95,7 +98,7 @@ final class MQTTSession: Sendable {
         }
     }
 
-    /// Takes the state in until a connection begins.
+    /// Keeps the state until a connection begins.
     func park(_ connection: MQTTSessionState) {
         var connection = connection
         state.withLock { state in
@@ -111,11 +114,11 @@ final class MQTTSession: Sendable {
         watch()
     }
 
-    /// Gives up who waits, as no connection follows soon.
+    /// Fails all calls, because no connection follows soon.
     ///
     /// - Parameters:
-    ///   - error: What they fail with.
-    ///   - keepsSession: Whether messages go on should a connection follow after all.
+    ///   - error: The error of the calls.
+    ///   - keepsSession: Whether the messages are kept for a later connection.
     func conclude(_ error: WaybillError, keepsSession: Bool) {
         let (calls, timers) = state.withLock { state -> ([any MQTTCall], (any TimerSource)?) in
             guard case .parked(var connection) = state.whereabouts else { return ([], nil) }
@@ -130,7 +133,7 @@ final class MQTTSession: Sendable {
         for call in calls { (call as? MQTTPendingCall)?.fail(error) }
     }
 
-    // MARK: Attempts that were given up
+    // MARK: Abandoned attempts
 
     /// Notes a CONNECT that was never answered.
     func noteUnansweredAttempt(
@@ -148,14 +151,18 @@ final class MQTTSession: Sendable {
         }
     }
 
-    /// Whether a session that is taken over now may have been by such a CONNECT; each is counted once.
+    /// Whether a takeover of the session may be caused by such a CONNECT.
+    ///
+    /// Each CONNECT counts once.
     func takeLateAttempt(at now: WireInstant) -> Bool {
         state.withLock { $0.lateAttempts.take(at: now) }
     }
 
-    /// Whether a session that the server has may be one that such a CONNECT began; asked once after each CONNACK.
+    /// Whether the server's session may have been started by such a CONNECT.
     ///
-    /// The server may have lost the session before, and said so in a CONNACK that never came.
+    /// Called once after each CONNACK.
+    ///
+    /// In that case the server may have lost the earlier session, and the CONNACK that stated it was lost, too.
     func takeDoubt() -> Bool {
         state.withLock { state in
             defer { state.isInDoubt = false }
@@ -165,7 +172,7 @@ final class MQTTSession: Sendable {
 
     // MARK: Callers
 
-    /// Withdraws a call, wherever its message is.
+    /// Withdraws a call, wherever the state is.
     func cancel(_ call: MQTTPendingCall) {
         let connection = state.withLock { state -> MQTTConnection? in
             switch state.whereabouts {
@@ -180,8 +187,9 @@ final class MQTTSession: Sendable {
         connection?.cancel(call)
     }
 
-    /// Tells the callers whose time is up, and comes back when the next one's is.
-    /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
+    /// Fails the calls whose timeout is over, and sets a timer for the next one.
+    ///
+    /// - Parameter deadline: The time of the timer that fired. The clock may be slightly behind it.
     private func watch(at deadline: WireInstant? = nil) {
         var expired: [any MQTTCall] = []
         var idle: (any TimerSource)?
@@ -208,7 +216,8 @@ final class MQTTSession: Sendable {
 
     // MARK: Taking messages
 
-    /// Acknowledges a message, over whatever connection has the session.
+    /// Acknowledges a message over the connection that has the session.
+    ///
     /// - Returns: False for a message of an earlier connection that the server sends again.
     @discardableResult
     func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool {
@@ -226,7 +235,7 @@ final class MQTTSession: Sendable {
                 }
             }
             guard let connection else { return isFirst }
-            // Without an answer its state has just been taken: it is to be found elsewhere.
+            // Nil means that the state was just taken from the connection. The next turn finds its new place.
             if let isFirst = connection.acknowledge(receipt, reason) { return isFirst }
         }
     }
