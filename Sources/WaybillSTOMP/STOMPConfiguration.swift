@@ -2,7 +2,9 @@ import STOMPWire
 public import Waybill
 import WireCore
 
-/// How a ``STOMPTransport`` behaves; an entry's own options win over these.
+/// The options of a ``STOMPTransport``.
+///
+/// An entry's own options override them.
 public struct STOMPConfiguration: Sendable {
     /// A version of the protocol.
     public enum Version: CaseIterable, Sendable {
@@ -14,19 +16,21 @@ public struct STOMPConfiguration: Sendable {
         case v1_2
     }
 
-    /// The versions to offer; all by default, and the server takes the best that it has.
-    public var versions = Version.allCases
-    /// The virtual host; nil takes the host that is connected to.
+    /// The offered versions; all by default.
     ///
-    /// RabbitMQ wants the name of a virtual host of its own, such as `/`.
+    /// The server chooses the highest one that it supports.
+    public var versions = Version.allCases
+    /// The virtual host; nil uses the host of the connection.
+    ///
+    /// RabbitMQ needs the name of one of its virtual hosts, such as `/`.
     public var host: String?
-    /// The user; nil takes it from the URL.
+    /// The user name; nil uses that of the URL.
     public var login: String? {
         get { hiddenLogin.value }
         set { hiddenLogin.value = newValue }
     }
     private var hiddenLogin = Redacted<String?>(nil)
-    /// The user's secret; nil takes it from the URL.
+    /// The password; nil uses that of the URL.
     ///
     /// Never logged.
     public var passcode: String? {
@@ -34,101 +38,100 @@ public struct STOMPConfiguration: Sendable {
         set { hiddenPasscode.value = newValue }
     }
     private var hiddenPasscode = Redacted<String?>(nil)
-    /// Gives credentials before each connect, also the ones that follow a loss; nil for those above.
+    /// The source of credentials, asked before each connect and reconnect; nil uses ``login`` and ``passcode``.
     public var credentials: CredentialSource?
-    /// How often this side gives a sign of life when it has nothing to say; 10 seconds by default, zero
-    /// for not at all.
+    /// The interval of this side's heart-beats while it sends no frames; 10 seconds by default, zero for none.
     ///
-    /// The server may want it less often. Where neither side beats over a WebSocket, that sends pings, as ``webSocket``
-    /// says.
+    /// The server may demand a longer interval. If neither side sends heart-beats over a WebSocket, the WebSocket sends
+    /// pings instead, as ``webSocket`` states.
     public var outgoingHeartBeat = Duration.seconds(10)
-    /// How often the server shall give one; 10 seconds by default, zero for not at all.
+    /// The interval of heart-beats that is requested from the server; 10 seconds by default, zero for none.
     ///
-    /// After twice the time agreed without a byte, and a margin of a second at the most, the connection
-    /// counts as lost.
+    /// The connection counts as lost after twice the agreed interval without a byte, plus a margin of at most one
+    /// second.
     public var incomingHeartBeat = Duration.seconds(10)
-    /// Whether receipts are asked for and awaited; true by default.
+    /// Whether requests ask for a receipt and wait for it; true by default.
     ///
-    /// Without them a request is done when it has been handed to the link, and a refusal shows only as the
-    /// end of the connection. DISCONNECT asks for one in any case.
+    /// Without receipts a request is complete when it was handed to the link, and a refusal only ends the connection.
+    /// DISCONNECT always asks for a receipt.
     public var asksForReceipts = true
 
-    /// How long nothing at all may come from the server before the connection counts as lost; nil, the default, for
-    /// any time.
+    /// The longest silence of the server before the connection counts as lost; nil, the default, for no limit.
     ///
-    /// For servers that do not beat; of others ``incomingHeartBeat`` asks the same. Time in which a slow consumer holds
-    /// the server back does not count.
+    /// Meant for servers without heart-beats; for other servers ``incomingHeartBeat`` has the same effect. Time in
+    /// which a slow consumer stops the reading does not count.
     public var readTimeout: Duration?
 
-    /// How many requests may wait for their receipts at a time; 200 by default.
+    /// The maximum number of requests that wait for their receipts at the same time; 200 by default.
     ///
-    /// Further ones wait in the order of their calls until receipts come; a send that is cancelled while it waits is not
-    /// sent. RabbitMQ 3.10 resets a connection with heart-beats that sends a few hundred messages at once: it grants 400
-    /// at a time. Sends without a receipt do not count, and overtake those that wait.
+    /// Further requests wait in the order of their calls until receipts arrive. A send that is cancelled during this
+    /// wait is not sent. The limit protects connections with heart-beats to RabbitMQ 3.10, which grants 400 messages at
+    /// a time and resets a connection that sends more. Sends without a receipt do not count, and overtake waiting
+    /// requests.
     public var maximumInFlight = 200
 
-    /// How long connecting to a host may take, from the name to CONNECTED; 10 seconds by default.
+    /// The timeout of connecting to one host, from the name lookup to CONNECTED; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
-    /// How long a receipt may take; 15 seconds by default.
+    /// The timeout of a receipt; 15 seconds by default.
     ///
-    /// Counted from the call: the time that a request waits for others (``maximumInFlight``) is part of it.
+    /// It starts with the call, so that it includes the wait for other requests (``maximumInFlight``).
     public var receiptTimeout = Duration.seconds(15)
-    /// How long a request that returns its answer may take in all; 30 seconds by default.
+    /// The timeout of a request with a reply, from the call to the reply; 30 seconds by default.
     public var replyTimeout = Duration.seconds(30)
-    /// How long closing may take; 5 seconds by default.
+    /// The timeout of closing; 5 seconds by default.
     public var closeTimeout = Duration.seconds(5)
 
-    /// The longest body to accept, in bytes; 1 MiB by default.
+    /// The maximum size of a received body, in bytes; 1 MiB by default.
     ///
-    /// Longer ones end the connection.
+    /// A longer body ends the connection.
     public var maximumBodySize = 1 << 20
-    /// The longest header line to accept, in bytes; 64 KiB by default.
+    /// The maximum size of a received header line, in bytes; 64 KiB by default.
     public var maximumHeaderLineSize = 65_536
-    /// The most headers of a frame to accept; 100 by default.
+    /// The maximum number of headers in a received frame; 100 by default.
     public var maximumHeaderCount = 100
-    /// How many bytes may wait in memory for the transport; 64 MiB by default.
+    /// The maximum number of bytes that wait in memory for the transport; 64 MiB by default.
     ///
-    /// Counts messages with their topics, headers and properties until they are taken, and what the server does not
-    /// read. Near the limit reading stops until messages are taken, also while the connection is being closed.
+    /// Counts received messages with their topics, headers and properties until they are taken, and sent bytes that the
+    /// server has not read. Near the limit, reading stops until messages are taken, also during closing.
     public var memoryLimit = 64 << 20
 
-    /// Where answers to requests are sent; nil, the default, for a temporary queue with a name made up.
+    /// The destination of replies; nil, the default, for a temporary queue with a random name.
     ///
-    /// Goes into `reply-to`, and is subscribed to before the first request; but RabbitMQ subscribes by itself
-    /// to what begins with `/temp-queue/`. It must be this client's alone: another one that listens to the same
-    /// queue would take its answers.
+    /// It is sent in `reply-to`, and is subscribed before the first request. RabbitMQ itself subscribes to destinations
+    /// that begin with `/temp-queue/`. No other client may use the same queue, because it would take the replies.
     public var replyDestination: String?
 
-    /// Whether a request connects first when there is no connection; true by default.
+    /// Whether a request makes a connection if there is none; true by default.
     public var connectsOnDemand = true
-    /// Whether and when to connect again after the connection was lost; without end by default.
+    /// Whether and when to connect again after a lost connection; by default without a limit.
     public var reconnection = ReconnectionPolicy()
-    /// What tells when to pause, to go on and to try again; nothing by default, and the network on Apple platforms in
-    /// any case.
-    public var hints: [any ConnectionHintSource] = []
-    /// What becomes of sends until the connection is back: they wait, unless nobody acknowledges them.
-    public var offlineQueue = OfflineQueuePolicy()
-    /// What happens when messages come faster than they are taken, unless the entry says otherwise: the
-    /// subscription ends with `slowConsumer`.
+    /// Sources of hints to pause, to resume and to retry at once; none by default.
     ///
-    /// In the ack modes `client` and `client-individual` nothing is lost by that: the server delivers
-    /// again what was not acknowledged. Nothing that awaits acknowledgement is ever dropped.
+    /// On Apple platforms, changes of the network are always a source, too.
+    public var hints: [any ConnectionHintSource] = []
+    /// What happens to sends while a lost connection is made again; by default those with a receipt wait.
+    public var offlineQueue = OfflineQueuePolicy()
+    /// What happens when messages arrive faster than they are taken; by default the subscription ends with
+    /// `slowConsumer`.
+    ///
+    /// An entry may override it. In the ack modes `client` and `client-individual` the end loses no message, because
+    /// the server delivers unacknowledged messages again. A message that waits for an acknowledgement is never dropped.
     public var buffering = BufferPolicy(.fail)
-    /// How the connection is secured, where the URL says `stomps` or `wss`.
+    /// The TLS options, for URLs with `stomps` or `wss`.
     public var tls = TLSOptions()
-    /// The proxy through which connections are made; nil, the default, for none.
+    /// The proxy of all connections; nil, the default, for none.
     public var proxy: ProxyOptions?
-    /// Which other hosts may be connected to; none by default.
+    /// Further hosts of the service; none by default.
     public var failover = FailoverOptions()
-    /// How a WebSocket is asked for, where the URL says `ws` or `wss`.
+    /// The WebSocket options, for URLs with `ws` or `wss`.
     public var webSocket = WebSocketOptions()
-    /// Is shown every frame, without secrets.
+    /// Receives a description of every frame, without secrets.
     public var wireLogger: (any WireLogger)?
 
     /// The defaults.
     public init() {}
 
-    /// What the core below is told.
+    /// The limits of the protocol core.
     var limits: STOMPLimits {
         var limits = STOMPLimits()
         limits.maximumBodyByteCount = max(maximumBodySize, 0)
@@ -137,7 +140,7 @@ public struct STOMPConfiguration: Sendable {
         return limits
     }
 
-    /// The versions as the core below knows them.
+    /// The versions as values of the protocol core.
     var wireVersions: [STOMPVersion] {
         versions.map { version in
             switch version {

@@ -4,9 +4,9 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-// What becomes of the messages that a server wants acknowledged.
+// The acknowledgement of messages.
 extension STOMPConnection {
-    /// Settles a message that was subscribed to with manual acknowledgement.
+    /// Sends ACK or NACK for a message of a subscription with manual acknowledgement.
     func settle(
         _ id: Message.ID,
         _ settlement: Settlement,
@@ -18,7 +18,7 @@ extension STOMPConnection {
         let headers = STOMPMapping.wire(request.headers)
         var isSent = false
         defer { if !isSent { subscriptions.putBack(delivery, as: id) } }
-        // In a transaction, as with a send: only its end is answered for sure.
+        // In a transaction, as for a send, only the end is certain to be answered.
         let asks = configuration.asksForReceipts && transaction == nil
         return try await perform(request, asksForReceipt: asks) {
             (core, now, call) throws(STOMPSendError) in
@@ -40,9 +40,9 @@ extension STOMPConnection {
                 )
             }
             isSent = true
-            // At once: what the server sends because of it may overtake the receipt.
+            // Noted at once, because messages that the server sends after it may arrive before the receipt.
             if let transaction {
-                // Should the transaction be aborted, the message waits again.
+                // If the transaction is aborted, the message waits again.
                 let held = Held(id: id, delivery: delivery)
                 state.withLock { $0.transactions[WireName(transaction), default: []].append(held) }
             } else {
@@ -58,7 +58,7 @@ extension STOMPConnection {
         }
     }
 
-    /// Ends the wait of what was settled in a transaction: for good, or back to where it was.
+    /// Finishes the acknowledgements of a transaction: after ABORT their messages wait again.
     func settleHeld(_ transaction: String, isTaken: Bool) {
         let held =
             state.withLock { $0.transactions.removeValue(forKey: WireName(transaction)) } ?? []

@@ -4,9 +4,9 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-// Requests other than those that settle messages.
+// Requests other than acknowledgements.
 extension STOMPConnection {
-    /// Sends a message, and waits for the receipt if one is asked for; reports it if somebody observes.
+    /// Sends a message, waits for the receipt if one was requested, and reports the send if there are observers.
     func send(
         _ headers: STOMPHeaders,
         _ request: Request,
@@ -27,14 +27,18 @@ extension STOMPConnection {
         }
     }
 
-    /// Reports a message with the core's lock held, so that no answer is reported before.
+    /// Reports a sent message.
+    ///
+    /// Called with the core's lock held, so that no receipt is reported before it.
     func reportSent(_ request: Request) {
         subscriptions.events.report(.sent(topic: request.topic, byteCount: request.body.count))
     }
 
-    /// Sends a message without waiting: the call is told.
+    /// Sends a message without waiting.
     ///
-    /// - Throws: `WaybillError` when nothing was sent.
+    /// The receipt ends the call.
+    ///
+    /// - Throws: `WaybillError` if nothing was sent.
     func submit(
         _ headers: STOMPHeaders,
         _ request: Request,
@@ -64,7 +68,7 @@ extension STOMPConnection {
         driver.withCore { core, _ in core.cancel(call) }
     }
 
-    /// Sends SUBSCRIBE, and waits for the receipt if one is asked for.
+    /// Sends SUBSCRIBE, and waits for the receipt if one was requested.
     func subscribe(
         _ subscription: STOMPMapping.Subscription,
         as id: String,
@@ -87,7 +91,7 @@ extension STOMPConnection {
         }
     }
 
-    /// Sends UNSUBSCRIBE, and waits for the receipt if one is asked for.
+    /// Sends UNSUBSCRIBE, and waits for the receipt if one was requested.
     func unsubscribe(_ id: String, _ headers: STOMPHeaders, _ request: Request) async throws {
         _ = try await perform(request, asksForReceipt: configuration.asksForReceipts) {
             (core, now, call) throws(STOMPSendError) in
@@ -102,7 +106,7 @@ extension STOMPConnection {
         }
     }
 
-    /// What is done to a transaction.
+    /// The frames of a transaction.
     enum TransactionStep: Sendable {
         case begin, commit, abort
     }
@@ -114,7 +118,7 @@ extension STOMPConnection {
     ) async throws -> Receipt {
         let headers = STOMPMapping.wire(request.headers)
         var isSent = false
-        // What it takes to be cancelled or to wait in vain changes nothing about what was sent.
+        // A cancellation or a timeout of the wait does not take the sent frame back.
         defer { if isSent, step != .begin { settleHeld(transaction, isTaken: step == .commit) } }
         return try await perform(request, asksForReceipt: configuration.asksForReceipts) {
             (core, now, call) throws(STOMPSendError) in
@@ -130,7 +134,7 @@ extension STOMPConnection {
         }
     }
 
-    /// Sends, and waits for the receipt if one is asked for, or for the link to have room.
+    /// Sends, and waits for the receipt if one was requested; otherwise until the link has room.
     func perform(
         _ request: Request,
         asksForReceipt: Bool,

@@ -9,18 +9,18 @@ typealias STOMPPendingCall = PendingCall<STOMPReceivedHeaders>
 
 extension PendingCall: STOMPCall where Answer == STOMPReceivedHeaders {}
 
-/// How a STOMP client opens a connection.
+/// The greeting of a STOMP client: CONNECT, with the request that led to it.
 struct STOMPGreeting: Sendable {
-    /// The request that asks for the connection.
+    /// The connect request.
     var request: Request
     var connect: STOMPConnect
-    /// Further fields of the request for a WebSocket.
+    /// Further header fields of the WebSocket's upgrade request.
     var upgradeHeaders: Headers = [:]
 }
 
-/// One connection from its stream to its end: the core, its driver, and who waits for answers.
+/// One connection, from its stream to its end, with its core, its driver and its pending calls.
 final class STOMPConnection: TransportConnection {
-    /// A message that is settled in a transaction, for the time until that ends.
+    /// A message that was acknowledged in a transaction, until the transaction ends.
     struct Held: Sendable {
         let id: Message.ID
         let delivery: Delivery<STOMPSubscriptions>
@@ -28,14 +28,14 @@ final class STOMPConnection: TransportConnection {
 
     struct State: Sendable {
         var version = STOMPVersion.v1_2
-        /// What the server calls itself.
+        /// The server's name.
         var server: String?
-        /// What was settled in transactions that are open.
+        /// The messages that were acknowledged in open transactions.
         var transactions: [WireName: [Held]] = [:]
         var closure: STOMPClosure?
-        /// Calls that fail when the connection is over, with their errors; nil for those of the end.
+        /// The calls that fail when the connection is over, with their errors; nil means the error of the end.
         var failing: [(call: STOMPPendingCall, error: WaybillError?)] = []
-        /// What calls fail with that the end leaves unanswered, if not with its cause.
+        /// The error of calls that are unanswered at the end; nil means its cause.
         var abandonment: WaybillError?
     }
 
@@ -43,13 +43,13 @@ final class STOMPConnection: TransportConnection {
     private let shared: Shared<STOMPConfiguration>
     var configuration: STOMPConfiguration { shared.value }
     private let timers: any TimerSource
-    /// The host that the connection leads to.
+    /// The host of the connection.
     private let host: String
     let driver: Driver<STOMPClientConnection>
     let subscriptions: STOMPSubscriptions
     private let replies: STOMPReplies
     private let tls: NegotiatedTLS?
-    /// What the frames go through.
+    /// The stream of the frames.
     private let stream: any ByteStream
 
     /// Resolves with the server's CONNECTED.
@@ -89,28 +89,32 @@ final class STOMPConnection: TransportConnection {
 
     var now: WireInstant { timers.now }
 
-    /// Notes that every subscription has been made again.
+    /// Notes that every subscription is restored.
     func endOpening() { driver.endOpening() }
 
-    /// What stops or resumes reading; does not keep the session beyond its end.
+    /// Stops or resumes reading.
+    ///
+    /// Does not keep the connection in memory beyond its end.
     var reading: @Sendable (Bool) -> Void {
         { [driver] isReading in driver.setReading(isReading) }
     }
 
-    /// Sends CONNECT, to the host of the connection unless another is named, and waits for CONNECTED.
+    /// Sends CONNECT and waits for CONNECTED.
+    ///
+    /// Without a virtual host, CONNECT has the host of the connection.
     func begin(
         _ greeting: STOMPGreeting,
         onEnd: @escaping @Sendable (WaybillError?) -> Void
     ) async throws -> Receipt {
-        // The driver lets go of the handler after the end, and of this session with it.
+        // The driver releases the handler, and with it this connection, after the end.
         driver.start(
             .init(
                 receive: { self.handle($0) },
                 end: { error in
                     let cause = self.cause(of: error)
                     self.subscriptions.detach(self)
-                    // First, so that whoever hears of the end from a call or a stream finds no trace of
-                    // this connection.
+                    // Called first, so that code that learns of the end from a call or a stream finds the
+                    // connection already removed.
                     onEnd(cause)
                     self.replies.detach(self, cause)
                     self.handleEnd(cause)
@@ -133,8 +137,6 @@ final class STOMPConnection: TransportConnection {
         return STOMPMapping.receipt(answer, tls)
     }
 
-    /// Waits until it is over.
-    /// - Throws: `CancellationError`.
     func over() async throws { try await ended.value() }
 
     func resume(_ receipt: Receipt) async throws {
@@ -142,18 +144,19 @@ final class STOMPConnection: TransportConnection {
         try await replies.resume(over: self)
     }
 
-    /// What the server has agreed to speak.
+    /// The version that the server has chosen.
     var version: STOMPVersion { state.withLock { $0.version } }
 
-    /// What the server calls itself; nil when it does not.
+    /// The server's name; nil if it has sent none.
     var server: String? { state.withLock { $0.server } }
 
     // MARK: The end
 
-    /// Does nothing: the receipt of DISCONNECT comes after those of all that was sent before (STOMP 1.2, DISCONNECT).
+    /// Does nothing, because the receipt of DISCONNECT follows the receipts of all earlier frames (STOMP 1.2,
+    /// DISCONNECT).
     func drain(within timeout: Duration) async {}
 
-    /// Sends DISCONNECT and waits until the stream is closed, or by force after a time.
+    /// Sends DISCONNECT and waits until the stream is closed; after the timeout it is closed by force.
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         if let abandonment { state.withLock { $0.abandonment = abandonment } }
         disconnectNow()
@@ -163,11 +166,11 @@ final class STOMPConnection: TransportConnection {
     /// Sends DISCONNECT without waiting.
     func disconnectNow() {
         driver.withCore(.immediate) { core, now in core.disconnect(at: now) }
-        // The RECEIPT comes behind what the server had to say before.
+        // The RECEIPT follows the server's earlier frames, so they have to be read.
         subscriptions.releasePressure()
     }
 
-    /// Why it is over; nil when this side ended it.
+    /// Returns the cause of the end; nil if this side ended the connection.
     private func cause(of error: LinkError?) -> WaybillError? {
         switch (state.withLock { $0.closure }, error) {
         case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
@@ -176,7 +179,7 @@ final class STOMPConnection: TransportConnection {
         }
     }
 
-    /// What fails with the connection.
+    /// Returns the error of calls that are unanswered at the end.
     func abandonment(_ cause: WaybillError?) -> WaybillError {
         state.withLock { $0.abandonment } ?? STOMPMapping.unanswered(cause)
     }
@@ -193,11 +196,11 @@ final class STOMPConnection: TransportConnection {
         connected.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )
-        // Let go of with no lock held.
+        // Released with no lock held.
         withExtendedLifetime(held) {}
         let lost = STOMPMapping.unanswered(cause)
         for (call, error) in failing {
-            // What was never sent fails with what ended the connection from this side, if that was so.
+            // A frame that was never sent fails with this side's reason for the end, if there is one.
             let isUnsent = error?.code == .notConnected
             call.fail(isUnsent ? abandonment ?? Self.notSent : error ?? abandonment ?? lost)
         }
@@ -220,7 +223,7 @@ final class STOMPConnection: TransportConnection {
             switch event {
             case .message(let id, let frame, let token):
                 if !subscriptions.collect(frame, token, of: id, into: &batch) {
-                    // Whoever waits for a reply hears of the receipt first.
+                    // The receipt of a request is handed out before its reply.
                     Suspension.resume(answered)
                     answered = []
                     replies.take(frame, of: id)
@@ -246,7 +249,7 @@ final class STOMPConnection: TransportConnection {
             subscriptions.attach(self)
             if connected.heartBeat == .none { stream.keepAlive() }
             self.connected.resolve(.success(connected))
-        // Callers who wait are answered all at once.
+        // The calls of waiting tasks are answered together.
         case .message, .receipt: break
         case .failed(let call, let frame): fail(call, STOMPMapping.refusal(frame))
         case .timedOut(let call):
@@ -264,12 +267,12 @@ final class STOMPConnection: TransportConnection {
             )
         case .closed(let closure):
             state.withLock { $0.closure = closure }
-            // Calls wait for the end of the stream, which is not left to a server that has failed.
+            // Calls wait for the end of the stream. It is closed here, because a failed server may not close it.
             if closure != .disconnected { driver.close() }
         }
     }
 
-    /// Lets a call fail once the connection is over: whoever tries again then makes a new one.
+    /// Fails a call when the connection is over, so that a retry makes a new connection.
     private func fail(_ call: any STOMPCall, _ error: WaybillError?) {
         guard let call = call as? STOMPPendingCall else { return }
         state.withLock { $0.failing.append((call, error)) }

@@ -2,7 +2,7 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// What is STOMP's own in the life of a connection.
+/// The part of a connection's life that is specific to STOMP.
 struct STOMPDialect: ConnectionDialect {
     let configuration: Shared<STOMPConfiguration>
     let credentials: CredentialProvider?
@@ -12,8 +12,9 @@ struct STOMPDialect: ConnectionDialect {
 
     var canReplaceCredentials: Bool { credentials != nil }
 
-    /// The greeting of a request.
-    /// - Throws: `unsupported` and `invalidEntry` for what cannot be sent.
+    /// Returns the greeting of a request.
+    ///
+    /// - Throws: `unsupported` and `invalidEntry` for a request that cannot be sent.
     func greeting(_ request: Request) throws(WaybillError) -> STOMPGreeting {
         STOMPGreeting(
             request: request,

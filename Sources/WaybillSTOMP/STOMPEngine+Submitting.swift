@@ -4,9 +4,9 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-// Sends that nobody waits for one by one.
+// Sends without a waiting task for each.
 extension STOMPEngine {
-    /// Takes a send over, if there is a connection; see ``Waybill/ImmediateTransport``.
+    /// Accepts a send if there is a connection; see ``Waybill/ImmediateTransport``.
     func submit(
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
@@ -22,7 +22,7 @@ extension STOMPEngine {
             end = reporting(request, isAcknowledged: asks, completion)
             guard asks else {
                 let pause = try connection.submitUnconfirmed(headers, request, options)
-                // Whoever submits lets others have their turn by itself.
+                // The submitting code yields to other tasks itself.
                 if pause == .drain {
                     return .full { [driver = connection.driver] in try await driver.wait(for: pause)
                     }
@@ -39,14 +39,14 @@ extension STOMPEngine {
             try connection.submit(headers, request, options, true, call)
             return .taken { if call.withdraw() { connection.cancel(call) } }
         } catch {
-            // It came upon a connection that was just ending, and was not sent.
+            // The connection was just ending, and nothing was sent.
             if error.code == .notConnected { return .notNow }
             end(.failure(error.about(request)))
             return .taken(withdraw: nil)
         }
     }
 
-    /// Has what becomes of a send reported, if somebody observes.
+    /// Returns a completion that also reports the result of a send, if there are observers.
     private func reporting(
         _ request: Request,
         isAcknowledged: Bool,
@@ -71,10 +71,10 @@ extension STOMPEngine {
 }
 
 extension STOMPConnection {
-    /// Sends a message that nothing confirms.
+    /// Sends a message without a receipt.
     ///
-    /// - Returns: What to wait for before the next message.
-    /// - Throws: `WaybillError` when nothing was sent.
+    /// - Returns: The pause that the caller has to make before the next message.
+    /// - Throws: `WaybillError` if nothing was sent.
     func submitUnconfirmed(
         _ headers: STOMPHeaders,
         _ request: Request,

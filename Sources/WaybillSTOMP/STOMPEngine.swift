@@ -4,13 +4,13 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// What a STOMP transport does with requests, and how it opens connections.
+/// Performs the requests of a STOMP transport over its connections.
 ///
-/// When it connects and when it is over is a matter of the shared life cycle.
+/// The shared ``ConnectionLifecycle`` decides when to connect and when to end.
 final class STOMPEngine: Sendable {
-    /// Where everything reports.
+    /// The events of the transport.
     let events = TransportEventSource()
-    /// Who looks on.
+    /// The listeners for all messages.
     let catchAll: CatchAll
     private let shared: Shared<STOMPConfiguration>
     private let subscriptions: STOMPSubscriptions
@@ -74,7 +74,7 @@ final class STOMPEngine: Sendable {
         try STOMPMapping.checkBody(request)
         switch request.command {
         case .send(let options):
-            // The way of most: no more functions between the caller and the frame than there must be.
+            // The fast path of most sends, with as few calls as possible between the caller and the frame.
             guard !request.expectsReply, !events.isObserved, let connection = lifecycle.connected
             else { return try await send(request, options) }
             let headers = try STOMPMapping.send(request, options, configuration)
@@ -125,7 +125,7 @@ final class STOMPEngine: Sendable {
         }
     }
 
-    /// Sends, and reports what becomes of it.
+    /// Sends, and reports the result.
     private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
         let begun = events.timestamp
         let (topic, byteCount) = (request.topic, request.body.count)
@@ -175,7 +175,7 @@ final class STOMPEngine: Sendable {
         }
     }
 
-    /// Sends once the connection is back, in the order of the calls.
+    /// Sends in the order of the calls, when the connection is back.
     private func queued(
         _ headers: STOMPHeaders,
         _ request: Request,
@@ -252,7 +252,7 @@ final class STOMPEngine: Sendable {
         await lifecycle.shutdown()
     }
 
-    /// Closes without waiting, when nobody refers to the transport any longer.
+    /// Closes without waiting, when the transport was released.
     func abandon() {
         hints.stop()
         lifecycle.abandon()

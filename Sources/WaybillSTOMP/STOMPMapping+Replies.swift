@@ -2,14 +2,14 @@ import STOMPWire
 import Waybill
 import WaybillSession
 
-// Requests that are answered, and their answers: not in the specification, but brokers agree on it.
+// Requests with replies. The specification has no replies, but brokers agree on these headers.
 extension STOMPMapping {
-    /// Where an answer is sent to.
+    /// The header with the destination of the reply.
     static let replyTo = "reply-to"
-    /// What tells an answer apart.
+    /// The header that identifies a reply.
     static let correlationID = "correlation-id"
 
-    /// Refuses what is in the way of an answer.
+    /// Refuses options and headers that exclude a reply.
     static func checkReply(_ request: Request, _ options: SendOptions) throws(WaybillError) {
         let isTaken =
             options.responseTopic != nil || options.correlationData != nil
@@ -20,13 +20,13 @@ extension STOMPMapping {
                 "the answer is awaited here: reply-to and correlation-id are not an entry's to set"
             ).about(request)
         }
-        // Nobody sees it before COMMIT.
+        // The server does not deliver the request before COMMIT.
         guard request.headers.first(STOMPHeaderName.transaction) == nil else {
             throw unsupported("replies to a send within a transaction", request)
         }
     }
 
-    /// Adds what the options say about answers, unless the entry's headers do.
+    /// Adds the reply headers of the options, unless the entry has set them.
     static func addReplyHeaders(
         _ options: SendOptions,
         _ request: Request,
@@ -45,7 +45,7 @@ extension STOMPMapping {
         headers.append(correlationID, text)
     }
 
-    /// What a request fails with when the connection ends before it was answered.
+    /// The error of a request that was unanswered when the connection ended.
     static func unanswered(_ cause: WaybillError?) -> WaybillError {
         WaybillError(
             .connectionLost,

@@ -4,15 +4,15 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// Requests into frames, and what comes back into receipts, messages and errors.
+/// Converts requests into frames, and received frames into receipts, messages and errors.
 ///
-/// The table in `Documentation/Mapping.md` says the same in words.
+/// `Documentation/Mapping.md` has the same rules as a table.
 package enum STOMPMapping {
-    /// A subscription as it will be sent.
+    /// The contents of a SUBSCRIBE.
     struct Subscription: Sendable {
         var destination: String
         var ackMode: STOMPAckMode
-        /// Whether the mode is only what the quality of service amounts to, so that 1.0 may use another.
+        /// Whether the mode follows from the quality of service, so that STOMP 1.0 may use another mode.
         var isModeImplied: Bool
         var headers: STOMPHeaders
     }
@@ -21,7 +21,7 @@ package enum STOMPMapping {
         .unsupported(by: "STOMP", what, request)
     }
 
-    /// Refuses options that STOMP does not have.
+    /// Refuses options that STOMP does not support.
     static func refuse(
         _ stated: KeyValuePairs<UnsupportedOption, Bool>,
         _ request: Request
@@ -56,7 +56,7 @@ package enum STOMPMapping {
             request
         )
         var headers = request.headers
-        // What an interceptor or an entry says wins over the configuration.
+        // The headers of an interceptor or an entry override the configuration.
         func take(_ name: String) -> String? {
             defer { headers.removeAll(named: name) }
             return headers.first(name)
@@ -72,14 +72,14 @@ package enum STOMPMapping {
             ),
             headers: wire(headers)
         )
-        // Without a host it is that of the connection, which is not known before that is made.
+        // Without a virtual host the connection's host is used, which is not known yet. The check needs any host.
         var complete = connect
         complete.host = connect.host ?? "host"
         do { try complete.check() } catch { throw Self.error(error, request) }
         return connect
     }
 
-    /// Refuses what only a `send` has, before anything is done.
+    /// Refuses a body, or the wait for a reply, in other requests than `send`.
     static func checkBody(_ request: Request) throws(WaybillError) {
         if case .send = request.command { return }
         guard request.body.isEmpty, !request.expectsReply else {
@@ -87,7 +87,7 @@ package enum STOMPMapping {
         }
     }
 
-    /// Refuses what STOMP cannot say at the end.
+    /// Refuses disconnect options that STOMP does not support.
     static func check(
         _ options: DisconnectOptions,
         _ request: Request
@@ -97,21 +97,23 @@ package enum STOMPMapping {
             [
                 .headers: !request.headers.isEmpty, .disconnectReason: options.statesReason,
                 .sessionExpiry: options.sessionExpiry != nil,
-                // The receipt of DISCONNECT comes after all others: closing is draining.
+                // The receipt of DISCONNECT follows all others, so closing already waits for them.
                 .drainTimeout: options.drainTimeout != nil,
             ],
             request
         )
     }
 
-    /// Refuses headers that no version could send; the connection's own version may allow less.
+    /// Refuses headers that no version can send.
+    ///
+    /// The connection's version may allow less.
     static func check(_ headers: STOMPHeaders, _ request: Request) throws(WaybillError) {
         do { try headers.check(for: .send, version: .v1_2) } catch {
             throw Self.error(error, request)
         }
     }
 
-    /// The headers of an UNSUBSCRIBE.
+    /// Returns the headers of an UNSUBSCRIBE.
     static func unsubscription(_ request: Request) throws(WaybillError) -> STOMPHeaders {
         try checkReserved(request, STOMPHeaderName.id)
         let headers = wire(request.headers)
@@ -119,7 +121,7 @@ package enum STOMPMapping {
         return headers
     }
 
-    /// The headers of a BEGIN.
+    /// Returns the headers of a BEGIN.
     static func beginning(
         _ transaction: String,
         _ request: Request
@@ -162,7 +164,7 @@ package enum STOMPMapping {
 
     /// Whether a send waits for a receipt.
     ///
-    /// In a transaction only its end does: servers may process what belongs to it, and answer, at COMMIT.
+    /// In a transaction only its end does, because servers may process and answer its frames at COMMIT.
     static func asksForReceipt(
         _ options: SendOptions,
         _ headers: STOMPHeaders,
@@ -212,7 +214,7 @@ package enum STOMPMapping {
         )
     }
 
-    /// The headers of a SUBSCRIBE that an entry decides.
+    /// Returns the headers of a SUBSCRIBE that depend on the entry.
     static func headers(of subscription: Subscription) -> STOMPHeaders {
         var headers = subscription.headers
         headers.append(STOMPHeaderName.destination, subscription.destination)
@@ -227,7 +229,7 @@ package enum STOMPMapping {
         }
     }
 
-    /// What this side writes itself cannot be given by an entry.
+    /// Refuses headers that the transport writes itself.
     private static func checkReserved(
         _ request: Request,
         _ names: String...
@@ -242,7 +244,7 @@ package enum STOMPMapping {
         STOMPHeaders(headers.map { STOMPHeaders.Field($0.name, $0.value) })
     }
 
-    // MARK: What comes back
+    // MARK: Received frames
 
     static func headers(_ wire: STOMPHeaders) -> Headers {
         var headers = Headers()
@@ -261,7 +263,7 @@ package enum STOMPMapping {
             headers: headers(list),
             contentType: list.first(STOMPHeaderName.contentType),
             qos: isAcknowledged ? .atLeastOnce : .atMostOnce,
-            // What both RabbitMQ and ActiveMQ say.
+            // RabbitMQ and ActiveMQ both send this header.
             isDuplicate: list.first("redelivered") == "true",
             id: frame.headers.messageID.map { Message.ID(.text(WireName($0))) },
             details: details == Message.Details() ? nil : details
@@ -299,7 +301,7 @@ package enum STOMPMapping {
         return WaybillError(code, message).about(request)
     }
 
-    /// An ERROR frame that answers a request.
+    /// The error for an ERROR frame that answers a request.
     static func refusal(_ frame: STOMPErrorFrame) -> WaybillError {
         served(frame, .rejected, "the server refused")
     }
@@ -317,7 +319,7 @@ package enum STOMPMapping {
         return WaybillError(code, message, peerReason: error.description, underlying: error)
     }
 
-    /// Why a connection is over; nil when this side ended it.
+    /// The cause of a connection's end; nil if this side ended it.
     package static func error(_ closure: STOMPClosure) -> WaybillError? {
         switch closure {
         case .disconnected: nil
@@ -348,7 +350,7 @@ package enum STOMPMapping {
         }
     }
 
-    /// STOMP has no codes: whether a refusal is about credentials shows only in its words.
+    /// Whether a refusal is about credentials, which only its text shows, because STOMP has no error codes.
     private static func isAboutCredentials(_ frame: STOMPErrorFrame) -> Bool {
         let words = [
             "access refused", "access denied", "access_refused", "password", "passcode",

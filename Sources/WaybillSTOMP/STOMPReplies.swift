@@ -4,20 +4,19 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// Where answers to requests arrive: one destination for all of them, subscribed to before the first request
-/// goes over a connection.
+/// The reply destination of a transport: one for all replies, subscribed before the first request over a connection.
 ///
 /// | destination | RabbitMQ | other servers |
 /// | --- | --- | --- |
-/// | `/temp-queue/...` | subscribes by itself at the first `reply-to`, and refuses a SUBSCRIBE | SUBSCRIBE |
+/// | `/temp-queue/...` | subscribes itself at the first `reply-to`, and refuses a SUBSCRIBE | SUBSCRIBE |
 /// | any other | SUBSCRIBE | SUBSCRIBE |
 ///
-/// The destination is also the id of the subscription, as RabbitMQ has it.
+/// The destination is also the id of the subscription, as in RabbitMQ.
 final class STOMPReplies: Sendable {
     private struct State: Sendable {
-        /// The connection that has the subscription, or will have.
+        /// The connection that has the subscription, or is getting it.
         var connection: ObjectIdentifier?
-        /// Resolves once it has.
+        /// Resolves when the connection has the subscription.
         var isReady = Promise<Void>()
     }
 
@@ -25,7 +24,7 @@ final class STOMPReplies: Sendable {
     let destination: String
     private let state = Locked(State())
 
-    /// Whether the destination goes with its connection.
+    /// Whether the destination ends with its connection.
     private let isTemporary: Bool
 
     init(configuration: STOMPConfiguration, environment: LinkEnvironment) {
@@ -37,8 +36,9 @@ final class STOMPReplies: Sendable {
         isTemporary = destination.hasBytePrefix("/temp-queue/")
     }
 
-    /// Sees to it that answers arrive over a connection.
-    /// - Throws: Why they do not.
+    /// Makes replies arrive over a connection: subscribes unless the connection has the subscription.
+    ///
+    /// - Throws: The error of the subscription.
     func prepare(over connection: STOMPConnection) async throws {
         let identifier = ObjectIdentifier(connection)
         let (isReady, isNew) = state.withLock { state -> (Promise<Void>, Bool) in
@@ -46,14 +46,14 @@ final class STOMPReplies: Sendable {
             state = State(connection: identifier)
             return (state.isReady, true)
         }
-        // For all who wait for it: one of them may be cancelled, the others go on.
+        // A separate task, because it serves all waiting requests, and one of them may be cancelled.
         if isNew {
             Task { @concurrent in
                 do {
                     try await self.subscribe(over: connection)
                     isReady.resolve(.success(()))
                 } catch let error as WaybillError where error.code == .connectionLost {
-                    // Who waits for it has sent nothing yet.
+                    // Requests that wait for the subscription have not been sent yet.
                     self.forget(connection)
                     isReady.resolve(
                         .failure(
@@ -88,7 +88,7 @@ final class STOMPReplies: Sendable {
                 options
             )
         } catch {
-            // The server may have it all the same.
+            // The server may have the subscription in spite of the error.
             connection.leave(destination)
             throw error
         }
@@ -101,7 +101,7 @@ final class STOMPReplies: Sendable {
         }
     }
 
-    /// Subscribes again, where answers may come that somebody still waits for.
+    /// Subscribes again, if replies may arrive for waiting requests.
     func resume(over connection: STOMPConnection) async throws {
         guard !isTemporary, credentials.count > 0 else { return }
         do { try await prepare(over: connection) } catch let error as WaybillError
@@ -117,18 +117,18 @@ final class STOMPReplies: Sendable {
         }
     }
 
-    /// Lets go of a connection that is over, and of what only it could have answered.
+    /// Forgets a connection that is over, and fails the requests that only it could have answered.
     func detach(_ connection: STOMPConnection, _ cause: WaybillError?) {
         forget(connection)
         if isTemporary { credentials.fail(sentOver: connection, connection.abandonment(cause)) }
     }
 
-    /// Ends what waits when no connection follows.
+    /// Fails the waiting requests, when no connection follows.
     func conclude(_ error: WaybillError) {
         credentials.fail(error)
     }
 
-    /// Hands over a message that belongs to no subscription of the app's.
+    /// Takes a message that belongs to no subscription of the app.
     func take(_ frame: STOMPFrame, of id: String) {
         guard id.hasSameBytes(as: destination) else { return }
         credentials.take(STOMPMapping.message(frame, isAcknowledged: false))
@@ -136,7 +136,7 @@ final class STOMPReplies: Sendable {
 }
 
 extension STOMPConnection {
-    /// Expects messages of a subscription that the server makes by itself.
+    /// Expects messages of a subscription that the server makes itself.
     func expectSubscription(_ id: String, _ request: Request) throws(WaybillError) {
         do throws(STOMPSendError) {
             try driver.withCore { (core, _) throws(STOMPSendError) in
@@ -149,7 +149,7 @@ extension STOMPConnection {
 }
 
 extension STOMPEngine {
-    /// Sends a request, and waits for its answer.
+    /// Sends a request, and waits for its reply.
     func reply(
         to headers: STOMPHeaders,
         _ request: Request,

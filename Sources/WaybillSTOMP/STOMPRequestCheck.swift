@@ -3,18 +3,19 @@ package import Waybill
 import WaybillSession
 package import WireCore
 
-/// What a STOMP transport refuses before any input or output, for what stands for one in tests.
+/// The checks of a STOMP transport before any input or output, for the mock transport.
 ///
-/// It goes through the same mapping as the transport, so that both refuse the same requests in the same words.
+/// It uses the transport's mapping, so that both refuse the same requests with the same errors.
 package struct STOMPRequestCheck: Sendable {
     private let configuration: STOMPConfiguration
 
-    /// - Parameter configuration: That of the transport.
+    /// - Parameter configuration: The configuration of the transport.
     package init(_ configuration: STOMPConfiguration) {
         self.configuration = configuration
     }
 
-    /// Checks a request as the interceptors have left it.
+    /// Checks a request after the interceptors.
+    ///
     /// - Throws: `unsupported`, `invalidEntry`.
     package func check(_ request: Request) throws(WaybillError) {
         try STOMPMapping.checkBody(request)
@@ -35,7 +36,7 @@ package struct STOMPRequestCheck: Sendable {
         }
     }
 
-    /// Checks a request that names a transaction against those that are open.
+    /// Checks the transaction of a request against the open ones.
     ///
     /// - Parameters:
     ///   - request: The request.

@@ -1,16 +1,16 @@
 public import Waybill
 import WireCore
 
-/// What a server said in an ERROR frame.
+/// The contents of a server's ERROR frame.
 ///
-/// The `underlying` error of a ``Waybill/WaybillError`` that a server brought about; its `peerReason` is
-/// ``message``.
+/// It is the `underlying` error of a ``Waybill/WaybillError`` that a server has caused. The `peerReason` of that error
+/// is ``message``.
 public struct STOMPServerError: Error, Sendable {
-    /// What failed, in short; nil where the server does not say.
+    /// A short description of the failure; nil if the server gives none.
     public var message: String?
     /// All headers of the frame.
     public var headers: Headers
-    /// The body: mostly more words.
+    /// The body, which usually has a longer description.
     public var body: Payload
 
     /// Describes an ERROR frame.
@@ -29,14 +29,16 @@ extension STOMPServerError: PeerRefusal {
 }
 
 extension STOMPServerError: CustomStringConvertible {
-    /// What failed, in short; never the body, which may repeat what was sent.
+    /// The short description.
+    ///
+    /// It never contains the body, which may repeat the request.
     public var description: String { message?.escaped ?? "ERROR without a message" }
 }
 
 extension STOMPServerError: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
+    /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: headers and body are never shown.
+    /// An empty mirror, because headers and body are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -11,9 +11,9 @@ package import WaybillSession
 
 /// STOMP 1.0 to 1.2 over TCP or WebSocket, with or without TLS, as a ``Waybill/Transport``.
 ///
-/// One transport keeps one connection, which all its providers share. It connects when it is asked to,
-/// or at the first request. Letting go of the last reference closes the connection; ``shutdown()`` also
-/// waits for that.
+/// One transport keeps one connection, which all its providers share. It connects with an explicit connect, or at
+/// the first request. Releasing the last reference closes the connection; ``shutdown()`` also waits until it is
+/// closed.
 public final class STOMPTransport: Transport, ImmediateTransport {
     private static let schemes: [ServiceAddress.Scheme] = [
         .tcp("stomp", port: 61_613), .tcp("stomps", port: 61_614, isSecure: true),
@@ -22,15 +22,17 @@ public final class STOMPTransport: Transport, ImmediateTransport {
 
     private let engine: STOMPEngine
 
-    /// Makes a transport; nothing is connected yet.
+    /// Makes a transport.
+    ///
+    /// It does not connect yet.
     ///
     /// - Parameters:
-    ///   - url: `stomp://host` or `stomps://host`, with the ports 61613 and 61614 unless it names another, or
-    ///     `ws://host/path` or `wss://host/path`, with the ports 80 and 443; user name and password in it count
-    ///     where the configuration has none.
-    ///   - configuration: How the transport behaves.
+    ///   - url: `stomp://host` or `stomps://host`, by default with the ports 61613 and 61614; or `ws://host/path` or
+    ///     `wss://host/path`, by default with the ports 80 and 443. A user name and a password in the URL are used if
+    ///     the configuration has none.
+    ///   - configuration: The options of the transport.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
     public convenience init(
         url: URL,
         configuration: STOMPConfiguration = STOMPConfiguration(),
@@ -41,13 +43,15 @@ public final class STOMPTransport: Transport, ImmediateTransport {
         try self.init(url: url, configuration: configuration, environment: .system)
     }
 
-    /// Makes a transport; nothing is connected yet.
+    /// Makes a transport.
+    ///
+    /// It does not connect yet.
     ///
     /// - Parameters:
-    ///   - url: As text; see ``init(url:configuration:configure:)-(URL,_,_)``.
-    ///   - configuration: How the transport behaves.
+    ///   - url: The URL as text; see ``init(url:configuration:configure:)-(URL,_,_)``.
+    ///   - configuration: The options of the transport.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
     public convenience init(
         url: String,
         configuration: STOMPConfiguration = STOMPConfiguration(),
@@ -62,7 +66,7 @@ public final class STOMPTransport: Transport, ImmediateTransport {
         )
     }
 
-    /// Makes a transport over links, a clock and randomness of one's own.
+    /// Makes a transport with the given dialer, clock and random numbers.
     package init(
         url: URL,
         configuration: STOMPConfiguration,
@@ -83,7 +87,7 @@ public final class STOMPTransport: Transport, ImmediateTransport {
                 to: address,
                 options: configuration.webSocket,
                 subprotocols: configuration.wireVersions.sorted(by: >).map(\.subprotocol),
-                // One frame in each message, as clients in browsers do and some servers need.
+                // One frame in each message, as browser clients send them and some servers need them.
                 units: .each(STOMPFrameEnd.unitLength),
                 maximumUnitSize: configuration.maximumBodySize,
                 environment: environment
@@ -101,21 +105,21 @@ public final class STOMPTransport: Transport, ImmediateTransport {
         engine.abandon()
     }
 
-    /// The state of the connection: the present one first, then each change once.
+    /// The states of the connection: first the current one, then each change once.
     public var states: ConnectionStates { engine.states }
 
-    /// Who waits for answers.
+    /// The requests that wait for replies.
     package var pendingReplies: PendingReplies { engine.replies.credentials }
 
-    /// What happens to the connection, its subscriptions and messages; and what the providers that share it report.
+    /// The events of the connection, its subscriptions and messages, and those that the providers report.
     public var events: TransportEvents { engine.events.events }
 
-    /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
+    /// Performs a request; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)
     }
 
-    /// Takes a send over, if there is a connection.
+    /// Accepts a send if there is a connection.
     package func submit(
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
@@ -125,37 +129,43 @@ public final class STOMPTransport: Transport, ImmediateTransport {
 
     /// Subscribes; see ``Waybill/Transport/subscribe(_:)``.
     ///
-    /// Every call makes a subscription of its own, with an id of its own, also to the same destination: for
-    /// a topic each gets every message, for a queue they share them.
+    /// Every call makes a separate subscription with its own id, also for the same destination. Subscriptions to a
+    /// topic each get every message; subscriptions to a queue share the messages.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
         try await engine.subscribe(request).keeping(self)
     }
 
-    /// Every message that comes from now on, whoever has subscribed to it; see ``Waybill/Transport/allMessages(_:)``.
+    /// Returns all messages that arrive from now on, for any subscription; see ``Waybill/Transport/allMessages(_:)``.
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
         try engine.catchAll.listen(policy).keeping(self)
     }
 
-    /// Closes the connection for a while, as in the background, and waits until that is done.
+    /// Closes the connection until ``resume()``, such as while the app is in the background.
     ///
-    /// Streams live on, and what is under way waits, as when a connection is lost. Whoever sends
-    /// meanwhile waits for it, too; an explicit `connect` ends the pause.
+    /// Waits until it is closed.
+    ///
+    /// Subscriptions and pending requests stay, as after the loss of a connection. Requests during the pause wait for
+    /// its end. An explicit `connect` also ends the pause.
     public func pause() async {
         await engine.pause()
     }
 
-    /// Ends a pause: the connection that it has closed is made again, at once.
+    /// Ends a pause.
+    ///
+    /// A connection that it has closed is made again at once.
     public func resume() {
         engine.resume()
     }
 
-    /// Disconnects and waits until the connection is closed; calls under way fail with `shutDown`.
+    /// Disconnects and waits until the connection is closed.
+    ///
+    /// Pending requests fail with `shutDown`.
     public func shutdown() async {
         await engine.shutdown()
     }
 }
 
 extension STOMPTransport: CustomReflectable {
-    /// Nothing: passwords and bodies are never shown.
+    /// An empty mirror, because passwords and bodies are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
