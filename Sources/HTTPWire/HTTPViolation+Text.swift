@@ -9,7 +9,7 @@ extension HTTPViolation: CustomStringConvertible {
         case .unsupportedVersion: "the version is not HTTP/1.1, nor HTTP/1.0 where that is allowed"
         case .malformedField: "a line of the head is not a name, a colon and a value"
         case .invalidFieldValue: "the value of a field has a control character"
-        case .obsoleteLineFolding: "a field goes on in a second line"
+        case .obsoleteLineFolding: "a field continues on a second line"
         case .bareCarriageReturn: "a carriage return without a line feed"
         case .invalidContentLength:
             "the content length is not a number, differs from another one, or is not allowed"

@@ -145,7 +145,7 @@ final class MQTTEngine: Sendable {
             return try subscriptions.settle(id, isAccepted: false, request)
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .subscribe:
-            throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
+            throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")
         }
     }
 
@@ -235,7 +235,7 @@ final class MQTTEngine: Sendable {
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
         guard case .subscribe(let options) = request.command else {
-            throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
+            throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         let all = try MQTTMapping.subscriptions(request, options, version: version)
         return try await lifecycle.requests.subscribe(

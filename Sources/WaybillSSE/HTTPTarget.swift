@@ -57,7 +57,7 @@ struct HTTPTarget: Hashable, Sendable {
         else {
             throw WaybillError(
                 .invalidEntry,
-                "the topic holds what must be percent-encoded in a path"
+                "the topic has characters that must be percent-encoded in a path"
             )
         }
         let (basePath, baseQuery) = Self.parts(target)
@@ -120,7 +120,7 @@ struct HTTPTarget: Hashable, Sendable {
 
     /// A `Location` that is no URL to go to.
     private static func noPlace(_ error: WaybillError?) -> WaybillError {
-        let message = "the server redirects to what is no URL with a host"
+        let message = "the server redirects to a location that is not a URL with a host"
         return WaybillError(.protocolViolation, message, underlying: error)
     }
 }

@@ -69,7 +69,7 @@ final class SSEEngine: Sendable {
         case .unsubscribe: return try await unsubscribe(request)
         case .ack, .nack, .begin, .commit, .abort, .subscribe:
             try check.check(request)
-            throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
+            throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")
         }
     }
 
@@ -127,7 +127,7 @@ final class SSEEngine: Sendable {
         announces: Bool
     ) throws(WaybillError) -> SSEStream {
         guard case .subscribe(let options) = request.command else {
-            throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
+            throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         try check.check(request)
         return try state.withLock { state throws(WaybillError) in

@@ -110,7 +110,7 @@ package enum SSEMapping {
             WaybillError(.limitExceeded, "\(violation)")
         case .unknownCoding(let coding): uninvited(coding)
         case .invalidCoding:
-            WaybillError(.protocolViolation, "the response is not what its content coding says")
+            WaybillError(.protocolViolation, "the response does not match its content coding")
         }
     }
 

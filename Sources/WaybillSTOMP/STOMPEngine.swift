@@ -121,7 +121,7 @@ final class STOMPEngine: Sendable {
                 request
             )
         case .subscribe:
-            throw WaybillError(.invalidEntry, "a subscription goes through subscribe(_:)")
+            throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")
         }
     }
 
@@ -197,7 +197,7 @@ final class STOMPEngine: Sendable {
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
         guard case .subscribe(let options) = request.command else {
-            throw WaybillError(.invalidEntry, "only a subscription goes through subscribe(_:)")
+            throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         try STOMPMapping.checkBody(request)
         var all: [STOMPMapping.Subscription] = []

@@ -93,7 +93,7 @@ struct ClientHarness {
     /// Resumes the session and logs the calls that the core drops.
     mutating func resume() {
         for dropped in client.resumeSession(at: now) {
-            let caller = dropped.call.map { "\(number($0))" } ?? "nobody"
+            let caller = dropped.call.map { "\(number($0))" } ?? "a message without a call"
             switch dropped.cause {
             case .sessionLost: log.append("lost \(caller)")
             case .refused(let error):

@@ -168,7 +168,7 @@ struct EventStreamServerTests {
         await client.transport.shutdown()
     }
 
-    @Test("Data that is not what its content coding says is the server's fault")
+    @Test("Data that does not match its content coding is the server's fault")
     func lies() async throws {
         let client = try EventStreamClient("EVENTSOURCE_RAW")
         let error = await #expect(throws: WaybillError.self) { try await client.texts("/lies") }

@@ -134,7 +134,9 @@ final class SimulationLedger: @unchecked Sendable {
     /// Records the arrival of a message at the broker or at a subscriber.
     func arrive(_ number: Int?, at topic: String) {
         guard var lane = lanes[topic] else { return }
-        guard let number else { return world.fail("\(topic) has got what nobody sent") }
+        guard let number else {
+            return world.fail("\(topic) has received a message that was never sent")
+        }
         // Idle messages share one number and are not counted.
         if number == Self.idleNumber { return }
         let isFirst = !lane.arrived.contains(number)

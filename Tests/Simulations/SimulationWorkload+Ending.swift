@@ -35,7 +35,7 @@ extension SimulationWorkload {
                 broker.publish(Payload("\(number)"), to: service.brokerTopic(topic), qos: qos)
             }
         }
-        try await world.wait(for: "everybody hears \(number)", within: .seconds(180)) {
+        try await world.wait(for: "every client receives \(number)", within: .seconds(180)) {
             clients.allSatisfy { client in
                 client.listensTo.allSatisfy { ledger.hasArrived(number, at: $0.topic) }
             }

@@ -91,7 +91,7 @@ struct SimulationWorkload: Sendable {
         world.heal()
         let detection = clients.map(\.transport.detection).max() ?? .zero
         try await world.wait(
-            for: "everybody is connected after the network has healed",
+            for: "every client is connected after the network has healed",
             within: detection + SimulatedTransport.maximumDelay * 2 + .seconds(30)
         ) {
             clients.allSatisfy(\.isConnected)
@@ -181,7 +181,7 @@ struct SimulationWorkload: Sendable {
         }
         world.expect(
             ledger.outcomes["connected"] == connections,
-            "somebody has connected again, though nothing went wrong"
+            "a client has connected again, although no fault occurred"
         )
         guard service.isMQTT else { return }
         for (client, before) in zip(clients, before) {

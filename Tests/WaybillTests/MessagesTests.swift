@@ -141,7 +141,7 @@ import WireTestSupport
         #expect(try await iterator.next() == Point(x: 2, y: 2))
 
         var others = raw.makeAsyncIterator()
-        #expect(try await take(3, &others) == bodies, "nobody else is disturbed")
+        #expect(try await take(3, &others) == bodies, "the other subscribers are not disturbed")
 
         for body in bodies { mock.push(Payload(body), to: "t") }
         mock.dropConnection()

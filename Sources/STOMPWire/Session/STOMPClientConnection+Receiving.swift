@@ -135,7 +135,7 @@ extension STOMPClientConnection {
         if case .disconnecting(number, _) = state { return close(.disconnected) }
         guard let number, let call = receipts.take(number) else {
             // The call timed out or was cancelled, or the receipt is unknown.
-            writer.noteReceived("nobody waits for this receipt", byteCount: 0)
+            writer.noteReceived("receipt without a pending request", byteCount: 0)
             return takeTraces()
         }
         events.append(.receipt(call, frame.headers))

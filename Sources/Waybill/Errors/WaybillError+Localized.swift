@@ -117,7 +117,8 @@ extension TLSFailure.Reason {
             "Connect with a name that the certificate has as a subject alternative name, or have one made for this name.",
         .unknownAuthority: "Add the certificate of the authority to the TLS options.",
         .selfSigned: "Add the certificate of the server to the authorities of the TLS options.",
-        .pinMismatch: "Check the pinned keys. If they are right, somebody may be listening.",
+        .pinMismatch:
+            "Check the pinned keys. If they are right, the connection may be intercepted.",
         .certificateRequired: "Set an identity in the TLS options.",
         .certificateRefused: "Set an identity that the server accepts.",
         .notTLS: "Check the port, or use the URL's scheme without TLS.",

@@ -37,7 +37,10 @@ package final class CatchAll: Sendable {
     /// - Throws: `unsupported` for a policy that holds the peer back, `shutDown`.
     package func listen(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
         guard policy.overflow != .holdBack else {
-            throw WaybillError(.unsupported, "who looks on holds nobody back")
+            throw WaybillError(
+                .unsupported,
+                "a listener for all messages cannot hold the peer back: choose another buffer policy"
+            )
         }
         let itself = Locked<MessageSource?>(nil)
         let source = MessageSource(

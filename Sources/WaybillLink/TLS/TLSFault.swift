@@ -51,7 +51,7 @@ extension TLSFault: CustomStringConvertible {
             the server's certificate is not for \(host): it has a common name only, which does not count, and no subject \
             alternative name
             """
-        case .unknownAuthority: "the server's certificate is signed by nobody who is trusted"
+        case .unknownAuthority: "the server's certificate is not signed by a trusted authority"
         case .selfSigned: "the server has signed its certificate itself"
         case .wrongPurpose: "the server's certificate is not one for servers"
         case .weakCertificate: "a key or signature in the server's certificates is too weak"

@@ -78,8 +78,11 @@ private struct PlainRules: MockRules {
         guard case .send = request.command, wildcards.arePresent(in: request.topic ?? "") else {
             return
         }
-        throw WaybillError(.invalidEntry, "a send goes to one topic, without wildcards")
-            .about(request)
+        throw WaybillError(
+            .invalidEntry,
+            "the topic of a send has a wildcard, which only a subscription may have"
+        )
+        .about(request)
     }
 
     func check(_ request: Request, against open: Set<WireName>) throws(WaybillError) {}

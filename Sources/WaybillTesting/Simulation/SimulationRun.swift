@@ -110,7 +110,7 @@ struct SimulationRun: Sendable {
                 scheduler.violate("the test was cancelled")
             } else if !scheduler.step(), !waitForEscapes(scheduler) {
                 scheduler.violate(
-                    "everybody waits for ever: for each other, or for something that is not simulated"
+                    "all tasks wait forever: for each other, or for something that is not simulated"
                 )
             }
             world.checkConditions()

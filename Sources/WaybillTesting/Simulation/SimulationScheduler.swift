@@ -328,7 +328,7 @@ final class SimulationScheduler: @unchecked Sendable {
     private func takeEscapes() {
         if let (jobs, hasEscaped) = calmly({ watch.takeAll() }), hasEscaped || !jobs.isEmpty {
             violate(
-                "a task was resumed by another thread: what it waited for is not simulated"
+                "a task was resumed by another thread: it waited for something that is not simulated"
                     + " (URLSession, Dispatch, a thread or a file)"
             )
             ready += jobs

@@ -423,7 +423,7 @@ final class EventReader: @unchecked Sendable {
     func take(_ number: Int?, _ id: String?) {
         world.note("\(name) takes \(number ?? -1) of \(topic)")
         guard let number, let id = id.flatMap({ Int($0) }) else {
-            return world.fail("\(name) has heard of \(topic) what nobody published")
+            return world.fail("\(name) has received an event of \(topic) that was never published")
         }
         if let next, number != next {
             world.fail("\(name) has heard \(number) of \(topic) instead of \(next)")

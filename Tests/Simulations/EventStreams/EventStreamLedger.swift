@@ -132,10 +132,12 @@ final class EventStreamLedger: @unchecked Sendable {
 
     /// Records the arrival of a number at the server.
     func arrive(_ number: Int?, at topic: String) {
-        guard let number else { return world.fail("\(topic) has got what nobody sent") }
+        guard let number else {
+            return world.fail("\(topic) has received a message that was never sent")
+        }
         let name = Name(topic: topic, number: number)
         guard deliveries[name] != nil else {
-            return world.fail("\(topic) has got \(number), which nobody sent")
+            return world.fail("\(topic) has received \(number), which was never sent")
         }
         deliveries[name]?.arrivalCount += 1
         check(name)

@@ -177,7 +177,7 @@
         }
 
         private static let waiting =
-            "everybody waits for ever: for each other, or for something that is not simulated"
+            "all tasks wait forever: for each other, or for something that is not simulated"
 
         @Test("Tasks that all wait for each other are told of")
         func deadlock() async throws {
