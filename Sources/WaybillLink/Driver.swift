@@ -44,7 +44,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     @inlinable package static var highWaterMark: Int { 1 << 20 }
 
     /// The time for the peer to read the last bytes after the core has ended: 5 seconds.
-    package static var closingPatience: Duration { .seconds(5) }
+    package static var closingTimeout: Duration { .seconds(5) }
 
     /// The number of reads or writes of one call before other streams get their turn: 4.
     static var roundsInTurn: Int { 4 }

@@ -397,7 +397,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     mutating func deadlineToArm(at now: WireInstant) -> WireInstant? {
         guard !isOver, !isCut else { return nil }
         if core.isFinished, cutDeadline == nil {
-            cutDeadline = now.advanced(by: Driver<Core>.closingPatience)
+            cutDeadline = now.advanced(by: Driver<Core>.closingTimeout)
         }
         guard let wanted = cutDeadline ?? core.deadline else { return nil }
         if let armedDeadline, armedDeadline <= wanted { return nil }

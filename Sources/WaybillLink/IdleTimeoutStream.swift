@@ -10,7 +10,7 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
         /// The time of the last data, or of resuming to read.
         var lastSign: WireInstant
         var timer: UInt64?
-        var hasLostPatience = false
+        var hasTimedOut = false
     }
 
     private let base: any ByteStream
@@ -85,17 +85,17 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
     func streamDidEnd(_ error: LinkError?) {
         let (receiver, timer) = state.withLock { ($0.receiver.take(), $0.timer.take()) }
         if let timer { timers.cancelTimer(timer) }
-        receiver?.streamDidEnd(error.map(telling) ?? (hasLostPatience ? .silent : nil))
+        receiver?.streamDidEnd(error.map(telling) ?? (hasTimedOut ? .silent : nil))
     }
 
     private var receiver: (any ByteStreamReceiver)? { state.withLock { $0.receiver } }
 
     // MARK: The time limit
 
-    private var hasLostPatience: Bool { state.withLock { $0.hasLostPatience } }
+    private var hasTimedOut: Bool { state.withLock { $0.hasTimedOut } }
 
     /// The error to report: the timeout, rather than the close that follows from it.
-    private func telling(_ error: LinkError) -> LinkError { hasLostPatience ? .silent : error }
+    private func telling(_ error: LinkError) -> LinkError { hasTimedOut ? .silent : error }
 
     /// Sets the timer for the limit, unless it is set or no data is awaited.
     private func watch() {
@@ -114,7 +114,7 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
         let isOver = state.withLock { state in
             state.timer = nil
             let isOver = state.isReading && state.lastSign.advanced(by: limit) <= now
-            state.hasLostPatience = isOver
+            state.hasTimedOut = isOver
             return isOver
         }
         if isOver { base.close() } else { watch() }
@@ -122,7 +122,7 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
 }
 
 /// A dialer whose streams count as broken after a time of silence.
-private struct PatientDialer: Dialer {
+private struct IdleTimeoutDialer: Dialer {
     let base: any Dialer
     let limit: Duration
 
@@ -141,10 +141,10 @@ extension LinkEnvironment {
     ///
     /// - Parameter limit: The longest silence; nil for no limit.
     /// - Returns: The environment.
-    package func losingPatience(after limit: Duration?) -> LinkEnvironment {
+    package func withReadTimeout(_ limit: Duration?) -> LinkEnvironment {
         guard let limit else { return self }
         var copy = self
-        copy.dialer = PatientDialer(base: dialer, limit: limit)
+        copy.dialer = IdleTimeoutDialer(base: dialer, limit: limit)
         return copy
     }
 }

@@ -9,10 +9,10 @@
 /// | --- | --- |
 /// | reads without a write in between | the kernel acknowledges by itself; no call |
 /// | two reads after a write | the peer sends in pieces: ask again after each write |
-/// | `patience` turns with one read each | the peer does not send in pieces: stop asking |
+/// | `turnLimit` turns with one read each | the peer does not send in pieces: stop asking |
 package struct QuickAcknowledgements: Sendable {
     /// The number of turns with one read after which asking stops: 8.
-    package static let patience = 8
+    package static let turnLimit = 8
 
     private var hasWritten = false
     /// The number of consecutive turns with one read.
@@ -30,12 +30,12 @@ package struct QuickAcknowledgements: Sendable {
     /// - Returns: Whether to request acknowledgements at once.
     package mutating func noteRead() -> Bool {
         guard hasWritten else {
-            let hadStopped = turnsOfOneRead > Self.patience
+            let hadStopped = turnsOfOneRead > Self.turnLimit
             turnsOfOneRead = 0
             return hadStopped
         }
         hasWritten = false
-        if turnsOfOneRead <= Self.patience { turnsOfOneRead += 1 }
-        return turnsOfOneRead <= Self.patience
+        if turnsOfOneRead <= Self.turnLimit { turnsOfOneRead += 1 }
+        return turnsOfOneRead <= Self.turnLimit
     }
 }

@@ -224,7 +224,7 @@ final class MQTTEngine: Sendable {
             ?? configuration.acknowledgementTimeout
         let answer: MQTTAnswer = try await lifecycle.requests.queued(
             request,
-            patience: min(stated, options.expiry ?? stated),
+            timeout: min(stated, options.expiry ?? stated),
             send: { connection, call throws(WaybillError) in
                 try connection.submit(publish, request, timeout: options.timeout, call)
             },

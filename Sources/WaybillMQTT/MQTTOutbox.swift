@@ -54,7 +54,7 @@ struct MQTTOutbox: Sendable {
             let call = MQTTStoredCall { [store] in store.remove(message.id) }
             return .init(
                 byteCount: message.body.count,
-                patience: nil,
+                timeout: nil,
                 send: { connection throws(WaybillError) in
                     do throws(WaybillError) {
                         try connection.submit(publish, request, timeout: nil, call)

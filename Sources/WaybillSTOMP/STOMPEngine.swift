@@ -185,7 +185,7 @@ final class STOMPEngine: Sendable {
         try STOMPMapping.check(headers, request)
         let answer: STOMPReceivedHeaders = try await lifecycle.requests.queued(
             request,
-            patience: configuration.offlineQueue.timeToLive ?? options.timeout
+            timeout: configuration.offlineQueue.timeToLive ?? options.timeout
                 ?? configuration.receiptTimeout,
             send: { connection, call throws(WaybillError) in
                 try connection.submit(headers, request, options, asksForReceipt, call)

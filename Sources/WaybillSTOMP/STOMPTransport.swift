@@ -81,7 +81,7 @@ public final class STOMPTransport: Transport, ImmediateTransport {
             var environment =
                 try environment.proxied(by: configuration.proxy)
                 .secured(for: address.scheme, by: configuration.tls)
-                .losingPatience(after: configuration.readTimeout)
+                .withReadTimeout(configuration.readTimeout)
             guard address.scheme.hasPath else { return environment }
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,

@@ -13,7 +13,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         /// The longest wait; nil for no limit.
         ///
         /// A send without a limit also outlasts the end of the connection.
-        package var patience: Duration?
+        package var timeout: Duration?
         /// Hands the send to a connection.
         ///
         /// Throws `notConnected` if the connection is over and nothing was sent. Any other error goes to the caller
@@ -25,13 +25,13 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         package init(
             topic: String? = nil,
             byteCount: Int,
-            patience: Duration?,
+            timeout: Duration?,
             send: @escaping @Sendable (Connection) throws(WaybillError) -> Void,
             fail: @escaping @Sendable (WaybillError) -> Void
         ) {
             self.topic = topic
             self.byteCount = byteCount
-            self.patience = patience
+            self.timeout = timeout
             self.send = send
             self.fail = fail
         }
@@ -127,7 +127,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
             }
             state.last += 1
             let number = state.last
-            let deadline = item.patience.map { timers.now.advanced(by: $0) }
+            let deadline = item.timeout.map { timers.now.advanced(by: $0) }
             insert(item, number, until: deadline, timers, &state)
             return (number, dropped)
         }
@@ -243,7 +243,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
     /// Fails all waiting sends except those without a limit, because no connection follows.
     package func conclude(_ error: WaybillError) {
         let (items, timers) = state.withLock { state in
-            let numbers = state.waiting.filter { $0.value.item.patience != nil }.keys.sorted()
+            let numbers = state.waiting.filter { $0.value.item.timeout != nil }.keys.sorted()
             let items = numbers.compactMap { state.remove($0) }
             return (items, state.idleTimers())
         }

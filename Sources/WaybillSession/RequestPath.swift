@@ -148,15 +148,15 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - patience: The longest wait for the connection.
+    ///   - timeout: The longest wait for the connection.
     ///   - send: Hands the request to a connection, with the call; throws if nothing was sent.
     ///   - withdraw: Called if the task is cancelled after the request was handed over.
     /// - Returns: The peer's answer.
-    /// - Throws: `limitExceeded` if the queue is full, `timedOut` after the longest wait; the errors of `send` and of
+    /// - Throws: `limitExceeded` if the queue is full, `timedOut` after the timeout; the errors of `send` and of
     ///   the call; `CancellationError`.
     package func queued<Answer: Sendable>(
         _ request: Request,
-        patience: Duration,
+        timeout: Duration,
         send: @escaping @Sendable (Connection, PendingCall<Answer>) throws(WaybillError) -> Void,
         withdraw: @escaping @Sendable (PendingCall<Answer>) -> Void
     ) async throws -> Answer {
@@ -165,7 +165,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         let item = OfflineQueue<Connection>.Item(
             topic: request.topic,
             byteCount: request.body.count,
-            patience: patience,
+            timeout: timeout,
             send: { connection throws(WaybillError) in
                 // A call that was withdrawn in the meantime is not sent.
                 guard !call.isDone else { return }

@@ -79,7 +79,7 @@
             let peer: FloodPeer
 
             /// The time in milliseconds after which a client that reads nothing counts as holding the flood back.
-            private static var patience: Int32 { 2_000 }
+            private static var pollTimeout: Int32 { 2_000 }
 
             deinit { Glibc.close(descriptor) }
 
@@ -107,7 +107,7 @@
                 var start = 0
                 while start < bytes.count {
                     var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                    guard poll(&entry, 1, Self.patience) == 1 else { return false }
+                    guard poll(&entry, 1, Self.pollTimeout) == 1 else { return false }
                     let count = bytes.withUnsafeBytes { space in
                         send(
                             descriptor,

@@ -165,7 +165,7 @@ import WireTestSupport
         }
     }
 
-    @Test("The end of the stream, and the end of patience, count with what has come")
+    @Test("The end of the stream, and the timeout, count together with the received bytes")
     func ends() throws {
         var nothing = try Self.handshake()
         nothing.giveUp()

@@ -138,7 +138,7 @@ final class SimulatedClient: @unchecked Sendable {
         await ledger.send(
             number,
             to: service.brokerTopic(topic),
-            within: (options.timeout ?? transport.patience) * 2 + .seconds(120),
+            within: (options.timeout ?? transport.acknowledgementTimeout) * 2 + .seconds(120),
             mustSucceed: options.timeout == nil
         ) {
             try await request(number, topic, options, canBeCancelled)

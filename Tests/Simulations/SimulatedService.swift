@@ -75,7 +75,7 @@ struct SimulatedTransport {
     /// The longest silence of an MQTT client.
     var keepAlive = Duration.seconds(60)
     /// The time for which a send waits for its acknowledgement.
-    var patience = Duration.seconds(30)
+    var acknowledgementTimeout = Duration.seconds(30)
     /// The session store of an MQTT client.
     var store: InMemorySessionStore?
 
@@ -126,7 +126,7 @@ struct SimulatedTransport {
             configuration.wireLogger = log
             let transport = try MQTTTransport(url: url, configuration: configuration)
             self.store = store
-            patience = configuration.acknowledgementTimeout
+            acknowledgementTimeout = configuration.acknowledgementTimeout
             self.transport = transport
             pause = { await transport.pause() }
             resume = { transport.resume() }
@@ -147,7 +147,7 @@ struct SimulatedTransport {
             configuration.credentials = credentials
             configuration.wireLogger = log
             let transport = try STOMPTransport(url: url, configuration: configuration)
-            patience = configuration.receiptTimeout
+            acknowledgementTimeout = configuration.receiptTimeout
             self.transport = transport
             pause = { await transport.pause() }
             resume = { transport.resume() }

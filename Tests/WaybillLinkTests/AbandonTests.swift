@@ -132,7 +132,7 @@ import WireTestSupport
         )
         switch layer {
         case .none: break
-        case .readTimeout: environment = environment.losingPatience(after: .seconds(60))
+        case .readTimeout: environment = environment.withReadTimeout(.seconds(60))
         case .proxy:
             let proxy = ProxySettings(endpoint: Endpoint(host: "proxy", port: 3_128), headers: [:])
             environment.dialer = bottom.proxied(by: proxy)

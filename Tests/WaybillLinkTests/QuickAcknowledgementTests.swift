@@ -37,7 +37,7 @@ import WaybillLink
         let first: [Step] = [.write, .write, .read(asks: true)]
         let later: [Step] = [.write, .read(asks: false)]
         let stopped =
-            Array(repeating: first, count: QuickAcknowledgements.patience)
+            Array(repeating: first, count: QuickAcknowledgements.turnLimit)
             + Array(repeating: later, count: 100)
         expect(stopped.flatMap { $0 })
         // The next answer in pieces turns them on again.

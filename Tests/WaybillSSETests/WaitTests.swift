@@ -56,7 +56,7 @@ struct WaitTests {
         await transport.shutdown()
     }
 
-    @Test("Retry-After asks for more patience, never for less")
+    @Test("Retry-After makes the wait longer, never shorter")
     func retryAfterZero() async throws {
         let server = HTTPServer([
             .close(Say.stream("retry: 0\ndata: a\n\n")),

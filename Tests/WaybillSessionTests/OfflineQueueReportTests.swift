@@ -30,7 +30,7 @@ import WireCore
         OfflineQueue<Int>.Item(
             topic: "t",
             byteCount: byteCount,
-            patience: .seconds(5),
+            timeout: .seconds(5),
             send: { _ in },
             fail: { [failed] _ in failed.lengths.withLock { $0.append(byteCount) } }
         )

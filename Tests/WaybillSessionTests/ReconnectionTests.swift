@@ -163,7 +163,7 @@ import WireTestSupport
     }
 
     @Test("No call waits for ever: a request during an outage fails after the connect timeout")
-    func patience() async throws {
+    func requestDuringOutage() async throws {
         let first = accepting()
         let clock = ManualClock()
         let lifecycle = LifecycleFixture(

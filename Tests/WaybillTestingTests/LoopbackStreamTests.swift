@@ -32,7 +32,7 @@ import WireTestSupport
         "A silent client is cut after the time of the environment's clock",
         arguments: LoopbackBroker.Service.allCases
     )
-    func patience(_ service: LoopbackBroker.Service) async throws {
+    func silentClient(_ service: LoopbackBroker.Service) async throws {
         let bench = LoopbackBench()
         let stream = bench.connect(service)
         bench.clock.advance(by: .seconds(59))

@@ -16,7 +16,7 @@ import WaybillTesting
 struct TransportEventTests {
     private static let secret = "s3cret"
     /// Long, since other tests run at the same time.
-    private static let patience = Duration.seconds(50)
+    private static let timeout = Duration.seconds(50)
     private static let services: [LoopbackBroker.Service] = [
         .mqtt, .mqttOverWebSocket, .stomp, .stompOverWebSocket,
     ]
@@ -67,7 +67,7 @@ struct TransportEventTests {
         case .mqtt, .mqttOverWebSocket:
             var configuration = MQTTConfiguration()
             (configuration.connectTimeout, configuration.acknowledgementTimeout) = (
-                patience, patience
+                timeout, timeout
             )
             (configuration.userName, configuration.password) = ("ada", "\(secret)-password")
             configuration.reconnection = reconnection
@@ -79,7 +79,7 @@ struct TransportEventTests {
             )
         default:
             var configuration = STOMPConfiguration()
-            (configuration.connectTimeout, configuration.receiptTimeout) = (patience, patience)
+            (configuration.connectTimeout, configuration.receiptTimeout) = (timeout, timeout)
             (configuration.login, configuration.passcode) = ("ada", "\(secret)-password")
             configuration.reconnection = reconnection
             configuration.offlineQueue = queue

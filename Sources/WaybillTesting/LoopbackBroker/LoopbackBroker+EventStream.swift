@@ -21,7 +21,7 @@ extension LoopbackBroker {
         let identifier = makeIdentifier()
         let core = HTTPServerConnection(
             limits: .init(bodyByteCount: configuration.maximumPacketSize),
-            requestTimeout: Self.patience,
+            requestTimeout: Self.clientTimeout,
             at: timers.now
         )
         let client = HTTPLoopbackClient(

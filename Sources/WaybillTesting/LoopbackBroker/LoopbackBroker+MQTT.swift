@@ -20,7 +20,7 @@ extension LoopbackBroker {
         var core = MQTTServerConnection(
             maximumPacketSize: configuration.maximumPacketSize,
             isTracing: configuration.log != nil,
-            connectTimeout: Self.patience,
+            connectTimeout: Self.clientTimeout,
             at: timers.now
         )
         core.publishAnswer = faults.publishAnswer

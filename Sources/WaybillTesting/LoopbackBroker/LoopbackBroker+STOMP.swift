@@ -17,7 +17,7 @@ extension LoopbackBroker {
         as identifier: UInt64
     ) {
         var settings = STOMPServerConnection.Configuration()
-        settings.connectTimeout = Self.patience
+        settings.connectTimeout = Self.clientTimeout
         settings.limits.maximumBodyByteCount = configuration.maximumPacketSize
         settings.isTracing = configuration.log != nil
         let client = STOMPLoopbackClient(

@@ -15,7 +15,7 @@ extension LoopbackBroker {
         var settings = WebSocketConfiguration(randomWords: environment.randomWords)
         settings.maximumMessageSize = configuration.maximumPacketSize
         settings.deflate = PermessageDeflate()
-        settings.handshakeTimeout = Self.patience
+        settings.handshakeTimeout = Self.clientTimeout
         let socket = WebSocketStream(
             core: WebSocketConnection(serverWith: settings, at: timers.now),
             units: .anywhere,

@@ -150,8 +150,8 @@ public final class LoopbackBroker: Sendable {
     let destinations: Locked<LoopbackDestinations>
     let eventTopics: Locked<LoopbackEventTopics>
 
-    /// How long a client may take for its first words: long, since a machine full of tests is slow.
-    static let patience = Duration.seconds(60)
+    /// The time for the first packet of a client: long, because tests may share a slow machine.
+    static let clientTimeout = Duration.seconds(60)
 
     /// Makes a broker; ``start()`` sets it going.
     public convenience init(configuration: Configuration = Configuration()) {

@@ -181,12 +181,12 @@ final class Bench: Sendable {
     }
 
     /// Sends without a connection, and waits until the send is in the queue.
-    func enqueue(_ text: String, patience: Duration? = nil) async -> Call<Receipt> {
-        let patience = patience ?? way.sendLimit
-        let count = timerCount(after: patience)
+    func enqueue(_ text: String, timeout: Duration? = nil) async -> Call<Receipt> {
+        let timeout = timeout ?? way.sendLimit
+        let count = timerCount(after: timeout)
         let provider = provider
         let call = Call { try await provider.request(.say(text)) }
-        await until { self.timerCount(after: patience) > count }
+        await until { self.timerCount(after: timeout) > count }
         return call
     }
 

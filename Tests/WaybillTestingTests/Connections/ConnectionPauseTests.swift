@@ -138,7 +138,7 @@ struct ConnectionPauseTests {
         let last = bench.lastClient
         var calls: [Call<Receipt>] = []
         for number in 0..<2 {
-            calls.append(await bench.enqueue("\(number)", patience: .seconds(3)))
+            calls.append(await bench.enqueue("\(number)", timeout: .seconds(3)))
         }
         let error = await failure { try await bench.provider.request(.say("2")) }
         #expect(error?.code == .limitExceeded)

@@ -5,8 +5,8 @@ import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Event stream transport: patience", .timeLimit(.minutes(5)))
-struct PatienceTests {
+@Suite("Event stream transport: time limits", .timeLimit(.minutes(5)))
+struct TimeLimitTests {
     @Test("A refusal whose body never ends is a refusal all the same, once its time is over")
     func endlessRefusal() async throws {
         let answers = [
