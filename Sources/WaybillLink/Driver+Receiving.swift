@@ -68,7 +68,7 @@ extension Driver {
             let next = state.withLock { state in
                 state.noteEndOfStream()
                 state.core.receiveEndOfStream(at: now)
-                return state.settle(.immediate, grewFrom: 0, by: timers)
+                return state.stepsAfterCall(.immediate, grewFrom: 0, by: timers)
             }
             return (outcome, next, false)
         default: return (outcome, [], false)

@@ -121,7 +121,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         let result = try state.withLock { state throws(Failure) in
             let waiting = state.core.outboundByteCount
             let result = try body(&state.core, now)
-            next = state.settle(urgency, grewFrom: waiting, by: timers)
+            next = state.stepsAfterCall(urgency, grewFrom: waiting, by: timers)
             return result
         }
         if !next.isEmpty { carryOut(next) }
@@ -143,7 +143,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         let result = try state.withLock { state throws(Failure) in
             let waiting = state.core.outboundByteCount
             let result = try body(&state.core, now)
-            next = state.settle(urgency, grewFrom: waiting, by: timers)
+            next = state.stepsAfterCall(urgency, grewFrom: waiting, by: timers)
             pause = state.takePause()
             return result
         }
@@ -369,7 +369,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             guard !state.isOver else { return DriverSteps() }
             state.core.advance(to: now)
             mustCut = state.takeCut(at: now)
-            return state.settle(.immediate, grewFrom: 0, by: timers)
+            return state.stepsAfterCall(.immediate, grewFrom: 0, by: timers)
         }
         carryOut(next)
         if mustCut { close() }

@@ -169,7 +169,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         core.receive(&buffer, at: now)
         isUndecoded = core.hasMoreInput
         noteAnswers(core.outboundByteCount - before)
-        var next = settle(.immediate, grewFrom: 0, by: timers)
+        var next = stepsAfterCall(.immediate, grewFrom: 0, by: timers)
         // In a fast conversation both sides have bytes in flight; only a far larger number means that the peer does not
         // read.
         if answerByteCount > Driver<Core>.highWaterMark, areAnswersTooMany(account) {
@@ -249,7 +249,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     ///   - timers: The clock, which is read only if the pacer must decide.
     /// - Returns: The actions to carry out.
     @inlinable
-    package mutating func settle(
+    package mutating func stepsAfterCall(
         _ urgency: Driver<Core>.Urgency,
         grewFrom waiting: Int,
         by timers: any TimerSource

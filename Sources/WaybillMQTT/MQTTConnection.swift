@@ -315,7 +315,7 @@ final class MQTTConnection: TransportConnection {
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         if let abandonment { state.withLock { $0.abandonment = abandonment } }
         disconnectNow()
-        await ended.settled(within: timeout, by: timers) { [driver] in driver.close() }
+        await ended.waitUntilResolved(within: timeout, by: timers) { [driver] in driver.close() }
     }
 
     func drain(within timeout: Duration) async {
@@ -323,7 +323,9 @@ final class MQTTConnection: TransportConnection {
         let drained = Promise<Void>()
         state.withLock { $0.drained = drained }
         noteDrained()
-        await drained.settled(within: timeout, by: timers) { drained.resolve(.success(())) }
+        await drained.waitUntilResolved(within: timeout, by: timers) {
+            drained.resolve(.success(()))
+        }
     }
 
     private func noteDrained() {
@@ -411,7 +413,7 @@ final class MQTTConnection: TransportConnection {
                 subscriptions.collect(publish, receipt, into: &batch)
             case .published(let call as MQTTPendingCall, let code, let properties):
                 let answer = MQTTAnswer.published(code, properties)
-                if let caller = call.settle(.success(answer)) { answered.append(caller) }
+                if let caller = call.resolve(.success(answer)) { answered.append(caller) }
             default:
                 batch.deliver()
                 handle(event)

@@ -310,6 +310,6 @@ final class HTTPPool: Sendable {
             if let made = try? await attempt.value { all.append(made) }
         }
         for exchange in all { exchange.close(failing: .shutDown) }
-        for exchange in all { await exchange.ended.settled() }
+        for exchange in all { await exchange.ended.waitUntilResolved() }
     }
 }

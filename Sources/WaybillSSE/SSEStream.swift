@@ -145,7 +145,7 @@ final class SSEStream: Sendable {
     ///   - reason: What whoever waits for the opening hears.
     func close(throwing error: WaybillError?, because reason: WaybillError) async {
         stop(throwing: error, because: reason)
-        await ended.settled()
+        await ended.waitUntilResolved()
     }
 
     private func stop(throwing error: WaybillError?, because reason: WaybillError? = nil) {

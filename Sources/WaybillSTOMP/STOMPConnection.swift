@@ -160,7 +160,7 @@ final class STOMPConnection: TransportConnection {
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         if let abandonment { state.withLock { $0.abandonment = abandonment } }
         disconnectNow()
-        await ended.settled(within: timeout, by: timers) { [driver] in driver.close() }
+        await ended.waitUntilResolved(within: timeout, by: timers) { [driver] in driver.close() }
     }
 
     /// Sends DISCONNECT without waiting.
@@ -229,7 +229,7 @@ final class STOMPConnection: TransportConnection {
                     replies.take(frame, of: id)
                 }
             case .receipt(let call as STOMPPendingCall, let headers):
-                if let caller = call.settle(.success(headers)) { answered.append(caller) }
+                if let caller = call.resolve(.success(headers)) { answered.append(caller) }
             default:
                 batch.deliver()
                 handle(event)

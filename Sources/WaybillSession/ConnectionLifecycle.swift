@@ -240,7 +240,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         guard let series else { return }
         state.withLock { $0.series?.farewell = farewell }
         cancel(series.number)
-        await series.outcome.settled()
+        await series.outcome.waitUntilResolved()
     }
 
     /// The function that prepares the connection of a stopped series for its end.

@@ -30,7 +30,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     /// - Returns: Whether the call had no outcome before.
     package func withdraw() -> Bool {
         guard !isDone else { return false }
-        _ = settle(.failure(CancellationError()))
+        _ = resolve(.failure(CancellationError()))
         return true
     }
 
@@ -92,7 +92,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     /// - Returns: Whether a task was waiting.
     @inlinable
     func finish(_ result: Result<Answer, any Error>) -> Bool {
-        let waiting = settle(result)
+        let waiting = resolve(result)
         waiting?.resume()
         return waiting != nil
     }
@@ -101,7 +101,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     ///
     /// - Returns: The continuation of the waiting task, which the caller has to resume; nil without one.
     @inlinable
-    package func settle(_ result: Result<Answer, any Error>) -> Suspension.Continuation? {
+    package func resolve(_ result: Result<Answer, any Error>) -> Suspension.Continuation? {
         let (caller, observer) = state.withLock {
             state -> (
                 Suspension.Continuation?, (@Sendable (Result<Answer, any Error>) -> Void)?

@@ -3,24 +3,24 @@ import WireCore
 
 extension Promise {
     /// Waits until the value is there, also in a task that is cancelled.
-    package func settled() async {
+    package func waitUntilResolved() async {
         // A separate task, because the caller relies on the value even if its own task is cancelled.
         await Task { @concurrent in _ = try? await self.value() }.value
     }
 
-    /// Waits as ``settled()`` does, and forces the value after a timeout.
+    /// Waits as ``waitUntilResolved()`` does, and forces the value after a timeout.
     ///
     /// - Parameters:
     ///   - timeout: The longest wait without force.
     ///   - timers: The clock of the timeout.
     ///   - force: Called after the timeout; has to make the value come.
-    package func settled(
+    package func waitUntilResolved(
         within timeout: Duration,
         by timers: any TimerSource,
         orElse force: @escaping @Sendable () -> Void
     ) async {
         let timer = timers.scheduleTimer(at: timers.now.advanced(by: timeout), force)
-        await settled()
+        await waitUntilResolved()
         timers.cancelTimer(timer)
     }
 

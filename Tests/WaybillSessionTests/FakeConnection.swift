@@ -64,7 +64,7 @@ final class FakeConnection: TransportConnection {
 
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         note("disconnect" + (abandonment.map { " \($0.code.name)" } ?? ""))
-        await closing?.settled()
+        await closing?.waitUntilResolved()
         end(nil)
     }
 

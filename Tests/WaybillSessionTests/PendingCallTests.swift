@@ -62,7 +62,7 @@ import WireCore
                 }
             )
         }
-        await sent.settled()
+        await sent.waitUntilResolved()
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         call.succeed(1)

@@ -109,12 +109,12 @@ import WireTestSupport
         #expect(counter.value == 0)
     }
 
-    @Test("A wait for the settled promise does not end with a cancellation")
-    func settled() async throws {
+    @Test("A wait until the promise is resolved does not end with a cancellation")
+    func waitUntilResolved() async throws {
         let promise = Promise<Int>()
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            await promise.settled()
+            await promise.waitUntilResolved()
             return promise.result != nil
         }
         await letOthersRun()

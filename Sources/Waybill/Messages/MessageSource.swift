@@ -219,13 +219,13 @@ private final class SharedDelivery: MessageDelivery {
 
     var origin: any MessageDelivery { delivery.origin }
 
-    func messageWasTaken() -> MessageValidity { settle(taken: true) }
+    func messageWasTaken() -> MessageValidity { finish(taken: true) }
 
-    func messageWasDropped() { _ = settle(taken: false) }
+    func messageWasDropped() { _ = finish(taken: false) }
 
     var acknowledgementByteCount: Int { delivery.acknowledgementByteCount }
 
-    private func settle(taken: Bool) -> MessageValidity {
+    private func finish(taken: Bool) -> MessageValidity {
         let (isLast, wasTaken) = state.withLock { state in
             state.left -= 1
             state.wasTaken = state.wasTaken || taken

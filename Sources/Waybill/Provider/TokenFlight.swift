@@ -70,7 +70,7 @@ final class TokenFlight: Sendable {
     }
 
     /// Sets the result for every waiting request; only the first call counts.
-    func settle(_ result: Result<TokenKeeper.Credential, WaybillError>) {
+    func resolve(_ result: Result<TokenKeeper.Credential, WaybillError>) {
         let (waiters, tasks) = state.withLock { state in
             if state.result == nil { state.result = result }
             defer {

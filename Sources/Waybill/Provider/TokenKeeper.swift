@@ -115,7 +115,7 @@ final class TokenKeeper: Sendable {
             return state.flight
         }
         if let flight { reportEnd(of: flight, .failure(TokenFailure.discarded)) }
-        flight?.settle(
+        flight?.resolve(
             .failure(Self.error(Self.words(for: TokenFailure.discarded), TokenFailure.discarded))
         )
     }
@@ -197,7 +197,7 @@ final class TokenKeeper: Sendable {
                 return .failure(failure)
             }
         }
-        if let result { flight.settle(result) }
+        if let result { flight.resolve(result) }
     }
 
     // MARK: Events
