@@ -14,22 +14,22 @@ import WireCore
 /// | moving | the connection has taken it → with the connection; the end of a connection is complete → parked |
 /// | with a connection | the end of the connection → moving |
 final class MQTTSession: Sendable {
-    private enum Whereabouts: Sendable {
+    private enum Place: Sendable {
         // Stored out of line, because nearly always a connection has the state.
         indirect case parked(MQTTSessionState)
         /// Between two places, with the actions that follow on arrival.
-        case moving([Errand])
+        case moving([Action])
         case with(MQTTConnection)
     }
 
     /// An action that was requested while the state was moving.
-    private enum Errand: Sendable {
+    private enum Action: Sendable {
         case acknowledge(MQTTDeliveryReceipt, MQTTReasonCode)
         case cancel(MQTTPendingCall)
     }
 
     private struct State: Sendable {
-        var whereabouts = Whereabouts.parked(MQTTSessionState())
+        var place = Place.parked(MQTTSessionState())
         /// The client identifier that the server has assigned (MQTT 5, 3.2.2.3.7); nil without one.
         var assignedClientIdentifier: String?
         /// The clock for the timeouts of calls while the state is parked.
@@ -59,10 +59,10 @@ final class MQTTSession: Sendable {
     func take() -> MQTTSessionState {
         let (connection, timers) = state.withLock { state in
             defer {
-                state.whereabouts = .moving([])
+                state.place = .moving([])
                 state.timers = nil
             }
-            guard case .parked(let connection) = state.whereabouts else {
+            guard case .parked(let connection) = state.place else {
                 return (MQTTSessionState(), state.timers)
             }
             return (connection, state.timers)
@@ -73,13 +73,13 @@ final class MQTTSession: Sendable {
 
     /// Notes that a connection has the state now.
     func follow(_ connection: MQTTConnection) {
-        let errands = state.withLock { state -> [Errand] in
-            guard case .moving(let errands) = state.whereabouts else { return [] }
-            state.whereabouts = .with(connection)
-            return errands
+        let actions = state.withLock { state -> [Action] in
+            guard case .moving(let actions) = state.place else { return [] }
+            state.place = .with(connection)
+            return actions
         }
-        for errand in errands {
-            switch errand {
+        for action in actions {
+            switch action {
             case .acknowledge(let receipt, let reason): acknowledge(receipt, reason)
             case .cancel(let call): connection.cancel(call)
             }
@@ -91,10 +91,10 @@ final class MQTTSession: Sendable {
     /// The state is taken from it and parked next.
     func leave(_ connection: MQTTConnection) {
         state.withLock { state in
-            guard case .with(let present) = state.whereabouts, present === connection else {
+            guard case .with(let present) = state.place, present === connection else {
                 return
             }
-            state.whereabouts = .moving([])
+            state.place = .moving([])
         }
     }
 
@@ -102,14 +102,14 @@ final class MQTTSession: Sendable {
     func park(_ connection: MQTTSessionState) {
         var connection = connection
         state.withLock { state in
-            guard case .moving(let errands) = state.whereabouts else { return }
-            for errand in errands {
-                switch errand {
+            guard case .moving(let actions) = state.place else { return }
+            for action in actions {
+                switch action {
                 case .acknowledge(let receipt, let reason): connection.acknowledge(receipt, reason)
                 case .cancel(let call): connection.cancel(call)
                 }
             }
-            state.whereabouts = .parked(connection)
+            state.place = .parked(connection)
         }
         watch()
     }
@@ -121,11 +121,11 @@ final class MQTTSession: Sendable {
     ///   - keepsSession: Whether the messages are kept for a later connection.
     func conclude(_ error: WaybillError, keepsSession: Bool) {
         let (calls, timers) = state.withLock { state -> ([any MQTTCall], (any TimerSource)?) in
-            guard case .parked(var connection) = state.whereabouts else { return ([], nil) }
+            guard case .parked(var connection) = state.place else { return ([], nil) }
             let calls = connection.calls
             for call in calls { connection.cancel(call) }
             if !keepsSession { connection.removeAll() }
-            state.whereabouts = .parked(connection)
+            state.place = .parked(connection)
             defer { state.timers = nil }
             return (calls, state.timers)
         }
@@ -175,12 +175,12 @@ final class MQTTSession: Sendable {
     /// Withdraws a call, wherever the state is.
     func cancel(_ call: MQTTPendingCall) {
         let connection = state.withLock { state -> MQTTConnection? in
-            switch state.whereabouts {
+            switch state.place {
             case .with(let connection): return connection
-            case .moving(let errands): state.whereabouts = .moving(errands + [.cancel(call)])
+            case .moving(let actions): state.place = .moving(actions + [.cancel(call)])
             case .parked(var connection):
                 connection.cancel(call)
-                state.whereabouts = .parked(connection)
+                state.place = .parked(connection)
             }
             return nil
         }
@@ -194,12 +194,12 @@ final class MQTTSession: Sendable {
         var expired: [any MQTTCall] = []
         var idle: (any TimerSource)?
         try? state.withClock(\.timers, environment.makeTimers) { state, clock in
-            guard case .parked(var connection) = state.whereabouts else {
+            guard case .parked(var connection) = state.place else {
                 idle = state.timers.take()
                 return
             }
             expired = connection.takeExpired(at: max(clock.now, deadline ?? .zero))
-            state.whereabouts = .parked(connection)
+            state.place = .parked(connection)
             if let next = connection.earliestDeadline {
                 _ = clock.scheduleTimer(at: next) { [weak self] in self?.watch(at: next) }
             } else {
@@ -223,14 +223,14 @@ final class MQTTSession: Sendable {
     func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool {
         while true {
             let (connection, isFirst) = state.withLock { state -> (MQTTConnection?, Bool) in
-                switch state.whereabouts {
+                switch state.place {
                 case .with(let connection): return (connection, true)
-                case .moving(let errands):
-                    state.whereabouts = .moving(errands + [.acknowledge(receipt, reason)])
+                case .moving(let actions):
+                    state.place = .moving(actions + [.acknowledge(receipt, reason)])
                     return (nil, true)
                 case .parked(var connection):
                     let isFirst = connection.acknowledge(receipt, reason)
-                    state.whereabouts = .parked(connection)
+                    state.place = .parked(connection)
                     return (nil, isFirst)
                 }
             }
@@ -244,7 +244,7 @@ final class MQTTSession: Sendable {
     var repeatedSerials: MQTTRepeatedSerials {
         let (connection, parked) = state.withLock {
             state -> (MQTTConnection?, MQTTRepeatedSerials) in
-            switch state.whereabouts {
+            switch state.place {
             case .with(let connection): (connection, MQTTRepeatedSerials())
             case .moving: (nil, MQTTRepeatedSerials())
             case .parked(let connection): (nil, connection.repeatedSerials)

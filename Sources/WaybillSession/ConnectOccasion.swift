@@ -39,16 +39,16 @@ package struct ConnectOccasion: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request as it reached the transport.
-    ///   - desk: The transport's source of credentials; nil without one.
+    ///   - source: The transport's source of credentials; nil without one.
     /// - Returns: The request to encode.
     /// - Throws: The error of an interceptor or of the source, as `WaybillError`; `CancellationError`.
     package mutating func adapted(
         _ request: Request,
-        askingAt desk: CredentialProvider?
+        askingAt source: CredentialProvider?
     ) async throws -> Request {
         let adapted = try await passedThroughChain(request)
-        guard let desk, case .connect(var options) = adapted.command else { return adapted }
-        let credentials = try await desk.credentials(for: self)
+        guard let source, case .connect(var options) = adapted.command else { return adapted }
+        let credentials = try await source.credentials(for: self)
         showsCredentials = options.take(credentials, replacing: adapted.chain == nil)
         var complete = adapted
         complete.command = .connect(options)

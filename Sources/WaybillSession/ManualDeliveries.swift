@@ -11,7 +11,7 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
     /// The delivery of a held message.
     ///
     /// It acknowledges the message if a policy drops it.
-    private final class Ticket: MessageDelivery {
+    private final class HeldDelivery: MessageDelivery {
         private let id: Message.ID
         private let delivery: Delivery<Settler>
         private weak let deliveries: ManualDeliveries?
@@ -46,7 +46,7 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
             return id
         }
         message.id = id
-        message.delivery = Ticket(id, delivery, self)
+        message.delivery = HeldDelivery(id, delivery, self)
     }
 
     /// Carries out the command `ack` or `nack` of an entry.

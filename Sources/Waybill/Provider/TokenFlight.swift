@@ -5,7 +5,7 @@ import WireCore
 /// It ends with a result, or when the last waiting request was cancelled.
 final class TokenFlight: Sendable {
     private struct State: Sendable {
-        var result: Result<TokenKeeper.Credential, WaybillError>?
+        var result: Result<TokenCache.Credential, WaybillError>?
         /// The number of requests that want the result, from before their wait until they have it.
         var interest = 1
         var isAbandoned = false
@@ -16,7 +16,7 @@ final class TokenFlight: Sendable {
         var tasks: [Task<Void, Never>] = []
     }
 
-    /// The keeper that the call belongs to.
+    /// The cache that the call belongs to.
     let owner: ObjectIdentifier
     /// The token that was refused; nil at the first call.
     let refused: String?
@@ -70,7 +70,7 @@ final class TokenFlight: Sendable {
     }
 
     /// Sets the result for every waiting request; only the first call counts.
-    func resolve(_ result: Result<TokenKeeper.Credential, WaybillError>) {
+    func resolve(_ result: Result<TokenCache.Credential, WaybillError>) {
         let (waiters, tasks) = state.withLock { state in
             if state.result == nil { state.result = result }
             defer {
@@ -88,7 +88,7 @@ final class TokenFlight: Sendable {
     /// - Parameter memory: The memory of the request; a disconnect ends its wait.
     /// - Returns: The result.
     /// - Throws: `WaybillError`, or `CancellationError`.
-    func value(for memory: RequestMemory) async throws -> TokenKeeper.Credential {
+    func value(for memory: RequestMemory) async throws -> TokenCache.Credential {
         let identifier = state.withLock { state in
             state.lastWaiter += 1
             return state.lastWaiter
@@ -118,7 +118,7 @@ final class TokenFlight: Sendable {
     }
 
     /// Returns the result, if there is one; otherwise the last request to leave stops the source.
-    private func leave() -> Result<TokenKeeper.Credential, WaybillError>? {
+    private func leave() -> Result<TokenCache.Credential, WaybillError>? {
         let (result, tasks) = state.withLock { state in
             state.interest -= 1
             guard state.result == nil, state.interest == 0 else {

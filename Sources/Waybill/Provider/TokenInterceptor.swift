@@ -64,7 +64,7 @@ public final class TokenInterceptor: Interceptor {
 
     private let placement: TokenPlacement
     private let isRefusal: @Sendable (WaybillError) -> Bool
-    private let keeper: TokenKeeper
+    private let cache: TokenCache
 
     /// Makes the interceptor.
     ///
@@ -79,7 +79,7 @@ public final class TokenInterceptor: Interceptor {
     ) {
         self.placement = placement
         isRefusal = configuration.isRefusal
-        keeper = TokenKeeper(source, configuration)
+        cache = TokenCache(source, configuration)
     }
 
     /// Makes the interceptor with a closure as its token source.
@@ -109,11 +109,11 @@ public final class TokenInterceptor: Interceptor {
     /// - Throws: `WaybillError` with the code `unauthorized` if there is no token, or if the source itself calls this;
     ///   or `CancellationError`.
     public func token(replacing refused: String? = nil) async throws -> String {
-        guard !keeper.isAskedBySource else {
+        guard !cache.isAskedBySource else {
             throw WaybillError(.unauthorized, "the token source waits for its own token")
         }
         let memory = RequestMemory(DisconnectSignal())
-        let (present, failures) = try await keeper.credential(for: memory)
+        let (present, failures) = try await cache.credential(for: memory)
         guard present.token == refused else { return present.token }
         let use = TokenUse(
             version: present.version,
@@ -121,15 +121,15 @@ public final class TokenInterceptor: Interceptor {
             failures: failures,
             isRepeated: false
         )
-        try await keeper.replace(use, for: memory)
-        return try await keeper.credential(for: memory).0.token
+        try await cache.replace(use, for: memory)
+        return try await cache.credential(for: memory).0.token
     }
 
     /// Discards the token, for example at a sign-out; the next request that needs a token asks the source.
     ///
     /// Requests that wait for a token fail with ``TokenFailure/discarded``.
     public func forget() {
-        keeper.forget()
+        cache.forget()
     }
 
     // MARK: Interceptor
@@ -140,7 +140,7 @@ public final class TokenInterceptor: Interceptor {
     public func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         guard concerns(request) else { return }
         do {
-            let (credential, failures) = try await keeper.credential(for: context.memory)
+            let (credential, failures) = try await cache.credential(for: context.memory)
             let earlier = context.memory.tokenUse(by: self)
             let use = TokenUse(
                 version: credential.version,
@@ -171,7 +171,7 @@ public final class TokenInterceptor: Interceptor {
         }
         guard !use.isRepeated else { return stop(after: error, context) }
         do {
-            let isLate = try await keeper.replace(use, for: context.memory)
+            let isLate = try await cache.replace(use, for: context.memory)
             // The replacement may have expired, too, and no new token was fetched since.
             if isLate, use.lateRefusalCount < TokenUse.maximumLateRefusals {
                 use.lateRefusalCount += 1
@@ -190,7 +190,7 @@ public final class TokenInterceptor: Interceptor {
     }
 
     private func concerns(_ request: Request) -> Bool {
-        request.needsToken && placement.covers(request) && !keeper.isAskedBySource
+        request.needsToken && placement.covers(request) && !cache.isAskedBySource
     }
 
     private func stop(after error: WaybillError, _ context: InterceptorContext) -> RetryDecision {

@@ -1,4 +1,4 @@
-/// The event sources to which a token's keeper reports: those of all requests that have asked it for a token.
+/// The event sources to which a token cache reports: those of all requests that have asked it for a token.
 ///
 /// The references are weak.
 struct TokenOutlets: Sendable {

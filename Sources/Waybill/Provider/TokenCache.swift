@@ -1,7 +1,7 @@
 import WireCore
 
 /// The token of an interceptor, the requests that wait for it, and the calls of its source.
-final class TokenKeeper: Sendable {
+final class TokenCache: Sendable {
     struct Credential: Sendable {
         let token: String
         let version: Int
@@ -40,7 +40,7 @@ final class TokenKeeper: Sendable {
         elapsed = configuration.clock.elapsedSinceNow()
     }
 
-    /// Whether the present task belongs to a call of this keeper's source.
+    /// Whether the present task belongs to a call of this cache's source.
     var isAskedBySource: Bool {
         let flights = Self.flights
         guard !flights.isEmpty else { return false }
