@@ -11,7 +11,7 @@ extension Driver {
             let (outcome, next, hasMore) = received.withLock { read(&$0, isOver: isOver) }
             carryOut(next)
             let (mayGoOn, delayedEnd, unwritable) = state.withLock { state in
-                (state.isReading, state.takeDelayedEnd(), state.lastWordsHeard)
+                (state.isReading, state.takeDelayedEnd(), state.writeErrorAfterLastRead)
             }
             switch outcome {
             case .success(.bytes):
@@ -19,8 +19,8 @@ extension Driver {
                 // The events may have stopped reading.
                 if hasMore, mayGoOn { continue }
             case .success(.nothing): if case .some(let error) = delayedEnd { return end(error) }
-            case .success(.endOfStream): return end(lastWord(.endOfStream))
-            case .failure(let error): return end(lastWord(error))
+            case .success(.endOfStream): return end(endError(.endOfStream))
+            case .failure(let error): return end(endError(error))
             }
             received.withLock { $0.buffer.release() }
             // All of the peer's data was read.
@@ -41,7 +41,7 @@ extension Driver {
     /// The error that a failed read reports as the end.
     ///
     /// An alert of TLS says more than an earlier failed write; any other error says less.
-    private func lastWord(_ error: LinkError) -> LinkError {
+    private func endError(_ error: LinkError) -> LinkError {
         if case .tls = error { return error }
         return state.withLock { $0.unwritable } ?? error
     }

@@ -218,7 +218,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// The error of a failed write, after the peer's last data was read.
     ///
     /// Nil while another thread still delivers events.
-    var lastWordsHeard: LinkError? { holds.contains(.delivery) ? nil : unwritable }
+    var writeErrorAfterLastRead: LinkError? { holds.contains(.delivery) ? nil : unwritable }
 
     /// Whether the stream has ended and bytes are left to decode.
     var isStreamOver: Bool { delayedEnd != nil }

@@ -96,11 +96,11 @@ package struct MQTTOutgoingQueue: Sendable {
         guard let index = entries[head...].firstIndex(where: { $0?.call === call }) else {
             return false
         }
-        letGo(at: index)
+        detachCall(at: index)
         return true
     }
 
-    private mutating func letGo(at index: Int) {
+    private mutating func detachCall(at index: Int) {
         if entries[index]?.wasSent == true { entries[index]?.call = nil } else { remove(at: index) }
     }
 
@@ -116,7 +116,7 @@ package struct MQTTOutgoingQueue: Sendable {
             guard let entry = entries[index], let call = entry.call else { continue }
             if entry.deadline <= now {
                 expired.append(call)
-                letGo(at: index)
+                detachCall(at: index)
             } else {
                 next = min(next ?? entry.deadline, entry.deadline)
             }

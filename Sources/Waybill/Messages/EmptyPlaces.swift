@@ -39,7 +39,7 @@ struct EmptyPlaces: Sendable {
         waiting[next] = Self.empty
         next += 1
         count += 1
-        if count >= Self.fewest, count * 2 > waiting.count { closeUp(&waiting) }
+        if count >= Self.fewest, count * 2 > waiting.count { compact(&waiting) }
         return oldest
     }
 
@@ -48,7 +48,7 @@ struct EmptyPlaces: Sendable {
         waiting.insert(contentsOf: messages, at: 0)
         count = 0
         next = waiting.count
-        closeUp(&waiting)
+        compact(&waiting)
         next = 0
     }
 
@@ -72,7 +72,7 @@ struct EmptyPlaces: Sendable {
         return gone
     }
 
-    private mutating func closeUp(_ waiting: inout [Message]) {
+    private mutating func compact(_ waiting: inout [Message]) {
         let kept = waiting[..<next].filter { $0.delivery !== Nothing.shared }
         waiting.replaceSubrange(..<next, with: kept)
         next = kept.count

@@ -41,13 +41,13 @@ final class MessageBuffer: Sendable {
     /// The state of adding a batch, message by message.
     private struct Addition {
         var outcome = Outcome()
-        var victims: [Message] = []
+        var discarded: [Message] = []
         /// The number of bytes to charge to the account after the locks are released; negative for a release.
         var charge = 0
 
         mutating func drop(_ message: Message) {
             outcome.drop(message)
-            victims.append(message)
+            discarded.append(message)
         }
     }
 
@@ -81,7 +81,7 @@ final class MessageBuffer: Sendable {
             counts.withLock { counts in
                 var addition = Addition()
                 guard !counts.isClosed else {
-                    addition.victims = batch
+                    addition.discarded = batch
                     return addition
                 }
                 if waiting.isEmpty { counts.reset() }
@@ -113,7 +113,7 @@ final class MessageBuffer: Sendable {
         }
         // Called without a lock: at its limit the account stops reading from the peer, and that looks at this buffer.
         account?.charge(addition.charge)
-        for victim in addition.victims { victim.delivery?.messageWasDropped() }
+        for message in addition.discarded { message.delivery?.messageWasDropped() }
         return addition.outcome
     }
 

@@ -278,7 +278,7 @@ final class MessageHandle: Sendable {
     }
 
     /// Releases the transport, because no more messages arrive.
-    func letGo() {
+    func releaseTransport() {
         let events = origin.withLock { $0?.events.take() }
         withExtendedLifetime(events) {}
         // Released outside the lock: this may be the last reference to the transport.
@@ -288,6 +288,6 @@ final class MessageHandle: Sendable {
 
     func cancel() {
         source.terminate()
-        letGo()
+        releaseTransport()
     }
 }

@@ -194,7 +194,7 @@ public struct MessageFeed: Sendable {
         source.deliver(
             messages.map { message in
                 var told = message
-                told.delivery = ToldDelivery(message, onTaken)
+                told.delivery = ObservedDelivery(message, onTaken)
                 return told
             }
         )
@@ -207,7 +207,7 @@ public struct MessageFeed: Sendable {
 }
 
 /// Tells a transport when a message was taken.
-private final class ToldDelivery: MessageDelivery {
+private final class ObservedDelivery: MessageDelivery {
     private let message: Message
     private let onTaken: @Sendable (Message) -> Void
 
@@ -277,11 +277,11 @@ final class MessageConsumer {
         buffer.releaseTaken()
         let more: [Message]?
         do { more = try await buffer.take() } catch {
-            if error is WaybillError { handle.letGo() }
+            if error is WaybillError { handle.releaseTransport() }
             throw error
         }
         guard let more else {
-            handle.letGo()
+            handle.releaseTransport()
             return false
         }
         batch = more

@@ -46,7 +46,7 @@ package struct ProxyDialer: Dialer {
         do throws(LinkError) {
             let stream = try await base.dial(settings.endpoint, timeout: timeout, timers: timers)
             let tunnel = ProxyStream(stream, handshake)
-            let timer = timers.scheduleTimer(at: deadline) { tunnel.timeIsUp() }
+            let timer = timers.scheduleTimer(at: deadline) { tunnel.timeOut() }
             defer { timers.cancelTimer(timer) }
             try await tunnel.open()
             return tunnel

@@ -61,7 +61,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     }
 
     /// Ends the wait, unless the outcome was decided.
-    func timeIsUp() {
+    func timeOut() {
         let outcome = state.withLock { state in
             state.handshake.giveUp()
             return state.handshake.outcome

@@ -133,7 +133,7 @@
         private func advance(reads allowance: Int = TLSStream.readsInTurn) {
             let outcome = input.withLock { input in
                 input.allowance = allowance
-                return shakeHands(&input)
+                return continueHandshake(&input)
             }
             flush()
             switch outcome {
@@ -153,7 +153,7 @@
             }
         }
 
-        private func shakeHands(_ input: inout Input) -> Result<Bool, LinkError> {
+        private func continueHandshake(_ input: inout Input) -> Result<Bool, LinkError> {
             while true {
                 let step = state.withLock { state in
                     input.bytes.withUnsafeBytes { bytes in
