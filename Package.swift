@@ -236,7 +236,8 @@ let package = Package(
             "WaybillTestingTests",
             [
                 "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
-                "WaybillWebSocket", "WaybillSession", "WaybillTesting", "EventStreamWire",
+                "WaybillWebSocket", "WaybillSession", "WaybillMock", "WaybillTesting",
+                "EventStreamWire",
                 "HTTPWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
                 "WireTestSupport",
             ]

@@ -4,8 +4,8 @@ import WireCore
 
 /// A transport for unit tests: answers as it was told, and remembers what it was asked.
 ///
-/// It is strict: a request that nothing was said about fails, and is listed in ``unexpectedRequests``.
-/// Requests arrive as the last interceptor left them.
+/// It is strict: a request without a rule fails, and is listed in ``unexpectedRequests``. Requests arrive as the last
+/// interceptor left them.
 ///
 /// ```swift
 /// let mock = MockTransport(like: .mqtt5)
@@ -14,7 +14,7 @@ import WireCore
 /// let provider = Provider<ChatEntry>(transport: mock)
 /// ```
 ///
-/// A mock that is made with ``init(like:clock:)`` behaves as the transport of that protocol:
+/// A mock that is made with `init(like:clock:)` behaves as the transport of that protocol:
 ///
 /// - It refuses what that transport refuses, with the same error, before its rules are asked: a retained message over
 ///   STOMP, headers in MQTT 3.1.1, an empty topic, a wildcard in a send.
@@ -39,11 +39,11 @@ public final class MockTransport: Transport, ImmediateTransport {
         case receipt(Receipt)
         /// It fails.
         case failure(WaybillError)
-        /// It has its outcome after a time, measured by the mock's clock.
+        /// It has its outcome after a time by the mock's clock.
         case after(Duration, Outcome)
-        /// It is never answered: until it is cancelled, its time is up, or the connection drops.
+        /// It is not answered. It fails when it is cancelled, when its time is up, or when the connection drops.
         case silence
-        /// It has the outcome that a closure decides, as a server does that checks a token.
+        /// A closure decides its outcome, like a server that checks a token.
         ///
         /// The closure gets the request as the interceptors left it. It is called with no lock held.
         case answer(@Sendable (Request) -> Outcome)
@@ -58,66 +58,29 @@ public final class MockTransport: Transport, ImmediateTransport {
         }
     }
 
-    /// Which topics mean more than one.
+    /// The topics that mean more than one.
     public enum Wildcards: Sendable {
         /// `+` and `#`, in subscriptions only.
         case mqtt
-        /// None: a STOMP destination means what it says.
+        /// None: a STOMP destination has no wildcards.
         case none
     }
 
-    struct Rule: Sendable {
-        let command: Command
-        let topic: String?
-        var outcomes: [Outcome]
+    private typealias Subscriptions = MockSubscriptions<MessageFeed>
 
-        func covers(_ request: Request) -> Bool {
-            guard command.rawValue == request.command.name else { return false }
-            guard let topic else { return true }
-            return request.topic?.hasSameBytes(as: topic) ?? false
-        }
-
-        /// The next outcome; the last one stays.
-        mutating func next() -> Outcome {
-            outcomes.count > 1 ? outcomes.removeFirst() : outcomes.first ?? .success
-        }
+    private struct State: Sendable {
+        var subscriptions = Subscriptions()
+        var lastNumber: UInt64 = 0
     }
 
-    struct Stream: Sendable {
-        var filters: [String]
-        var feed: MessageFeed
-        /// The request as it came, with its interceptors.
-        var request: Request
-        var options: SubscribeOptions
-    }
+    static let disconnected = WaybillError(.notConnected, "the connection is over")
 
-    struct State: Sendable {
-        var rules: [Rule] = []
-        var requests: [Request] = []
-        var unexpected: [Request] = []
-        var connects: [Request] = []
-        var silent: [UInt64: CheckedContinuation<Void, any Error>] = [:]
-        /// Requests whose time was over before they waited for an answer that does not come.
-        var late: Set<UInt64> = []
-        var lastIdentifier: UInt64 = 0
-        var streams: [UInt64: Stream] = [:]
-        var deliveries = MockDeliveries()
-        var isShutDown = false
-        var link = MockLink.idle
-        /// True between an explicit `disconnect` and the next `connect`.
-        var isLeft = false
-        /// What the CONNECT after a lost connection is made of.
-        var greeting: Request?
-        /// The attempt to have a lost connection back.
-        var restoration: MockAttempt?
-    }
-
-    let state = Locked(State())
-    let outage = MockOutage()
-    let reporter = MockReporter()
-    let rules: any MockRules
+    private let rules: any MockRules
+    private let peer: MockPeer
+    private let link: MockLink
+    private let reporter: MockReporter
     private let catchAll: CatchAll
-    let clock: any Clock<Duration>
+    private let state = Locked(State())
 
     /// Makes a mock that expects nothing.
     ///
@@ -126,19 +89,21 @@ public final class MockTransport: Transport, ImmediateTransport {
     ///   - clock: The clock that measures delays and timeouts.
     package init(rules: any MockRules, clock: any Clock<Duration>) {
         self.rules = rules
-        self.clock = clock
-        catchAll = CatchAll(reportingTo: reporter.events)
+        peer = MockPeer(rules: rules, clock: clock)
+        link = MockLink(peer)
+        reporter = peer.reporter
+        catchAll = CatchAll(reportingTo: peer.reporter.events)
     }
 
     // MARK: Before
 
-    /// Says what becomes of requests.
+    /// Sets the outcomes of requests.
     ///
     /// - Parameters:
     ///   - command: The command.
     ///   - topic: The topic; nil covers all.
-    ///   - outcomes: What happens at the first request, at the second, and so on; the last one goes on for
-    ///     ever. None means success. Of several rules that cover a request, the one added last counts.
+    ///   - outcomes: The outcome of the first request, of the second, and so on; the last one stays. None means success.
+    ///     Of several rules that cover a request, the one added last counts.
     /// - Returns: The mock itself.
     @discardableResult
     public func expect(
@@ -146,47 +111,27 @@ public final class MockTransport: Transport, ImmediateTransport {
         topic: String? = nil,
         _ outcomes: Outcome...
     ) -> MockTransport {
-        let rule = Rule(
-            command: command,
-            topic: topic,
-            outcomes: outcomes.isEmpty ? [.success] : outcomes
-        )
-        state.withLock { $0.rules.append(rule) }
+        peer.expect(command, topic: topic, outcomes)
         return self
     }
 
     // MARK: Meanwhile
 
     /// Delivers a message to every subscription whose topic is the message's, or a filter that matches it.
-    /// - Returns: How many subscriptions it reached.
+    /// - Returns: The number of subscriptions that it reached.
     @discardableResult
     public func push(_ message: Message) -> Int {
-        let deliveries = state.withLock { state in
-            state.streams.sorted { $0.key < $1.key }
-                .filter { _, stream in
-                    stream.filters.contains {
-                        rules.matches($0, message.topic)
-                    }
-                }
-                .map { number, stream in
-                    var copy = message
-                    if rules.waitsForAcknowledgement(stream.options) {
-                        let isCumulative = stream.options.ackMode == .client
-                        state.deliveries.hold(&copy, of: number, isCumulative: isCumulative)
-                    }
-                    return (stream.feed, copy)
-                }
-        }
+        let copies = state.withLock { $0.subscriptions.take(message, by: rules) }
         catchAll.deliver([message])
-        for (feed, message) in deliveries {
+        for (feed, message) in copies {
             report(.received(topic: message.topic, byteCount: message.body.count))
             feed.deliver([message])
         }
-        return deliveries.count
+        return copies.count
     }
 
     /// Delivers a body; see ``push(_:)``.
-    /// - Returns: How many subscriptions it reached.
+    /// - Returns: The number of subscriptions that it reached.
     @discardableResult
     public func push(_ body: Payload, to topic: String, contentType: String? = nil) -> Int {
         push(Message(topic: topic, body: body, contentType: contentType))
@@ -196,56 +141,35 @@ public final class MockTransport: Transport, ImmediateTransport {
     public func dropConnection(
         _ error: WaybillError = WaybillError(.connectionLost, "the mock dropped the connection")
     ) {
-        let (streams, silent) = state.withLock { state in
-            defer {
-                state.streams = [:]
-                state.silent = [:]
-                state.noteConnectionEnd(error)
-            }
-            return (state.streams.valuesInKeyOrder, state.silent.valuesInKeyOrder)
-        }
-        reporter.reportDisconnected(error)
-        outage.end(throwing: error)
-        for continuation in silent { continuation.resume(throwing: error) }
-        end(streams, throwing: error)
+        end(link.change { $0.drop() }, failingWith: error, streams: error)
     }
 
-    /// Loses the connection for a while, as a transport does that connects again: streams live on, requests wait in the
-    /// order of the calls, unanswered ones fail.
+    /// Loses the connection for a while, like a transport that connects again.
     ///
-    /// A request that has waited for 10 seconds by the mock's clock fails with `notConnected`.
+    /// Streams live on, unanswered requests fail, and new ones wait in the order of the calls. A request that has waited for
+    /// 10 seconds by the mock's clock fails with `notConnected`.
     ///
     /// - Parameters:
-    ///   - error: Why.
-    ///   - delay: How long it takes until the next attempt, as the states tell; what ends it is ``restoreConnection()``.
+    ///   - error: The reason.
+    ///   - delay: The time until the next attempt in the states of the mock. ``restoreConnection()`` ends the interruption.
     public func interruptConnection(
         _ error: WaybillError = WaybillError(.connectionLost, "the mock lost the connection"),
         retryIn delay: Duration = .seconds(1)
     ) {
-        outage.begin()
-        let silent = state.withLock { state in
-            defer { state.silent = [:] }
-            // STOMP has no session that outlives a connection.
-            if !rules.keepsSession { state.deliveries.removeAll() }
-            return state.silent.valuesInKeyOrder
-        }
+        let released = link.change { $0.interrupt() }
+        if !rules.keepsSession { state.withLock { $0.subscriptions.deliveries.removeAll() } }
         reporter.reportWaiting(until: .now + delay, error)
-        for continuation in silent { continuation.resume(throwing: error) }
+        released.fail(error)
+        peer.failUnanswered(error)
     }
 
-    /// Has the connection back: what waits goes on.
+    /// Has the connection back: requests that wait go on.
     ///
-    /// A mock with a protocol sends a CONNECT for it, or asks for each event stream again, which its rules and the
-    /// interceptors may delay or refuse. After an error that another attempt may mend, the connection stays away until
-    /// this is called again; after any other error it is lost for good.
+    /// A mock with a protocol sends a CONNECT for it, or asks for each event stream again. Its rules and the interceptors
+    /// may delay or refuse that. After an error that may pass, the connection stays away until the next call of this
+    /// function. After any other error it is lost for good.
     public func restoreConnection() {
-        guard outage.isOn else { return }
-        guard rules.connectivity == .assumed else {
-            _ = reconnect()
-            return
-        }
-        reporter.reportRestored()
-        outage.end { try note($0) }
+        link.restore(onLost: dropConnection, reopenStreams)
     }
 
     /// Has observers see an event, behind those of the mock's own.
@@ -256,117 +180,55 @@ public final class MockTransport: Transport, ImmediateTransport {
     // MARK: After
 
     /// Every request, in order, as it left the interceptors.
-    public var requests: [Request] { state.withLock { $0.requests } }
+    public var requests: [Request] { peer.script.requests }
 
-    /// The requests that nothing was said about.
-    public var unexpectedRequests: [Request] { state.withLock { $0.unexpected } }
+    /// The requests without a rule.
+    public var unexpectedRequests: [Request] { peer.script.unexpected }
 
     /// Every CONNECT of a mock with a protocol, in order, as it left the interceptors.
     ///
     /// Those of entries, those on demand and those after a lost connection. Event streams have no CONNECT: there, each
     /// request for a stream. A mock without a protocol notes none.
-    public var connects: [Request] { state.withLock { $0.connects } }
+    public var connects: [Request] { peer.script.connects }
 
-    /// How many messages wait for an acknowledgement by hand.
-    public var unacknowledgedCount: Int { state.withLock { $0.deliveries.count } }
+    /// The number of messages that wait for an acknowledgement by hand.
+    public var unacknowledgedCount: Int { state.withLock { $0.subscriptions.deliveries.count } }
 
-    /// How many subscriptions are alive.
-    public var subscriptionCount: Int { state.withLock { $0.streams.count } }
+    /// The number of subscriptions that are alive.
+    public var subscriptionCount: Int { state.withLock { $0.subscriptions.all.count } }
 
     // MARK: Transport
 
     /// The states: `connected` after a successful `connect`, and what ``dropConnection(_:)`` makes of it.
     public var states: ConnectionStates { reporter.states.states }
 
-    /// The events that a transport has: those of connecting, subscribing, sending and receiving, and what
-    /// ``report(_:)`` adds.
+    /// The events that a transport has: those of connecting, subscribing, sending and receiving, and the ones given to
+    /// ``report(_:)``.
     public var events: TransportEvents { reporter.events.events }
 
     /// True of a mock of event streams, which have a connection each.
     public var isConnectionless: Bool { rules.connectivity == .perStream }
 
-    /// Does what the rules say.
+    /// Gives the request the outcome of its rule.
     public func perform(_ request: Request) async throws -> Receipt {
         try check(request)
         if rules.connectivity == .shared, case .connect = request.command {
-            return try await connect(request)
+            return try await link.connect(request, onLost: dropConnection)
         }
         let outcome = try await admit(request)
-        let begun = reporter.events.timestamp
         reporter.reportBegin(of: request)
-        do {
-            let receipt = try await carryOut(outcome, request)
-            reporter.reportSuccess(of: request, receipt, since: begun)
-            conclude(request)
-            return receipt
-        } catch {
-            reporter.reportFailure(of: request, error as? WaybillError, since: begun)
-            throw error
-        }
+        let receipt = try await answer(outcome, request)
+        conclude(request)
+        return receipt
     }
 
-    /// What a request that has succeeded leaves behind.
-    private func conclude(_ request: Request) {
-        state.withLock { $0.deliveries.note(request) }
-        switch request.command {
-        case .unsubscribe: endStreams(of: request.topic)
-        case .disconnect where rules.connectivity != .assumed:
-            let (streams, silent) = state.withLock { state in
-                defer {
-                    state.streams = [:]
-                    state.silent = [:]
-                    state.noteConnectionEnd(Self.disconnected)
-                }
-                return (state.streams.valuesInKeyOrder, state.silent.valuesInKeyOrder)
-            }
-            for continuation in silent { continuation.resume(throwing: Self.disconnected) }
-            end(streams, throwing: nil)
-        default: break
-        }
-    }
-
-    /// Does what the rules say, and gives a stream that ``push(_:)`` feeds.
+    /// Gives the request the outcome of its rule, and a stream that ``push(_:)`` feeds.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
         try check(request)
         let outcome = try await admit(request)
-        if rules.connectivity == .perStream { noteConnect(request) }
-        let begun = reporter.events.timestamp
-        do {
-            let receipt = try await carryOut(outcome, request)
-            reporter.reportSuccess(of: request, receipt, since: begun)
-        } catch {
-            reporter.reportFailure(of: request, error as? WaybillError, since: begun)
-            throw error
-        }
-        let identifier = makeIdentifier()
-        var options = SubscribeOptions()
-        if case .subscribe(let stated) = request.command { options = stated }
-        let policy = options.buffering ?? BufferPolicy(.dropOldest)
-        let (topic, overflow) = (request.topic, policy.overflow)
-        let (messages, feed) = Messages.makeStream(
-            policy: policy,
-            onTermination: { [weak self] in
-                let stream = self?.state.withLock { $0.streams.removeValue(forKey: identifier) }
-                guard stream != nil else { return }
-                self?.report(.subscriptionEnded(topic: topic, cause: nil))
-            },
-            onDrop: { [weak self] count, byteCount in
-                let reason = TransportEvent.DropReason(overflow)
-                self?.report(.dropped(count, byteCount: byteCount, topic: topic, reason: reason))
-            }
-        )
-        state.withLock { state in
-            // The interceptors are kept only for streams that are asked for again.
-            var kept = request
-            if rules.connectivity != .perStream { kept.chain = nil }
-            state.streams[identifier] = Stream(
-                filters: request.topics,
-                feed: feed,
-                request: kept,
-                options: options
-            )
-        }
-        return messages.keeping(self)
+        if rules.connectivity == .perStream { peer.recordConnect(request) }
+        _ = try await answer(outcome, request)
+        return addSubscription(request).keeping(self)
     }
 
     /// Every message that is pushed from now on, whether or not it reaches a subscription.
@@ -376,80 +238,170 @@ public final class MockTransport: Transport, ImmediateTransport {
 
     /// Ends everything.
     public func shutdown() async {
-        let isFirst = state.withLock { state in
-            defer { state.isShutDown = true }
-            return !state.isShutDown
-        }
-        guard isFirst else { return }
-        let (streams, silent) = state.withLock { state in
-            defer {
-                state.streams = [:]
-                state.silent = [:]
-                state.noteConnectionEnd(Self.shutDown)
-            }
-            return (state.streams.valuesInKeyOrder, state.silent.valuesInKeyOrder)
-        }
-        reporter.reportDisconnected(nil)
+        let released = link.change { $0.shutDown() }
+        guard released.before != .shutDown else { return }
+        end(released, failingWith: .shutDown, streams: nil)
+        peer.shutDown()
         catchAll.end()
-        outage.end(throwing: Self.shutDown)
-        for continuation in silent { continuation.resume(throwing: Self.shutDown) }
-        end(streams, throwing: nil)
     }
 
-    // MARK: Carrying out
+    package func submit(
+        _ request: Request,
+        _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
+    ) -> Submission {
+        guard rules.connectivity == .assumed, case .send = request.command, !link.isAway else {
+            return .notNow
+        }
+        do throws(WaybillError) {
+            try check(request)
+            let outcome = try record(request)
+            let begun = reporter.events.timestamp
+            reporter.reportBegin(of: request)
+            if case .receipt(var receipt) = outcome {
+                receipt.topic = receipt.topic ?? request.topic
+                reporter.reportSuccess(of: request, receipt, since: begun)
+                completion(.success(receipt))
+                return .taken(withdraw: nil)
+            }
+            let answering = Task { @concurrent in
+                do {
+                    completion(.success(try await answer(outcome, request)))
+                } catch {
+                    completion(.failure(error))
+                }
+            }
+            return .taken { answering.cancel() }
+        } catch {
+            completion(.failure(error))
+            return .taken(withdraw: nil)
+        }
+    }
 
-    static let shutDown = WaybillError.shutDown
+    // MARK: Requests
 
     /// Refuses what a transport of the protocol refuses before any input or output.
     private func check(_ request: Request) throws(WaybillError) {
-        guard !state.withLock({ $0.isShutDown }) else { throw Self.shutDown }
+        guard !link.isShutDown else { throw .shutDown }
         try rules.check(request)
     }
 
-    /// Lets a request pass when there is a connection, and finds what becomes of it.
+    /// Lets a request pass when there is a connection, and finds its outcome.
     private func admit(_ request: Request) async throws -> Outcome {
         switch request.command {
         case .connect: restoreConnection()
-        case .disconnect:
-            outage.end(throwing: Self.disconnected)
-            if rules.connectivity == .shared { state.withLock { $0.isLeft = true } }
+        case .disconnect: link.change { $0.leave() }.fail(Self.disconnected)
         default:
-            try checkConnection(for: request)
-            if rules.connectivity != .perStream {
-                let outcome = try await outage.pass(request, within: .seconds(10), by: clock)
-                if let outcome { return outcome }
-            }
-            try await connectOnDemand(for: request)
+            if let outcome = try await link.pass(request) { return outcome }
         }
-        return try note(request)
+        return try record(request)
     }
 
-    static let disconnected = WaybillError(.notConnected, "the connection is over")
-
-    private func endStreams(of topic: String?) {
-        let ended = state.withLock { state in
-            let ended = state.streams.filter { _, stream in
-                stream.filters.contains { $0.hasSameBytes(as: topic ?? "") }
-            }
-            for key in ended.keys { state.streams[key] = nil }
-            return ended.valuesInKeyOrder
-        }
-        end(ended, throwing: nil)
+    private func record(_ request: Request) throws(WaybillError) -> Outcome {
+        let subscriptions = state.withLock { $0.subscriptions }
+        try subscriptions.check(request, by: rules)
+        return try peer.record(request)
     }
 
-    func end(_ streams: [Stream], throwing error: WaybillError?) {
-        for stream in streams {
-            for filter in stream.filters {
+    private func answer(_ outcome: Outcome, _ request: Request) async throws -> Receipt {
+        let begun = reporter.events.timestamp
+        do {
+            let receipt = try await peer.answer(outcome, request)
+            reporter.reportSuccess(of: request, receipt, since: begun)
+            return receipt
+        } catch {
+            reporter.reportFailure(of: request, error as? WaybillError, since: begun)
+            throw error
+        }
+    }
+
+    /// Does what follows from a request that has succeeded.
+    private func conclude(_ request: Request) {
+        state.withLock { $0.subscriptions.deliveries.note(request) }
+        switch request.command {
+        case .unsubscribe:
+            end(state.withLock { $0.subscriptions.removeAll(of: request.topic ?? "") }, nil)
+        case .disconnect where rules.connectivity != .assumed:
+            let released = link.change { $0.noteLeft() }
+            end(released, failingWith: Self.disconnected, streams: nil, isReported: false)
+        default: break
+        }
+    }
+
+    // MARK: Streams
+
+    private func addSubscription(_ request: Request) -> Messages<Message> {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        var options = SubscribeOptions()
+        if case .subscribe(let stated) = request.command { options = stated }
+        let policy = options.buffering ?? BufferPolicy(.dropOldest)
+        let (topic, overflow) = (request.topic, policy.overflow)
+        let (messages, feed) = Messages.makeStream(
+            policy: policy,
+            onTermination: { [weak self] in
+                guard self?.state.withLock({ $0.subscriptions.remove(number) }) != nil else {
+                    return
+                }
+                self?.report(.subscriptionEnded(topic: topic, cause: nil))
+            },
+            onDrop: { [weak self] count, byteCount in
+                let reason = TransportEvent.DropReason(overflow)
+                self?.report(.dropped(count, byteCount: byteCount, topic: topic, reason: reason))
+            }
+        )
+        // The interceptors are kept only for streams that are asked for again.
+        var kept = request
+        if rules.connectivity != .perStream { kept.chain = nil }
+        let subscription = Subscriptions.Subscription(number: number, request: kept, feed: feed)
+        state.withLock { $0.subscriptions.add(subscription) }
+        return messages
+    }
+
+    /// Asks for each event stream again; one that is refused for good ends alone.
+    @Sendable private func reopenStreams() async throws {
+        for one in state.withLock({ $0.subscriptions.all }) {
+            do {
+                try await peer.reopen(one.request)
+            } catch let error as WaybillError where !error.isRetryable {
+                let ended = state.withLock { $0.subscriptions.remove(one.number) }
+                end(ended.map { [$0] } ?? [], error)
+            }
+        }
+    }
+
+    private func end(_ subscriptions: [Subscriptions.Subscription], _ error: WaybillError?) {
+        for one in subscriptions {
+            for filter in one.request.topics {
                 report(.subscriptionEnded(topic: filter, cause: error))
             }
-            stream.feed.finish(throwing: error)
+            one.feed.finish(throwing: error)
         }
     }
 
-    func makeIdentifier() -> UInt64 {
-        state.withLock { state in
-            state.lastIdentifier += 1
-            return state.lastIdentifier
-        }
+    /// Ends all that depended on a connection.
+    ///
+    /// - Parameters:
+    ///   - released: The waits that the end of the connection has ended.
+    ///   - error: The error of these waits, and of requests that are not answered.
+    ///   - streamError: The error of streams, and the cause of the end; nil for an end that was asked for.
+    ///   - isReported: False when the end of the connection was reported before.
+    private func end(
+        _ released: MockLink.Released,
+        failingWith error: WaybillError,
+        streams streamError: WaybillError?,
+        isReported: Bool = true
+    ) {
+        let ended = state.withLock { $0.subscriptions.removeAll() }
+        if isReported { reporter.reportDisconnected(streamError) }
+        released.fail(error)
+        peer.failUnanswered(error)
+        end(ended, streamError)
     }
+}
+
+extension MockTransport: CustomReflectable {
+    /// Nothing: bodies and values of headers are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,0 +1,69 @@
+import Waybill
+import WaybillSession
+import WireCore
+
+/// The subscriptions of a mock, in the order of the calls, and the messages that wait to be acknowledged.
+struct MockSubscriptions<Feed: Sendable>: Sendable {
+    struct Subscription: Sendable {
+        let number: UInt64
+        /// The request as it came, with its interceptors.
+        let request: Request
+        let feed: Feed
+
+        var options: SubscribeOptions {
+            if case .subscribe(let options) = request.command { options } else { .init() }
+        }
+    }
+
+    private(set) var all: [Subscription] = []
+    var deliveries = MockDeliveries()
+
+    mutating func add(_ subscription: Subscription) {
+        all.append(subscription)
+    }
+
+    /// - Returns: The subscription that had the number.
+    mutating func remove(_ number: UInt64) -> Subscription? {
+        all.firstIndex { $0.number == number }.map { all.remove(at: $0) }
+    }
+
+    /// - Returns: The subscriptions that had the filter.
+    mutating func removeAll(of filter: String) -> [Subscription] {
+        let isMeant = { (one: Subscription) in
+            one.request.topics.contains { $0.hasSameBytes(as: filter) }
+        }
+        defer { all.removeAll(where: isMeant) }
+        return all.filter(isMeant)
+    }
+
+    /// - Returns: The subscriptions that there were.
+    mutating func removeAll() -> [Subscription] {
+        deliveries.removeAll()
+        defer { all = [] }
+        return all
+    }
+
+    /// Finds the subscriptions that get a message, and holds the copies that are to be acknowledged.
+    mutating func take(_ message: Message, by rules: any MockRules) -> [(Feed, Message)] {
+        all.filter { one in one.request.topics.contains { rules.matches($0, message.topic) } }
+            .map { one in
+                var copy = message
+                if rules.waitsForAcknowledgement(one.options) {
+                    let isCumulative = one.options.ackMode == .client
+                    deliveries.hold(&copy, of: one.number, isCumulative: isCumulative)
+                }
+                return (one.feed, copy)
+            }
+    }
+
+    /// Refuses the acknowledgement of a message that does not wait, and a request that does not fit the open transactions.
+    func check(_ request: Request, by rules: any MockRules) throws(WaybillError) {
+        guard rules.connectivity != .assumed else { return }
+        switch request.command {
+        case .ack(let id, _), .nack(let id, _):
+            if !deliveries.isWaiting(id) { throw WaybillError.messageNotWaiting.about(request) }
+        default: break
+        }
+        try rules.check(request, against: deliveries.transactions)
+    }
+}
