@@ -62,6 +62,20 @@ package struct MQTTInflight: Sendable {
         }
     }
 
+    /// What an exchange waits for, without its message.
+    package enum Kind: Sendable {
+        case publishAtLeastOnce, publishExactlyOnce, release, subscribe, unsubscribe
+    }
+
+    /// What is asked about an entry for each packet. To read it counts no reference, as copying an entry would.
+    private struct Key: Sendable {
+        var packetIdentifier: UInt16
+        var kind: Kind
+        var isOfThisConnection: Bool
+    }
+
+    /// One for each place, nil where `places` has nil.
+    private var keys: [Key?]
     private var places: [Entry?]
     private var lastIdentifier: UInt16 = 0
     private var lastSequence: UInt64 = 0
@@ -72,14 +86,25 @@ package struct MQTTInflight: Sendable {
     package init() {
         // As few as an idle connection needs, at about 150 bytes each; the table doubles as it fills.
         places = [nil]
+        keys = [nil]
     }
 
     package func entry(_ packetIdentifier: UInt16) -> Entry? {
-        let place = place(of: packetIdentifier)
-        guard let entry = places[place], entry.packetIdentifier == packetIdentifier else {
-            return nil
-        }
-        return entry
+        key(packetIdentifier) == nil ? nil : places[place(of: packetIdentifier)]
+    }
+
+    /// What the exchange waits for; nil if there is none.
+    package func kind(_ packetIdentifier: UInt16) -> Kind? { key(packetIdentifier)?.kind }
+
+    /// Whether the exchange was started, or its PUBLISH resent, on this connection; nil if there is none.
+    package func isOfThisConnection(_ packetIdentifier: UInt16) -> Bool? {
+        key(packetIdentifier)?.isOfThisConnection
+    }
+
+    private func key(_ packetIdentifier: UInt16) -> Key? {
+        guard let key = keys[place(of: packetIdentifier)], key.packetIdentifier == packetIdentifier
+        else { return nil }
+        return key
     }
 
     /// All entries, in the order of sending.
@@ -97,7 +122,13 @@ package struct MQTTInflight: Sendable {
     ) -> UInt16? {
         guard let identifier = nextIdentifier() else { return nil }
         lastSequence += 1
-        places[place(of: identifier)] = Entry(
+        let place = place(of: identifier)
+        keys[place] = Key(
+            packetIdentifier: identifier,
+            kind: exchange.kind,
+            isOfThisConnection: true
+        )
+        places[place] = Entry(
             packetIdentifier: identifier,
             exchange: exchange,
             call: call,
@@ -111,20 +142,19 @@ package struct MQTTInflight: Sendable {
     /// Ends an exchange and frees its identifier.
     @discardableResult
     package mutating func end(_ packetIdentifier: UInt16) -> Entry? {
+        guard key(packetIdentifier) != nil else { return nil }
         let place = place(of: packetIdentifier)
-        guard let entry = places[place], entry.packetIdentifier == packetIdentifier else {
-            return nil
-        }
-        places[place] = nil
+        keys[place] = nil
         count -= 1
-        return entry
+        return places[place].take()
     }
 
     /// Moves a QoS 2 exchange from PUBREC to PUBCOMP and drops its message (MQTT 5, 4.3.3).
     package mutating func release(_ packetIdentifier: UInt16) {
+        guard key(packetIdentifier) != nil else { return }
         let place = place(of: packetIdentifier)
-        guard places[place]?.packetIdentifier == packetIdentifier else { return }
         lastSequence += 1
+        keys[place]?.kind = .release
         places[place]?.exchange = .release(order: lastSequence)
     }
 
@@ -137,9 +167,11 @@ package struct MQTTInflight: Sendable {
             guard let entry = places[index] else { continue }
             switch entry.exchange {
             case .publishAtLeastOnce, .publishExactlyOnce, .release:
+                keys[index]?.isOfThisConnection = false
                 places[index]?.isOfThisConnection = false
             case .subscribe, .unsubscribe:
                 requests.append(entry)
+                keys[index] = nil
                 places[index] = nil
                 count -= 1
             }
@@ -149,8 +181,9 @@ package struct MQTTInflight: Sendable {
 
     /// Notes that a PUBLISH of an earlier connection was resent.
     package mutating func noteRepeated(_ packetIdentifier: UInt16) {
+        guard key(packetIdentifier) != nil else { return }
         let place = place(of: packetIdentifier)
-        guard places[place]?.packetIdentifier == packetIdentifier else { return }
+        keys[place]?.isOfThisConnection = true
         places[place]?.isOfThisConnection = true
     }
 
@@ -196,7 +229,7 @@ package struct MQTTInflight: Sendable {
         guard hasIdentifierLeft else { return nil }
         repeat {
             lastIdentifier = lastIdentifier == .max ? 1 : lastIdentifier + 1
-        } while places[place(of: lastIdentifier)] != nil
+        } while keys[place(of: lastIdentifier)] != nil
         return lastIdentifier
     }
 
@@ -205,5 +238,20 @@ package struct MQTTInflight: Sendable {
         places = Array(repeating: nil, count: old.count * 2)
         // Identifiers with different low bits keep different places in the larger table.
         for case let entry? in old { places[place(of: entry.packetIdentifier)] = entry }
+        let oldKeys = keys
+        keys = Array(repeating: nil, count: places.count)
+        for case let key? in oldKeys { keys[place(of: key.packetIdentifier)] = key }
+    }
+}
+
+extension MQTTInflight.Exchange {
+    fileprivate var kind: MQTTInflight.Kind {
+        switch self {
+        case .publishAtLeastOnce: .publishAtLeastOnce
+        case .publishExactlyOnce: .publishExactlyOnce
+        case .release: .release
+        case .subscribe: .subscribe
+        case .unsubscribe: .unsubscribe
+        }
     }
 }

@@ -94,7 +94,7 @@ package struct MQTTPublisher: Sendable {
         isComplete: Bool,
         to writer: inout MQTTPacketWriter
     ) -> Outcome? {
-        switch inflight.entry(acknowledgement.packetIdentifier)?.exchange {
+        switch inflight.kind(acknowledgement.packetIdentifier) {
         case .publishAtLeastOnce where !isComplete: end(acknowledgement, to: &writer)
         case .release where isComplete: end(completion(acknowledgement), to: &writer)
         default: nil
@@ -104,7 +104,7 @@ package struct MQTTPublisher: Sendable {
     private func completion(_ pubcomp: MQTTAcknowledgement) -> MQTTAcknowledgement {
         let identifier = pubcomp.packetIdentifier
         guard pubcomp.reasonCode == .packetIdentifierNotFound,
-            inflight.entry(identifier)?.isOfThisConnection == false
+            inflight.isOfThisConnection(identifier) == false
         else { return pubcomp }
         return MQTTAcknowledgement(packetIdentifier: identifier)
     }
@@ -118,7 +118,7 @@ package struct MQTTPublisher: Sendable {
     ) -> Outcome? {
         let identifier = pubrec.packetIdentifier
         var reasonCode = MQTTReasonCode.success
-        switch inflight.entry(identifier)?.exchange {
+        switch inflight.kind(identifier) {
         case .publishExactlyOnce where pubrec.reasonCode.isFailure:
             return end(pubrec, to: &writer)
         case _ where pubrec.reasonCode.isFailure: return nil
