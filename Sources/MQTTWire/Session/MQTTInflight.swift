@@ -67,7 +67,9 @@ package struct MQTTInflight: Sendable {
         case publishAtLeastOnce, publishExactlyOnce, release, subscribe, unsubscribe
     }
 
-    /// What is asked about an entry for each packet. To read it counts no reference, as copying an entry would.
+    /// What is asked about an entry for each packet.
+    ///
+    /// To read it counts no reference, as copying an entry would.
     private struct Key: Sendable {
         var packetIdentifier: UInt16
         var kind: Kind
