@@ -1,6 +1,6 @@
 #if os(Linux)
     import CWaybillLinux
-    package import WireCore
+    import WireCore
 
     #if canImport(Glibc)
         import Glibc
@@ -10,8 +10,8 @@
 
     /// A thread that waits for many sockets (epoll), runs timers and gathers writes.
     ///
-    /// Handlers, timers and jobs run on the loop's thread one after another, and must not block.
-    package final class EventLoop: TimerSource, Sendable {
+    /// Handlers, timers and jobs run on the loop's thread, one after another, and must not block.
+    package final class EventLoop: Sendable {
         /// The receiver of a descriptor's events, which are epoll's bits.
         protocol Handler: AnyObject, Sendable {
             func descriptorIsReady(_ events: UInt32)
@@ -34,6 +34,7 @@
             /// The end of the thread's sleep; zero while it runs and will look for work by itself.
             var sleepsUntil = WireInstant.zero
             var isStopping = false
+            var isOver = false
         }
 
         private let state = Locked(State())
@@ -78,32 +79,29 @@
             thread.withLock { $0 = created }
         }
 
-        // MARK: Time
+        // MARK: Timers
 
-        /// The monotonic clock in its coarse form: a few nanoseconds to read, at most 4 ms late.
-        package var now: WireInstant {
-            var time = timespec()
-            clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-            return WireInstant(
-                nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-            )
-        }
-
-        package var preciseNow: WireInstant { SystemTime.now }
-
-        package func scheduleTimer(
+        /// Calls `action` on the loop's thread, at or after the deadline.
+        ///
+        /// - Parameters:
+        ///   - token: For ``cancelTimer(_:)``; no other timer of the process has it.
+        ///   - deadline: The deadline.
+        ///   - action: The action.
+        func addTimer(
+            _ token: UInt64,
             at deadline: WireInstant,
             _ action: @escaping @Sendable () -> Void
-        ) -> UInt64 {
-            let (token, mustWake) = state.withLock { state in
-                let token = state.timers.add(at: deadline, action)
-                return (token, Self.mustWake(&state, for: deadline))
+        ) {
+            let mustWake = state.withLock { state in
+                state.timers.add(token, at: deadline, action)
+                return Self.mustWake(&state, for: deadline)
             }
             if mustWake { wake() }
-            return token
         }
 
-        package func cancelTimer(_ token: UInt64) {
+        /// Removes a timer.
+        /// - Returns: False when the loop has none with this token, or its action was called or is about to be.
+        func cancelTimer(_ token: UInt64) -> Bool {
             state.withLock { $0.timers.cancel(token) }
         }
 
@@ -222,7 +220,11 @@
             }
             close(wakeUp)
             close(epoll)
+            state.withLock { $0.isOver = true }
         }
+
+        /// Whether the thread has done all its work and is about to be gone.
+        var isOver: Bool { state.withLock { $0.isOver } }
 
         /// The time that the thread may sleep in nanoseconds (negative for no limit); nil to end it.
         ///

@@ -7,7 +7,7 @@ import WireCore
 package struct LinkEnvironment: Sendable {
     private struct Values: Sendable {
         var dialer: any Dialer
-        var makeTimers: @Sendable () throws(LinkError) -> any TimerSource
+        var clock: any TimerSource
         var random: @Sendable () -> UInt64
         var randomWords: @Sendable (Int) -> [UInt64]
         var makeReachability: (@Sendable () -> any Reachability)?
@@ -34,10 +34,15 @@ package struct LinkEnvironment: Sendable {
         set { values.dialer = newValue }
     }
 
-    /// Makes a clock for one connection; the caller invalidates it.
+    /// The clock of all that runs in this environment.
+    package var clock: any TimerSource {
+        get { box.values.clock }
+        set { values.clock = newValue }
+    }
+
+    /// The clock, for callers that still rent theirs.
     package var makeTimers: @Sendable () throws(LinkError) -> any TimerSource {
-        get { box.values.makeTimers }
-        set { values.makeTimers = newValue }
+        { [clock] () throws(LinkError) in clock }
     }
 
     package var random: @Sendable () -> UInt64 {
@@ -59,7 +64,7 @@ package struct LinkEnvironment: Sendable {
 
     package init(
         dialer: any Dialer,
-        makeTimers: @escaping @Sendable () throws(LinkError) -> any TimerSource,
+        clock: any TimerSource,
         random: @escaping @Sendable () -> UInt64,
         randomWords: (@Sendable (Int) -> [UInt64])? = nil,
         makeReachability: (@Sendable () -> any Reachability)? = nil
@@ -67,7 +72,7 @@ package struct LinkEnvironment: Sendable {
         box = Box(
             Values(
                 dialer: dialer,
-                makeTimers: makeTimers,
+                clock: clock,
                 random: random,
                 randomWords: randomWords ?? { count in (0..<count).map { _ in random() } },
                 makeReachability: makeReachability
@@ -80,7 +85,7 @@ package struct LinkEnvironment: Sendable {
 
     private static let real = LinkEnvironment(
         dialer: systemDialer,
-        makeTimers: systemTimers,
+        clock: SystemClock.shared,
         random: { UInt64.random(in: .min ... .max) },
         randomWords: SystemRandom.words,
         makeReachability: systemReachability
@@ -88,19 +93,22 @@ package struct LinkEnvironment: Sendable {
 
     #if os(Linux)
         private static let systemDialer = TCPDialer()
-        private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
-            () throws(LinkError) in try SharedTimers()
-        }
         private static let systemReachability: (@Sendable () -> any Reachability)? = nil
     #else
         private static let systemDialer = NetworkDialer()
-        private static let systemTimers: @Sendable () throws(LinkError) -> any TimerSource = {
-            () throws(LinkError) in DispatchTimers()
-        }
         private static let systemReachability: (@Sendable () -> any Reachability)? = {
             NetworkPathMonitor()
         }
     #endif
+
+    /// Waits for threads that have been told to end, so that nothing of the package runs after a shutdown.
+    ///
+    /// Blocks for the microseconds that an ending thread takes.
+    package static func reclaim() {
+        #if os(Linux)
+            SharedEventLoop.reap()
+        #endif
+    }
 
     // MARK: Simulation
 

@@ -1,10 +1,10 @@
 #if os(Linux)
     import WireCore
 
-    /// The event loop that all links of the process share, alive as long as one of them is open.
+    /// The loop that all links of the process and the timers of its clock share.
     ///
-    /// The first link starts the thread, and the last one ends it. After all transports of a program are shut down, the
-    /// package has no thread and no descriptor left.
+    /// The first user starts the thread, the last one ends it. A program that has shut its transports down has no thread and
+    /// no descriptor of the package left.
     package enum SharedEventLoop {
         private struct State {
             var loop: EventLoop?
@@ -15,15 +15,28 @@
 
         private static let state = Locked(State())
 
-        /// Registers a use of the loop; each call is balanced by a call of ``release()``.
-        ///
-        /// - Parameter what: The thing that needs the loop, with its article.
+        /// Adds a user, for which ``release()`` must follow.
         /// - Returns: The loop.
-        /// - Throws: `LinkError.unsupported` on a simulated thread; `LinkError.system`.
-        static func acquire(for what: String = "a real socket") throws(LinkError) -> EventLoop {
-            try LinkEnvironment.refuseInSimulation(what)
+        /// - Throws: `LinkError.unsupported` on a thread that is simulated; `LinkError.system`.
+        static func acquire() throws(LinkError) -> EventLoop {
+            try LinkEnvironment.refuseInSimulation("a real socket")
             reap()
-            return try state.withLock { state throws(LinkError) in
+            return try join()
+        }
+
+        /// Adds a user whose caller may hold a lock, for which a thread that ends may still wait.
+        /// - Returns: The loop.
+        /// - Throws: `LinkError.system`.
+        static func acquireWithoutWaiting() throws(LinkError) -> EventLoop {
+            joinEnded { $0.isOver }
+            return try join()
+        }
+
+        /// The loop that runs; nil when there is none.
+        static var running: EventLoop? { state.withLock { $0.loop } }
+
+        private static func join() throws(LinkError) -> EventLoop {
+            try state.withLock { state throws(LinkError) in
                 let loop: EventLoop
                 if let running = state.loop {
                     loop = running
@@ -36,7 +49,7 @@
             }
         }
 
-        /// Ends a use of the loop; the last one ends its thread.
+        /// Removes a user; after the last one the thread ends.
         static func release() {
             let last: EventLoop? = state.withLock { state in
                 state.users -= 1
@@ -50,14 +63,16 @@
 
         /// Waits for the threads of stopped loops to end; returns at once if there are none.
         ///
-        /// It blocks for the microseconds that an ending thread takes. On a loop's own thread it does nothing. On a
-        /// simulated thread it does nothing either, because the loops that have ended would influence the simulation.
-        package static func reap() {
+        /// Blocks for the microseconds that an ending thread takes. Does nothing on a loop's own thread, nor on a thread
+        /// that is simulated: which loops of the process have ended would decide what the simulation does.
+        package static func reap() { joinEnded { !$0.isCurrent } }
+
+        private static func joinEnded(_ isWanted: (EventLoop) -> Bool) {
             guard !LinkEnvironment.isSimulated else { return }
             let ended = state.withLock { state in
-                let gone = state.ended.filter { !$0.isCurrent }
-                state.ended.removeAll { !$0.isCurrent }
-                return gone
+                let ended = state.ended.filter(isWanted)
+                state.ended.removeAll { loop in ended.contains { $0 === loop } }
+                return ended
             }
             for loop in ended { loop.join() }
         }

@@ -1,17 +1,8 @@
 package import WireCore
 
-/// Deadlines in order: a binary heap that removes cancelled timers lazily.
+/// Timers in the order of their deadlines.
 package struct TimerQueue {
-    private struct Entry {
-        var deadline: WireInstant
-        var token: UInt64
-
-        func isBefore(_ other: Entry) -> Bool {
-            (deadline, token) < (other.deadline, other.token)
-        }
-    }
-
-    private var heap: [Entry] = []
+    private var heap = DeadlineHeap()
     private var actions: [UInt64: @Sendable () -> Void] = [:]
     private var lastToken: UInt64 = 0
 
@@ -20,32 +11,36 @@ package struct TimerQueue {
     /// The number of waiting timers.
     package var count: Int { actions.count }
 
-    /// The deadline of the next timer.
-    package var nextDeadline: WireInstant? {
-        mutating get {
-            while let first = heap.first, actions[first.token] == nil { removeFirst() }
-            return heap.first?.deadline
-        }
-    }
+    /// When the next timer is due.
+    package var nextDeadline: WireInstant? { heap.first?.time }
 
+    /// Adds a timer.
+    /// - Returns: Its token, which no other timer of this queue has.
     package mutating func add(at deadline: WireInstant, _ action: @escaping @Sendable () -> Void)
         -> UInt64
     {
         lastToken += 1
-        actions[lastToken] = action
-        heap.append(Entry(deadline: deadline, token: lastToken))
-        siftUp(from: heap.count - 1)
+        add(lastToken, at: deadline, action)
         return lastToken
     }
 
+    /// Adds a timer with a token that the caller gives, and that no other timer of this queue has.
+    mutating func add(
+        _ token: UInt64,
+        at deadline: WireInstant,
+        _ action: @escaping @Sendable () -> Void
+    ) {
+        actions[token] = action
+        heap.add(token, at: deadline)
+    }
+
     /// Removes a timer.
-    package mutating func cancel(_ token: UInt64) {
-        actions[token] = nil
-        // Cancelled entries with late deadlines must not accumulate in a busy program.
-        guard heap.count > 64, heap.count > 4 * actions.count else { return }
-        let live = actions
-        heap.removeAll { live[$0.token] == nil }
-        for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { siftDown(from: index) }
+    /// - Returns: False when its action was taken before.
+    @discardableResult
+    package mutating func cancel(_ token: UInt64) -> Bool {
+        guard actions.removeValue(forKey: token) != nil else { return false }
+        removeCancelled()
+        return true
     }
 
     /// Takes the next action that is due.
@@ -69,41 +64,13 @@ package struct TimerQueue {
     }
 
     private mutating func takeDueToken(at now: WireInstant) -> UInt64? {
-        guard let deadline = nextDeadline, deadline <= now, let first = heap.first else {
-            return nil
-        }
-        removeFirst()
-        return first.token
+        guard let first = heap.first, first.time <= now else { return nil }
+        heap.removeFirst()
+        removeCancelled()
+        return first.number
     }
 
-    private mutating func removeFirst() {
-        let last = heap.removeLast()
-        guard !heap.isEmpty else { return }
-        heap[0] = last
-        siftDown(from: 0)
-    }
-
-    private mutating func siftUp(from start: Int) {
-        var child = start
-        while child > 0 {
-            let parent = (child - 1) / 2
-            guard heap[child].isBefore(heap[parent]) else { return }
-            heap.swapAt(child, parent)
-            child = parent
-        }
-    }
-
-    private mutating func siftDown(from start: Int) {
-        var parent = start
-        while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2]
-            where child < heap.count && heap[child].isBefore(heap[least]) {
-                least = child
-            }
-            guard least != parent else { return }
-            heap.swapAt(least, parent)
-            parent = least
-        }
+    private mutating func removeCancelled() {
+        heap.removeClosed(openCount: actions.count) { actions[$0] != nil }
     }
 }

@@ -1,8 +1,9 @@
 public import WireCore
 
-/// The current time, and calls at given times: the link's only clock.
+/// Tells the time and calls back at a given time: the only clock that a link knows.
 ///
-/// The event loop implements it; tests use a manual clock.
+/// ``LinkEnvironment/clock`` is the one to use. A test puts a manual clock in its place. A timer that is no longer needed has
+/// to be cancelled: on Linux the process keeps its thread for as long as one is set.
 @usableFromInline
 package protocol TimerSource: AnyObject, Sendable {
     /// The current time; it may lag by a few milliseconds, but never runs ahead or backwards.
@@ -19,16 +20,14 @@ package protocol TimerSource: AnyObject, Sendable {
         _ action: @escaping @Sendable () -> Void
     ) -> UInt64
 
-    /// Removes a timer; a timer that is firing at this moment may still call its action.
+    /// Removes a timer. The action of one that fires at this moment may still be called.
     func cancelTimer(_ token: UInt64)
-
-    /// Releases the resources that keep the clock running, when its owner no longer needs it.
-    func invalidate()
 }
 
 extension TimerSource {
     /// Returns ``now``: most clocks have no other.
     package var preciseNow: WireInstant { now }
 
+    /// Does nothing: for callers that still rent their clock.
     package func invalidate() {}
 }

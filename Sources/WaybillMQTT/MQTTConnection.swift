@@ -390,7 +390,6 @@ final class MQTTConnection: TransportConnection {
             defer { state.abandoned = [] }
             return (state.abandoned, state.abandonment)
         }
-        timers.invalidate()
         connack.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )

@@ -32,19 +32,19 @@ final class MQTTSession: Sendable {
         var place = Place.parked(MQTTSessionState())
         /// The client identifier that the server has assigned (MQTT 5, 3.2.2.3.7); nil without one.
         var assignedClientIdentifier: String?
-        /// The clock for the timeouts of calls while the state is parked.
-        var timers: (any TimerSource)?
+        /// The timer for the first caller whose deadline passes while the state is parked.
+        var timer: UInt64?
         var lateAttempts = MQTTLateAttempts()
         /// Whether a CONNECT since the last CONNACK was not answered.
         var isInDoubt = false
     }
 
     private let state = Locked(State())
-    private let environment: LinkEnvironment
+    private let clock: any TimerSource
 
-    /// - Parameter environment: Provides clocks.
+    /// - Parameter environment: The clock.
     init(environment: LinkEnvironment) {
-        self.environment = environment
+        clock = environment.clock
     }
 
     /// The client identifier that the server has assigned, which reconnections use.
@@ -57,18 +57,14 @@ final class MQTTSession: Sendable {
 
     /// Hands the state to a new connection.
     func take() -> MQTTSessionState {
-        let (connection, timers) = state.withLock { state in
-            defer {
-                state.place = .moving([])
-                state.timers = nil
-            }
+        state.withLock { state in
+            defer { state.place = .moving([]) }
+            stopWatching(&state)
             guard case .parked(let connection) = state.place else {
-                return (MQTTSessionState(), state.timers)
+                return MQTTSessionState()
             }
-            return (connection, state.timers)
+            return connection
         }
-        timers?.invalidate()
-        return connection
     }
 
     /// Notes that a connection has the state now.
@@ -120,16 +116,15 @@ final class MQTTSession: Sendable {
     ///   - error: The error of the calls.
     ///   - keepsSession: Whether the messages are kept for a later connection.
     func conclude(_ error: WaybillError, keepsSession: Bool) {
-        let (calls, timers) = state.withLock { state -> ([any MQTTCall], (any TimerSource)?) in
-            guard case .parked(var connection) = state.place else { return ([], nil) }
+        let calls = state.withLock { state -> [any MQTTCall] in
+            guard case .parked(var connection) = state.place else { return [] }
             let calls = connection.calls
             for call in calls { connection.cancel(call) }
             if !keepsSession { connection.removeAll() }
             state.place = .parked(connection)
-            defer { state.timers = nil }
-            return (calls, state.timers)
+            stopWatching(&state)
+            return calls
         }
-        timers?.invalidate()
         for call in calls { (call as? MQTTPendingCall)?.fail(error) }
     }
 
@@ -187,31 +182,28 @@ final class MQTTSession: Sendable {
         connection?.cancel(call)
     }
 
-    /// Fails the calls whose timeout is over, and sets a timer for the next one.
-    ///
-    /// - Parameter deadline: The time of the timer that fired. The clock may be slightly behind it.
+    /// Fails the calls whose deadlines have passed, and sets the timer for the next one.
+    /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
     private func watch(at deadline: WireInstant? = nil) {
-        var expired: [any MQTTCall] = []
-        var idle: (any TimerSource)?
-        try? state.withClock(\.timers, environment.makeTimers) { state, clock in
-            guard case .parked(var connection) = state.place else {
-                idle = state.timers.take()
-                return
-            }
-            expired = connection.takeExpired(at: max(clock.now, deadline ?? .zero))
+        let expired = state.withLock { state -> [any MQTTCall] in
+            guard case .parked(var connection) = state.place else { return [] }
+            stopWatching(&state)
+            let expired = connection.takeExpired(at: max(clock.now, deadline ?? .zero))
             state.place = .parked(connection)
             if let next = connection.earliestDeadline {
-                _ = clock.scheduleTimer(at: next) { [weak self] in self?.watch(at: next) }
-            } else {
-                idle = state.timers.take()
+                state.timer = clock.scheduleTimer(at: next) { [weak self] in self?.watch(at: next) }
             }
+            return expired
         }
-        idle?.invalidate()
         for call in expired {
             (call as? MQTTPendingCall)?.fail(
                 WaybillError(.timedOut, "the connection was not back in time")
             )
         }
+    }
+
+    private func stopWatching(_ state: inout State) {
+        if let timer = state.timer.take() { clock.cancelTimer(timer) }
     }
 
     // MARK: Taking messages

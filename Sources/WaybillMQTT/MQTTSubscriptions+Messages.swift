@@ -25,21 +25,14 @@ extension MQTTSubscriptions {
 
     // MARK: Messages that nobody listens for yet
 
-    /// Keeps a message for whoever subscribes late, or drops it.
+    /// Keeps a message for a later subscription, or drops it.
     private func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) {
-        guard configuration.lateDelivery != nil,
-            let gone = try? state.withClock(
-                \.timers,
-                environment.makeTimers,
-                {
-                    state,
-                    clock in
-                    let gone = state.held?.add(publish, receipt, at: clock.now) ?? []
-                    watch(&state, clock)
-                    return gone
-                }
-            )
-        else { return drop(receipt) }
+        guard configuration.lateDelivery != nil else { return drop(receipt) }
+        let gone = state.withLock { state in
+            let gone = state.held?.add(publish, receipt, at: environment.clock.now) ?? []
+            watch(&state)
+            return gone
+        }
         for one in gone { drop(one.receipt) }
     }
 
@@ -48,38 +41,32 @@ extension MQTTSubscriptions {
         if let receipt { settle(receipt, Settlement()) }
     }
 
-    /// Has the clock tell when the first message has been kept long enough, unless it will already.
-    private func watch(_ state: inout State, _ clock: any TimerSource) {
+    /// Sets the timer for the first message that was kept long enough, unless it is set.
+    private func watch(_ state: inout State) {
         guard state.timer == nil, let deadline = state.held?.deadline else { return }
-        state.timer = clock.scheduleTimer(at: deadline) { [weak self] in
+        state.timer = environment.clock.scheduleTimer(at: deadline) { [weak self] in
             self?.dropExpired(at: deadline)
         }
     }
 
-    /// Drops what has been kept long enough.
+    /// Drops messages that were kept long enough.
     /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
     private func dropExpired(at deadline: WireInstant) {
-        let (gone, idle) = state.withLock {
-            state -> ([MQTTHeldMessages.Held], (any TimerSource)?) in
+        let now = max(environment.clock.now, deadline)
+        let gone = state.withLock { state in
             state.timer = nil
-            guard let clock = state.timers else { return ([], nil) }
-            let gone = state.held?.takeExpired(at: max(clock.now, deadline)) ?? []
-            watch(&state, clock)
-            guard state.timer == nil else { return (gone, nil) }
-            state.timers = nil
-            return (gone, clock)
+            let gone = state.held?.takeExpired(at: now) ?? []
+            watch(&state)
+            return gone
         }
-        idle?.invalidate()
         for one in gone { drop(one.receipt) }
     }
 
     func dropHeld() {
-        let (gone, clock) = state.withLock { state in
-            defer { state.timers = nil }
-            if let timer = state.timer.take() { state.timers?.cancelTimer(timer) }
-            return (state.held?.takeAll() ?? [], state.timers)
+        let gone = state.withLock { state in
+            if let timer = state.timer.take() { environment.clock.cancelTimer(timer) }
+            return state.held?.takeAll() ?? []
         }
-        clock?.invalidate()
         for one in gone { drop(one.receipt) }
     }
 

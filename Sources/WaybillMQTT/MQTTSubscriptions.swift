@@ -20,9 +20,7 @@ final class MQTTSubscriptions: DeliverySettler {
         var left: MQTTLeftFilters
         /// What nobody listens for yet; nil when nothing is kept.
         var held: MQTTHeldMessages?
-        /// The clock, while something is kept.
-        var timers: (any TimerSource)?
-        /// The timer for the first of that.
+        /// The timer for the first message of those.
         var timer: UInt64?
         /// When the connection before was lost.
         var lossTime: ContinuousClock.Instant?
@@ -50,7 +48,7 @@ final class MQTTSubscriptions: DeliverySettler {
 
     /// - Parameters:
     ///   - shared: How messages are buffered.
-    ///   - session: Who knows which connection has the session.
+    ///   - session: The session.
     ///   - events: Where it is reported what becomes of subscriptions and messages.
     ///   - catchAll: Who looks on.
     ///   - account: What waits in memory.

@@ -144,7 +144,7 @@ public final class ManualClock: Clock {
     }
 
     private func cancelLinkTimer(_ token: UInt64) {
-        state.withLock { $0.timers.cancel(token) }
+        state.withLock { _ = $0.timers.cancel(token) }
     }
 
     /// The clock as a link sees it.

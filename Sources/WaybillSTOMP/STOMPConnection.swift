@@ -192,7 +192,6 @@ final class STOMPConnection: TransportConnection {
             }
             return (state.failing, state.abandonment, state.transactions)
         }
-        timers.invalidate()
         connected.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )

@@ -2,18 +2,18 @@ package import Waybill
 package import WaybillLink
 import WireCore
 
-/// Asks a source for credentials before each attempt, and remembers the last ones in case the server refuses them.
+/// Asks a source for credentials before each attempt, and keeps the last ones in case the server refuses them.
 package final class CredentialProvider: Sendable {
     private let source: CredentialSource
-    private let environment: LinkEnvironment
+    private let clock: any TimerSource
     private let last = Locked<Credentials?>(nil)
 
     /// - Parameters:
     ///   - source: The source.
-    ///   - environment: Provides the clock.
+    ///   - environment: The clock.
     package init(_ source: CredentialSource, in environment: LinkEnvironment) {
         self.source = source
-        self.environment = environment
+        clock = environment.clock
     }
 
     /// Returns the credentials for an attempt.
@@ -23,9 +23,6 @@ package final class CredentialProvider: Sendable {
     package func credentials(for occasion: ConnectOccasion) async throws -> Credentials {
         let refused = occasion.refusal == nil ? nil : last.withLock { $0 }
         let source = source
-        let timers: any TimerSource
-        do { timers = try environment.makeTimers() } catch { throw WaybillError(error) }
-        defer { timers.invalidate() }
         let answer = Promise<Credentials>()
         let task = Task { @concurrent in
             do {
@@ -43,7 +40,7 @@ package final class CredentialProvider: Sendable {
         defer { task.cancel() }
         do {
             guard
-                let credentials = try await answer.value(within: source.timeout, by: timers)
+                let credentials = try await answer.value(within: source.timeout, by: clock)
             else {
                 throw WaybillError(.timedOut, "no credentials within the time allowed")
             }

@@ -53,39 +53,12 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         var first: UInt64 = 1
         var last: UInt64 = 0
         var byteCount = 0
-        /// The clock, while a timer is set.
-        var timers: (any TimerSource)?
-
-        mutating func remove(_ number: UInt64) -> Item? { take(number)?.item }
-
-        private mutating func take(_ number: UInt64) -> Waiting? {
-            guard let gone = waiting.removeValue(forKey: number) else { return nil }
-            if let timer = gone.timer { timers?.cancelTimer(timer) }
-            byteCount -= gone.item.byteCount
-            return gone
-        }
-
-        /// Takes the oldest send.
-        mutating func removeFirst() -> (number: UInt64, waiting: Waiting)? {
-            while first <= last {
-                defer { first += 1 }
-                if let waiting = take(first) { return (first, waiting) }
-            }
-            return nil
-        }
-
-        /// Takes the clock out, if no timer is set.
-        mutating func idleTimers() -> (any TimerSource)? {
-            guard waiting.values.allSatisfy({ $0.timer == nil }) else { return nil }
-            defer { timers = nil }
-            return timers
-        }
     }
 
     package let policy: OfflineQueuePolicy
     private let state = Locked(State())
     private let events: TransportEventSource
-    private let makeTimers: @Sendable () throws(LinkError) -> any TimerSource
+    private let clock: any TimerSource
 
     /// - Parameters:
     ///   - policy: The limits of the queue.
@@ -98,7 +71,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
     ) {
         self.policy = policy
         self.events = events
-        makeTimers = environment.makeTimers
+        clock = environment.clock
     }
 
     /// The number of waiting sends.
@@ -117,18 +90,17 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
             // The send exceeds the limits even of an empty queue.
             throw refuse(item)
         }
-        return try state.withClock(\.timers, makeTimers) { state, timers throws(WaybillError) in
+        return try state.withLock { state throws(WaybillError) in
             var dropped: [Item] = []
             while !hasRoom(for: item, state) {
-                guard policy.overflow == .dropOldest, let oldest = state.removeFirst() else {
+                guard policy.overflow == .dropOldest, let oldest = removeFirst(&state) else {
                     throw refuse(item)
                 }
                 dropped.append(oldest.waiting.item)
             }
             state.last += 1
             let number = state.last
-            let deadline = item.timeout.map { timers.now.advanced(by: $0) }
-            insert(item, number, until: deadline, timers, &state)
+            insert(item, number, until: item.timeout.map { clock.now.advanced(by: $0) }, &state)
             return (number, dropped)
         }
     }
@@ -148,15 +120,30 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         _ item: Item,
         _ number: UInt64,
         until deadline: WireInstant?,
-        _ timers: any TimerSource,
         _ state: inout State
     ) {
         let timer = deadline.map { deadline in
-            timers.scheduleTimer(at: deadline) { [weak self] in self?.expire(number) }
+            clock.scheduleTimer(at: deadline) { [weak self] in self?.expire(number) }
         }
         state.waiting[number] = Waiting(item: item, deadline: deadline, timer: timer)
         state.byteCount += item.byteCount
         state.first = min(state.first, number)
+    }
+
+    private func remove(_ number: UInt64, _ state: inout State) -> Waiting? {
+        guard let waiting = state.waiting.removeValue(forKey: number) else { return nil }
+        if let timer = waiting.timer { clock.cancelTimer(timer) }
+        state.byteCount -= waiting.item.byteCount
+        return waiting
+    }
+
+    /// Takes the oldest send.
+    private func removeFirst(_ state: inout State) -> (number: UInt64, waiting: Waiting)? {
+        while state.first <= state.last {
+            defer { state.first += 1 }
+            if let waiting = remove(state.first, &state) { return (state.first, waiting) }
+        }
+        return nil
     }
 
     private func hasRoom(for item: Item, _ state: State) -> Bool {
@@ -193,19 +180,11 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
     ///
     /// - Returns: Whether it was still waiting.
     package func withdraw(_ number: UInt64) -> Bool {
-        let (item, timers) = state.withLock { state in
-            (state.remove(number), state.idleTimers())
-        }
-        timers?.invalidate()
-        return item != nil
+        state.withLock { remove(number, &$0) } != nil
     }
 
     private func expire(_ number: UInt64) {
-        let (item, timers) = state.withLock { state in
-            (state.remove(number), state.idleTimers())
-        }
-        timers?.invalidate()
-        guard let item else { return }
+        guard let item = state.withLock({ remove(number, &$0) })?.item else { return }
         report(item, .expired)
         item.fail(
             WaybillError(.timedOut, "the connection was not back in time: nothing was sent")
@@ -218,36 +197,23 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
     ///
     /// - Throws: `notConnected` if the connection is over; the remaining sends stay in the queue.
     package func flush(to connection: Connection) throws(WaybillError) {
-        while let (number, waiting) = state.withLock({ $0.removeFirst() }) {
+        while let (number, waiting) = state.withLock({ removeFirst(&$0) }) {
             do throws(WaybillError) {
                 try waiting.item.send(connection)
             } catch {
-                putBack(waiting, as: number)
+                // Back in its place, with the deadline that it had.
+                state.withLock { insert(waiting.item, number, until: waiting.deadline, &$0) }
                 throw error
             }
-        }
-        state.withLock { $0.idleTimers() }?.invalidate()
-    }
-
-    /// Puts back a send that could not be handed over, with its old deadline.
-    private func putBack(_ waiting: Waiting, as number: UInt64) {
-        do throws(WaybillError) {
-            try state.withClock(\.timers, makeTimers) { state, timers throws(WaybillError) in
-                insert(waiting.item, number, until: waiting.deadline, timers, &state)
-            }
-        } catch {
-            waiting.item.fail(error)
         }
     }
 
     /// Fails all waiting sends except those without a limit, because no connection follows.
     package func conclude(_ error: WaybillError) {
-        let (items, timers) = state.withLock { state in
+        let items = state.withLock { state in
             let numbers = state.waiting.filter { $0.value.item.timeout != nil }.keys.sorted()
-            let items = numbers.compactMap { state.remove($0) }
-            return (items, state.idleTimers())
+            return numbers.compactMap { remove($0, &state)?.item }
         }
-        timers?.invalidate()
         for item in items { item.fail(error) }
     }
 }

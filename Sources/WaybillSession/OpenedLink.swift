@@ -7,8 +7,6 @@ package struct OpenedLink: Sendable {
     /// Connected and not yet started.
     package let stream: any ByteStream
     /// The clock.
-    ///
-    /// The code that takes the link has to invalidate it.
     package let timers: any TimerSource
     /// The remaining part of the connect timeout, never negative.
     package let timeLeft: Duration
@@ -55,24 +53,17 @@ extension LinkEnvironment {
     /// - Throws: `WaybillError`: `connectionRefused`, `timedOut`, `unsupported`; `CancellationError` if
     ///   the task was cancelled. No stream is left open then.
     package func open(_ endpoint: Endpoint, within timeout: Duration) async throws -> OpenedLink {
-        let timers: any TimerSource
-        do {
-            timers = try makeTimers()
-        } catch {
-            throw WaybillError(error)
-        }
-        let begin = timers.now
+        let begin = clock.now
         do throws(LinkError) {
-            let stream = try await dialer.dial(endpoint, timeout: timeout, timers: timers)
-            let timeLeft = max(timeout - begin.duration(to: timers.now), .zero)
+            let stream = try await dialer.dial(endpoint, timeout: timeout, timers: clock)
+            let timeLeft = max(timeout - begin.duration(to: clock.now), .zero)
             return OpenedLink(
                 stream: stream,
-                timers: timers,
+                timers: clock,
                 timeLeft: timeLeft,
                 endpoint: endpoint
             )
         } catch {
-            timers.invalidate()
             if case .cancelled = error { throw CancellationError() }
             throw WaybillError(error)
         }

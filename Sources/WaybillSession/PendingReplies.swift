@@ -25,23 +25,6 @@ package final class PendingReplies: Sendable {
         var waiters: [WireName: Waiter] = [:]
         var lastNumber: UInt64 = 0
         var strayCount = 0
-        /// The clock, while a request waits.
-        var timers: (any TimerSource)?
-
-        mutating func remove(_ correlation: String) -> Waiter? {
-            guard let waiter = waiters.removeValue(forKey: WireName(correlation)) else {
-                return nil
-            }
-            timers?.cancelTimer(waiter.timer)
-            return waiter
-        }
-
-        /// Takes the clock out, if no request waits.
-        mutating func idleTimers() -> (any TimerSource)? {
-            guard waiters.isEmpty else { return nil }
-            defer { timers = nil }
-            return timers
-        }
     }
 
     private enum Step: Sendable {
@@ -52,7 +35,7 @@ package final class PendingReplies: Sendable {
     private let state = Locked(State())
     private let environment: LinkEnvironment
 
-    /// - Parameter environment: Provides clocks and random numbers.
+    /// - Parameter environment: Provides the clock and random numbers.
     package init(in environment: LinkEnvironment) {
         self.environment = environment
     }
@@ -79,7 +62,7 @@ package final class PendingReplies: Sendable {
         sending send: @escaping @Sendable (_ correlation: String) async throws -> Receipt
     ) async throws -> Receipt {
         let answer = Promise<Message>()
-        let correlation = try register(answer, within: timeout)
+        let correlation = register(answer, within: timeout)
         defer { forget(correlation) }
         do {
             return try await withThrowingTaskGroup(of: Step.self) { group in
@@ -112,15 +95,14 @@ package final class PendingReplies: Sendable {
     private func register(
         _ answer: Promise<Message>,
         within timeout: Duration
-    ) throws(WaybillError) -> String {
+    ) -> String {
         // The number makes the correlation unique; the random bits make it hard to guess.
         let bits = environment.randomWords(2).map { String($0, radix: 36) }.joined()
-        return try state.withClock(\.timers, environment.makeTimers) {
-            state,
-            timers throws(WaybillError) in
+        let clock = environment.clock
+        return state.withLock { state in
             state.lastNumber += 1
             let correlation = "\(state.lastNumber)-\(bits)"
-            let timer = timers.scheduleTimer(at: timers.now.advanced(by: timeout)) { [weak self] in
+            let timer = clock.scheduleTimer(at: clock.now.advanced(by: timeout)) { [weak self] in
                 self?.expire(correlation)
             }
             state.waiters[correlation] = Waiter(
@@ -139,10 +121,12 @@ package final class PendingReplies: Sendable {
 
     @discardableResult
     private func forget(_ correlation: String) -> Waiter? {
-        let (waiter, timers) = state.withLock { state in
-            (state.remove(correlation), state.idleTimers())
-        }
-        timers?.invalidate()
+        state.withLock { remove(correlation, &$0) }
+    }
+
+    private func remove(_ correlation: String, _ state: inout State) -> Waiter? {
+        let waiter = state.waiters.removeValue(forKey: WireName(correlation))
+        if let waiter { environment.clock.cancelTimer(waiter.timer) }
         return waiter
     }
 
@@ -150,17 +134,16 @@ package final class PendingReplies: Sendable {
 
     /// Hands a message to the waiting request, or counts it if no request waits for it.
     package func take(_ message: Message) {
-        let (waiter, timers) = state.withLock { state -> (Waiter?, (any TimerSource)?) in
+        let waiter = state.withLock { state -> Waiter? in
             let carried = message.details?.correlationData
             guard let correlation = carried.flatMap({ Payload($0).text }),
-                let waiter = state.remove(correlation)
+                let waiter = remove(correlation, &state)
             else {
                 state.strayCount += 1
-                return (nil, nil)
+                return nil
             }
-            return (waiter, state.idleTimers())
+            return waiter
         }
-        timers?.invalidate()
         waiter?.answer.resolve(.success(message))
     }
 
@@ -171,15 +154,14 @@ package final class PendingReplies: Sendable {
     ///   - error: The cause.
     package func fail(sentOver connection: AnyObject? = nil, _ error: WaybillError) {
         let wanted = connection.map { ObjectIdentifier($0) }
-        let (waiters, timers) = state.withLock { state in
+        let waiters = state.withLock { state in
             let found = state.waiters.filter { _, waiter in
                 guard let sent = waiter.connection else { return false }
                 return wanted == nil || wanted == sent
             }
             let inOrder = found.sorted { $0.value.number < $1.value.number }
-            return (inOrder.compactMap { state.remove($0.key.text) }, state.idleTimers())
+            return inOrder.compactMap { remove($0.key.text, &state) }
         }
-        timers?.invalidate()
         for waiter in waiters { waiter.answer.resolve(.failure(error)) }
     }
 }

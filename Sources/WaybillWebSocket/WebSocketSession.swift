@@ -27,6 +27,8 @@ final class WebSocketSession: Sendable {
         var hold = ReadingHold()
         /// Whether a violation follows the waiting messages; the reader may answer these messages first.
         var awaitsAnswers = false
+        /// The timer that ends this wait.
+        var answerTimer: UInt64?
         /// Whether this side closes, and whether the reader is gone.
         var isClosing = false
         var isAbandoned = false
@@ -92,7 +94,6 @@ final class WebSocketSession: Sendable {
             session = WebSocketSession(core, configuration, link)
         } catch {
             link.stream.close()
-            link.timers.invalidate()
             throw WaybillError(.upgradeInvalid(error))
         }
         return (session, try await session.open())
@@ -180,13 +181,18 @@ final class WebSocketSession: Sendable {
         guard awaits else { return }
         tellReading()
         let deadline = timers.now.advanced(by: configuration.closeTimeout)
-        _ = timers.scheduleTimer(at: deadline) { [weak self] in
+        let timer = timers.scheduleTimer(at: deadline) { [weak self] in
             self?.state.withLock { state in
                 state.awaitsAnswers = false
                 self?.updateHold(&state)
             }
             self?.tellReading()
         }
+        let stale = state.withLock { state in
+            defer { state.answerTimer = timer }
+            return state.answerTimer
+        }
+        if let stale { timers.cancelTimer(stale) }
     }
 
     /// Decides again whether reading from the peer stops.
@@ -232,7 +238,7 @@ final class WebSocketSession: Sendable {
     private func handleEnd(_ error: LinkError?) {
         // Has no effect if the core has already reported the end.
         finish(.endOfStream, WaybillError(error ?? .endOfStream))
-        timers.invalidate()
+        if let timer = state.withLock({ $0.answerTimer.take() }) { timers.cancelTimer(timer) }
         ended.resolve(.success(()))
     }
 
@@ -355,9 +361,7 @@ final class WebSocketSession: Sendable {
         tellReading()
         // In a separate task, which the caller's cancellation does not end; the core's timers limit it.
         await Task { @concurrent [ended] in try? await ended.value() }.value
-        #if os(Linux)
-            SharedEventLoop.reap()
-        #endif
+        LinkEnvironment.reclaim()
     }
 
     /// Closes without waiting, because the last reference to the connection is gone.

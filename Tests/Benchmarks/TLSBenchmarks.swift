@@ -74,8 +74,7 @@
         @concurrent
         static func receive(port: Int, _ count: Int, authority: String) async throws {
             let environment = LinkEnvironment.system
-            let timers = try environment.makeTimers()
-            defer { timers.invalidate() }
+            let timers = environment.clock
             let dialer = environment.dialer.secured(by: settings(authority))
             let before = Usage()
             let total = try await download(dialer, port, timers)
@@ -86,8 +85,7 @@
         @concurrent
         static func cycle(port: Int, _ count: Int, authority: String) async throws {
             let environment = LinkEnvironment.system
-            let timers = try environment.makeTimers()
-            defer { timers.invalidate() }
+            let timers = environment.clock
             let dialer = environment.dialer.secured(by: settings(authority))
             let before = Usage()
             var done = 0

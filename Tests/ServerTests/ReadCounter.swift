@@ -80,7 +80,7 @@ final class ReadCounter: Dialer {
         let timers = clock.linkTimers
         return LinkEnvironment(
             dialer: self,
-            makeTimers: { () throws(LinkError) in timers },
+            clock: timers,
             random: { 0 }
         )
     }

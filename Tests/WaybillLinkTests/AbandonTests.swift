@@ -127,7 +127,7 @@ import WireTestSupport
         let bottom = EndingsDialer(peer)
         var environment = LinkEnvironment(
             dialer: bottom,
-            makeTimers: { () throws(LinkError) in timers },
+            clock: timers,
             random: { 0 }
         )
         switch layer {

@@ -33,7 +33,7 @@ import WireCore
             state.withLock { $0.timers.add(at: deadline, action) }
         }
 
-        func cancelTimer(_ token: UInt64) { state.withLock { $0.timers.cancel(token) } }
+        func cancelTimer(_ token: UInt64) { state.withLock { _ = $0.timers.cancel(token) } }
 
         /// Moves the clock and runs each timer that is due at the new time once.
         func advance(by duration: Duration) {

@@ -7,10 +7,8 @@
     @Suite("Connections that share the event loop", .timeLimit(.minutes(5))) struct EventLoopTests {
         /// The loop's timers. Each fires 20 ms after it was set, and the clock jumps to its deadline.
         private final class LeapingTimers: TimerSource {
-            private let base: SharedTimers
+            private let base = SystemClock.shared
             private let leapt = Locked(WireInstant.zero)
-
-            init() throws { base = try SharedTimers() }
 
             var now: WireInstant { max(base.now, leapt.withLock { $0 }) }
 
@@ -26,7 +24,6 @@
             }
 
             func cancelTimer(_ token: UInt64) { base.cancelTimer(token) }
-            func invalidate() { base.invalidate() }
         }
 
         private func connect(
@@ -38,7 +35,7 @@
             let stream = try await TCPDialer().dial(
                 endpoint,
                 timeout: .seconds(60),
-                timers: try SharedTimers()
+                timers: SystemClock.shared
             )
             let driver = Driver(core: LineCore(), stream: stream, timers: timers)
             driver.start(handler)
@@ -58,7 +55,7 @@
         )
         func deafPeer() async throws {
             let deaf = try SilentListener(backlog: 8)
-            let timers = try LeapingTimers()
+            let timers = LeapingTimers()
             let cut = Recorder()
             let hostile = try await connect(to: deaf.port, timers: timers, cut.handler)
 
@@ -86,7 +83,6 @@
 
             healthy.close()
             await heard.wait(ends: 1)
-            timers.invalidate()
             listener.close()
             deaf.close()
         }
@@ -121,11 +117,43 @@
             listener.close()
         }
 
+        @Test("Timers alone keep the thread, and the token of one is never that of another")
+        func timersAlone() async throws {
+            await #expect(processExitsWith: .success) {
+                let clock = SystemClock.shared
+                let never = clock.scheduleTimer(at: clock.now.advanced(by: .seconds(3_600))) {}
+                let begun = await OpenResources.settled(loop: EventLoop.threadName) {
+                    $0.loops == 1
+                }
+                precondition(begun.loops == 1, "\(begun)")
+                clock.cancelTimer(never)
+                LinkEnvironment.reclaim()
+                let ended = await OpenResources.settled(loop: EventLoop.threadName) {
+                    $0.loops == 0
+                }
+                precondition(ended.loops == 0, "\(ended)")
+                for _ in 0..<10 {
+                    let fired = Recorder()
+                    let token = clock.scheduleTimer(at: clock.now.advanced(by: .milliseconds(5))) {
+                        fired.hearEnd()
+                    }
+                    clock.cancelTimer(never)
+                    precondition(token > never)
+                    await fired.wait(ends: 1)
+                    clock.cancelTimer(token)
+                }
+                let left = await OpenResources.settled(loop: EventLoop.threadName) {
+                    $0.loops == 0
+                }
+                precondition(left.loops == 0, "\(left)")
+            }
+        }
+
         @Test(
             "A timer that sets itself anew for a time that has passed leaves descriptors and jobs their turns"
         )
         func timerThatNeverWaits() async throws {
-            let timers = try SharedTimers()
+            let timers = SystemClock.shared
             let goesOn = Locked(true)
             @Sendable func again() {
                 guard goesOn.withLock({ $0 }) else { return }
@@ -148,7 +176,6 @@
             healthy.close()
             await heard.wait(ends: 1)
             listener.close()
-            timers.invalidate()
         }
     }
 #endif

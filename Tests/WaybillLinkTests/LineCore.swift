@@ -149,7 +149,7 @@ final class ManualTimers: TimerSource {
     }
 
     func cancelTimer(_ token: UInt64) {
-        state.withLock { $0.queue.cancel(token) }
+        state.withLock { _ = $0.queue.cancel(token) }
     }
 
     func advance(by duration: Duration) {

@@ -19,7 +19,7 @@
         private static func environment() -> LinkEnvironment {
             LinkEnvironment(
                 dialer: SimulatedDialer(),
-                makeTimers: { ManualTimers() },
+                clock: ManualTimers(),
                 random: { 4 }
             )
         }
@@ -78,23 +78,27 @@
                     _ = try TCPListener { $0.close() }
                 }
                 precondition(listening == .unsupported("a real socket inside a simulation"))
-                let timing = await Self.error { () async throws(LinkError) in
-                    _ = try real.makeTimers()
-                }
-                precondition(timing == .unsupported("a real clock inside a simulation"))
-                let text = timing?.description
-                precondition(text == "a real clock inside a simulation is not available")
+                precondition(
+                    listening?.description == "a real socket inside a simulation is not available"
+                )
+                // A timer of the real clock is never set, so that no real thread calls its action.
+                let hasFired = Locked(false)
+                let early = real.clock.scheduleTimer(at: .zero) { hasFired.withLock { $0 = true } }
 
                 // Other threads keep the real environment.
                 isSimulated.withLock { $0 = false }
-                let timers = try real.makeTimers()
+                let later = Recorder()
+                let token = real.clock.scheduleTimer(at: .zero) { later.hearEnd() }
+                precondition(token > early)
+                await later.wait(ends: 1)
+                precondition(!hasFired.withLock { $0 })
+                real.clock.cancelTimer(early)
                 let stream = try await real.dialer.dial(
                     endpoint,
                     timeout: .seconds(10),
-                    timers: timers
+                    timers: real.clock
                 )
                 stream.close()
-                timers.invalidate()
                 listener.close()
             }
         }

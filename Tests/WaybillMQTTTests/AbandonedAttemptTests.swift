@@ -77,7 +77,7 @@
                 configuration: configuration,
                 environment: LinkEnvironment(
                     dialer: TCPDialer(),
-                    makeTimers: { () throws(LinkError) in clock.linkTimers },
+                    clock: clock.linkTimers,
                     random: { 0 }
                 )
             )

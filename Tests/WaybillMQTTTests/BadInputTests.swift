@@ -243,7 +243,7 @@ import WireCore
             configuration: MQTTConfiguration(),
             environment: LinkEnvironment(
                 dialer: dialer,
-                makeTimers: { () throws(LinkError) in timers },
+                clock: timers,
                 random: { 0 }
             )
         )

@@ -60,7 +60,7 @@ import WireTestSupport
             configuration,
             environment: LinkEnvironment(
                 dialer: server,
-                makeTimers: { () throws(LinkError) in timers },
+                clock: timers,
                 random: { 0 }
             )
         )

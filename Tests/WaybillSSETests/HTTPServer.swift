@@ -217,7 +217,7 @@ final class HTTPServer: Dialer {
             configuration: configuration,
             environment: LinkEnvironment(
                 dialer: self,
-                makeTimers: { () throws(LinkError) in timers },
+                clock: timers,
                 random: dice
             )
         )

@@ -25,7 +25,7 @@ import WireTestSupport
             SSEConfiguration(),
             environment: LinkEnvironment(
                 dialer: server,
-                makeTimers: { () throws(LinkError) in timers },
+                clock: timers,
                 random: { 0 }
             )
         )

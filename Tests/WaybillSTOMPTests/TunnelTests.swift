@@ -84,7 +84,7 @@ import WireCore
             configuration: configuration,
             environment: LinkEnvironment(
                 dialer: server,
-                makeTimers: { () throws(LinkError) in clock.linkTimers },
+                clock: clock.linkTimers,
                 random: { 0 }
             )
         )

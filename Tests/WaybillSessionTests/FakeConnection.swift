@@ -155,7 +155,7 @@ struct LifecycleFixture {
             Failover.fixture(FailoverOptions(hosts: hosts)),
             in: LinkEnvironment(
                 dialer: Failover.NoDialer(),
-                makeTimers: { () throws(LinkError) in clock.linkTimers },
+                clock: clock.linkTimers,
                 random: { random }
             ),
             FakeDialect(
@@ -196,7 +196,7 @@ extension Failover {
     ) -> Failover {
         let environment = LinkEnvironment(
             dialer: NoDialer(),
-            makeTimers: { () throws(LinkError) in throw .unsupported("a clock") },
+            clock: ManualClock().linkTimers,
             random: random
         )
         do {

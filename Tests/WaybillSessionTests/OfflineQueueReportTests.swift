@@ -22,7 +22,7 @@ import WireCore
         policy.byteLimit = 10
         policy.overflow = overflow
         var environment = LinkEnvironment.system
-        environment.makeTimers = { [clock] in clock.linkTimers }
+        environment.clock = clock.linkTimers
         return OfflineQueue(policy, in: environment, reportingTo: source)
     }
 

@@ -27,7 +27,7 @@ import WaybillTesting
         let clock = ManualClock()
         let environment = LinkEnvironment(
             dialer: SlowDialer(clock: clock, error: error),
-            makeTimers: { clock.linkTimers },
+            clock: clock.linkTimers,
             random: { 0 }
         )
         return try await environment.open(Endpoint(host: "h", port: 1), within: timeout)

@@ -17,7 +17,7 @@ import WireCore
         desk = PendingReplies(
             in: LinkEnvironment(
                 dialer: ScriptlessDialer(),
-                makeTimers: { () throws(LinkError) in clock.linkTimers },
+                clock: clock.linkTimers,
                 random: { 0 }
             )
         )

@@ -47,7 +47,7 @@ final class LoopbackBench: Sendable {
         let timers = clock.linkTimers
         return LinkEnvironment(
             dialer: dialer,
-            makeTimers: { () throws(LinkError) in timers },
+            clock: timers,
             random: {
                 // Different at each call, so that client identifiers differ.
                 dice.last.withLock { last in

@@ -148,7 +148,7 @@ import WaybillWebSocket
     @Test("A silent connection does not keep the broker from stopping")
     func silence() async throws {
         let broker = try broker()
-        let timers = try LinkEnvironment.system.makeTimers()
+        let timers = LinkEnvironment.system.clock
         var streams: [any ByteStream] = []
         for service in LoopbackBroker.Service.allCases {
             let endpoint = Endpoint(host: "127.0.0.1", port: broker.port(for: service))
@@ -162,7 +162,6 @@ import WaybillWebSocket
         }
         await broker.stop()
         for stream in streams { stream.close() }
-        timers.invalidate()
         // The broker can be started again.
         try broker.start()
         try await provider(broker, .stompOverWebSocket).request(.connect)

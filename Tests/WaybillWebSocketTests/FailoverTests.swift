@@ -50,7 +50,7 @@ import WireCore
             configuration: configuration,
             environment: LinkEnvironment(
                 dialer: hosts,
-                makeTimers: { () throws(LinkError) in timers },
+                clock: timers,
                 random: { 0 }
             )
         )

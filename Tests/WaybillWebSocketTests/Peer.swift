@@ -96,7 +96,7 @@ final class Peer: Dialer {
         let timers = clock.linkTimers
         return LinkEnvironment(
             dialer: self,
-            makeTimers: { () throws(LinkError) in timers },
+            clock: timers,
             random: { 7 }
         )
     }

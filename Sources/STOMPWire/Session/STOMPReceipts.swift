@@ -5,14 +5,8 @@ package protocol STOMPCall: AnyObject, Sendable {}
 
 /// The requested receipts that have not arrived, by number.
 ///
-/// A receipt finds its call by hashing. The deadlines are in a heap. The deadline of an answered call stays in the heap
-/// until it reaches the top or such entries make up most of the heap. No operation searches the heap.
+/// A receipt finds its call by hashing. A call whose time limit passes comes from a heap of deadlines.
 package struct STOMPReceipts: Sendable {
-    private struct Deadline: Sendable {
-        let time: WireInstant
-        let number: UInt64
-    }
-
     private struct Waiting: Sendable {
         let call: any STOMPCall
         /// The destination of the request: some servers name it in their refusal, and not the receipt.
@@ -30,7 +24,7 @@ package struct STOMPReceipts: Sendable {
     package private(set) var inFlightCount = 0
     /// The number of each call, for withdrawals; thousands of calls may be withdrawn at once.
     private var numbers: [ObjectIdentifier: UInt64] = [:]
-    private var heap: [Deadline] = []
+    private var heap = DeadlineHeap()
 
     /// The number of the next receipt to request.
     package private(set) var nextNumber: UInt64 = 1
@@ -68,8 +62,7 @@ package struct STOMPReceipts: Sendable {
         let number = takeNumber()
         calls[number] = Waiting(call: call, destination: destination)
         numbers[ObjectIdentifier(call)] = number
-        heap.append(Deadline(time: deadline, number: number))
-        siftUp(heap.count - 1)
+        heap.add(number, at: deadline)
     }
 
     /// Notes that a request was sent; requests are sent in the order of their numbers.
@@ -115,7 +108,7 @@ package struct STOMPReceipts: Sendable {
     package mutating func takeExpired(at now: WireInstant) -> [any STOMPCall] {
         var expired: [any STOMPCall] = []
         while let first = heap.first, first.time <= now {
-            removeFirst()
+            heap.removeFirst()
             if withdrawn.remove(first.number) != nil { inFlightCount -= 1 }
             guard let call = remove(first.number) else { continue }
             expired.append(call)
@@ -141,7 +134,7 @@ package struct STOMPReceipts: Sendable {
         defer {
             calls = [:]
             numbers = [:]
-            heap = []
+            heap = DeadlineHeap()
             withdrawn = []
             inFlightCount = 0
         }
@@ -150,47 +143,10 @@ package struct STOMPReceipts: Sendable {
         return (all[..<split].map(\.value.call), all[split...].map(\.value.call))
     }
 
-    // MARK: The heap
-
-    /// Keeps an unanswered call at the top of the heap, and the heap's size within a factor of the table's.
+    /// Keeps an unanswered call at the top of the heap.
     private mutating func removeAnswered() {
-        while let first = heap.first, !isOpen(first.number) { removeFirst() }
-        guard heap.count > 64, heap.count > (calls.count + withdrawn.count) * 4 else { return }
-        // A sorted array is a heap.
-        heap = heap.filter { isOpen($0.number) }.sorted { isBefore($0, $1) }
-    }
-
-    private func isOpen(_ number: UInt64) -> Bool {
-        calls[number] != nil || withdrawn.contains(number)
-    }
-
-    private func isBefore(_ one: Deadline, _ other: Deadline) -> Bool {
-        one.time == other.time ? one.number < other.number : one.time < other.time
-    }
-
-    private mutating func removeFirst() {
-        guard let last = heap.popLast(), !heap.isEmpty else { return }
-        heap[0] = last
-        siftDown()
-    }
-
-    private mutating func siftUp(_ start: Int) {
-        var index = start
-        while index > 0, isBefore(heap[index], heap[(index - 1) / 2]) {
-            heap.swapAt(index, (index - 1) / 2)
-            index = (index - 1) / 2
-        }
-    }
-
-    private mutating func siftDown() {
-        var index = 0
-        while true {
-            var child = 2 * index + 1
-            guard child < heap.count else { return }
-            if child + 1 < heap.count, isBefore(heap[child + 1], heap[child]) { child += 1 }
-            guard isBefore(heap[child], heap[index]) else { return }
-            heap.swapAt(index, child)
-            index = child
+        heap.removeClosed(openCount: calls.count + withdrawn.count) { number in
+            calls[number] != nil || withdrawn.contains(number)
         }
     }
 }

@@ -17,19 +17,18 @@ extension LoopbackBroker {
     private static let eventHeader = "event"
 
     func acceptEventStream(_ stream: any ByteStream) {
-        guard let timers = try? environment.makeTimers() else { return stream.close() }
         let identifier = makeIdentifier()
         let core = HTTPServerConnection(
             limits: .init(bodyByteCount: configuration.maximumPacketSize),
             requestTimeout: Self.clientTimeout,
-            at: timers.now
+            at: environment.clock.now
         )
         let client = HTTPLoopbackClient(
             identifier: identifier,
             service: .eventStream,
             core: core,
-            stream: faulty(stream, timers),
-            timers: timers
+            stream: faulty(stream),
+            timers: environment.clock
         )
         add(.http(client), as: identifier)
         observe(
@@ -43,7 +42,6 @@ extension LoopbackBroker {
         client.start { [weak self] event, client in
             self?.handle(event, of: client)
         } onEnd: { [weak self] in
-            timers.invalidate()
             self?.remove(identifier)
         }
     }

@@ -16,11 +16,8 @@ package struct LoopbackSessionReport: Hashable, Sendable {
 extension LoopbackBroker {
     /// All MQTT sessions, in the order in which they began.
     package var sessions: [LoopbackSessionReport] {
-        if let timers = try? environment.makeTimers() {
-            let now = timers.now
-            timers.invalidate()
-            exchange.withLock { $0.removeExpired(at: now) }
-        }
+        let now = environment.clock.now
+        exchange.withLock { $0.removeExpired(at: now) }
         let found = exchange.withLock { exchange in
             exchange.sessions.sorted { $0.key < $1.key }.map { number, session in
                 (session, exchange.filters(of: number))

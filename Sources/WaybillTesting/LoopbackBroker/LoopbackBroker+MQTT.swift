@@ -6,14 +6,12 @@ import WireCore
 
 extension LoopbackBroker {
     func acceptMQTT(_ stream: any ByteStream) {
-        guard let timers = try? environment.makeTimers() else { return stream.close() }
-        startMQTT(faulty(stream, timers), timers, .mqtt, as: makeIdentifier())
+        startMQTT(faulty(stream), .mqtt, as: makeIdentifier())
     }
 
     /// Begins to serve a client over a stream that is open.
     func startMQTT(
         _ stream: any ByteStream,
-        _ timers: any TimerSource,
         _ service: Service,
         as identifier: UInt64
     ) {
@@ -21,7 +19,7 @@ extension LoopbackBroker {
             maximumPacketSize: configuration.maximumPacketSize,
             isTracing: configuration.log != nil,
             connectTimeout: Self.clientTimeout,
-            at: timers.now
+            at: environment.clock.now
         )
         core.publishAnswer = faults.publishAnswer
         let client = MQTTLoopbackClient(
@@ -29,13 +27,12 @@ extension LoopbackBroker {
             service: service,
             core: core,
             stream: stream,
-            timers: timers
+            timers: environment.clock
         )
         add(.mqtt(client), as: identifier)
         client.start { [weak self] event, client in
             self?.handle(event, of: client)
         } onEnd: { [weak self] in
-            timers.invalidate()
             self?.remove(identifier)
         }
     }

@@ -20,9 +20,7 @@ extension LoopbackBroker {
         qos: QoS = .atMostOnce,
         headers: Headers = [:]
     ) {
-        guard let timers = try? environment.makeTimers() else { return }
-        defer { timers.invalidate() }
-        publish(body, to: topic, qos: qos, headers: headers, at: timers.now)
+        publish(body, to: topic, qos: qos, headers: headers, at: environment.clock.now)
     }
 
     func publish(

@@ -5,14 +5,12 @@ import WireCore
 
 extension LoopbackBroker {
     func acceptSTOMP(_ stream: any ByteStream) {
-        guard let timers = try? environment.makeTimers() else { return stream.close() }
-        startSTOMP(faulty(stream, timers), timers, .stomp, as: makeIdentifier())
+        startSTOMP(faulty(stream), .stomp, as: makeIdentifier())
     }
 
     /// Begins to serve a client over a stream that is open.
     func startSTOMP(
         _ stream: any ByteStream,
-        _ timers: any TimerSource,
         _ service: Service,
         as identifier: UInt64
     ) {
@@ -23,15 +21,14 @@ extension LoopbackBroker {
         let client = STOMPLoopbackClient(
             identifier: identifier,
             service: service,
-            core: STOMPServerConnection(configuration: settings, at: timers.now),
+            core: STOMPServerConnection(configuration: settings, at: environment.clock.now),
             stream: stream,
-            timers: timers
+            timers: environment.clock
         )
         add(.stomp(client), as: identifier)
         client.start { [weak self] event, client in
             self?.handle(event, of: client)
         } onEnd: { [weak self] in
-            timers.invalidate()
             self?.remove(identifier)
         }
     }

@@ -29,8 +29,7 @@ extension LoopbackBroker {
         clock: ManualClock
     ) {
         var environment = LinkEnvironment.system
-        let timers = clock.linkTimers
-        environment.makeTimers = { () throws(LinkError) in timers }
+        environment.clock = clock.linkTimers
         self.init(configuration: configuration, environment: environment)
     }
 

@@ -11,16 +11,15 @@ extension LoopbackBroker {
 
     /// Answers a request for a WebSocket, and serves what its subprotocol says.
     func acceptWebSocket(_ stream: any ByteStream) {
-        guard let timers = try? environment.makeTimers() else { return stream.close() }
         var settings = WebSocketConfiguration(randomWords: environment.randomWords)
         settings.maximumMessageSize = configuration.maximumPacketSize
         settings.deflate = PermessageDeflate()
         settings.handshakeTimeout = Self.clientTimeout
         let socket = WebSocketStream(
-            core: WebSocketConnection(serverWith: settings, at: timers.now),
+            core: WebSocketConnection(serverWith: settings, at: environment.clock.now),
             units: .anywhere,
-            stream: faulty(stream, timers),
-            timers: timers
+            stream: faulty(stream),
+            timers: environment.clock
         )
         // What a client is told when the broker ends the connection.
         socket.setClosingCode(.goingAway)
@@ -37,15 +36,12 @@ extension LoopbackBroker {
         Task { @concurrent [weak self] in
             let opening = try? await socket.opening()
             switch opening?.subprotocol {
-            case "mqtt"?: self?.startMQTT(socket, timers, .mqttOverWebSocket, as: identifier)
+            case "mqtt"?: self?.startMQTT(socket, .mqttOverWebSocket, as: identifier)
             case .some:
-                self?.startSTOMP(socket, timers, .stompOverWebSocket, as: identifier)
+                self?.startSTOMP(socket, .stompOverWebSocket, as: identifier)
             case nil:
                 socket.start(
-                    StreamEnd { [weak self] in
-                        timers.invalidate()
-                        self?.remove(identifier)
-                    }
+                    StreamEnd { [weak self] in self?.remove(identifier) }
                 )
             }
         }

@@ -267,9 +267,7 @@ public final class LoopbackBroker: Sendable {
             }
             if isEmpty { continuation.resume() }
         }
-        #if os(Linux)
-            SharedEventLoop.reap()
-        #endif
+        LinkEnvironment.reclaim()
     }
 
     // MARK: Faults
@@ -366,10 +364,10 @@ public final class LoopbackBroker: Sendable {
     }
 
     /// The stream with the faults of the moment.
-    func faulty(_ stream: any ByteStream, _ timers: any TimerSource) -> any ByteStream {
+    func faulty(_ stream: any ByteStream) -> any ByteStream {
         let faults = faults
         guard faults.affectsBytes else { return stream }
-        return FaultyStream(stream, faults: faults, timers: timers)
+        return FaultyStream(stream, faults: faults, timers: environment.clock)
     }
 
     func log(_ identifier: UInt64, isOutbound: Bool, _ text: String) {

@@ -22,9 +22,7 @@ struct LoopbackDialer: Dialer {
     func environment(_ clock: ManualClock?) -> LinkEnvironment {
         var environment = LinkEnvironment.system
         environment.dialer = self
-        if let timers = clock?.linkTimers {
-            environment.makeTimers = { () throws(LinkError) in timers }
-        }
+        if let clock { environment.clock = clock.linkTimers }
         return environment
     }
 }

@@ -33,10 +33,9 @@ private final class ScriptedDialer: Dialer {
 extension LinkEnvironment {
     /// A world of scripts, where time is a manual clock's and nothing is random.
     fileprivate init(_ scripts: [ScriptedByteStream], _ clock: ManualClock) {
-        let timers = clock.linkTimers
         self.init(
             dialer: ScriptedDialer(scripts),
-            makeTimers: { () throws(LinkError) in timers },
+            clock: clock.linkTimers,
             random: { 0 }
         )
     }

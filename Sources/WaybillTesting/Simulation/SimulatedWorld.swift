@@ -26,9 +26,7 @@ public final class SimulatedWorld: @unchecked Sendable {
         brokerDice = SimulationDice(seed: scheduler.seed, use: 5)
         scheduler.environment = LinkEnvironment(
             dialer: SimulatedDialer(network: network),
-            makeTimers: { [scheduler] () throws(LinkError) in
-                SimulatedTimers(scheduler, isCalm: false)
-            },
+            clock: SimulatedClock(scheduler, isCalm: false),
             random: { [scheduler] in scheduler.libraryDice.next() }
         )
     }
@@ -55,9 +53,7 @@ public final class SimulatedWorld: @unchecked Sendable {
         configure(&configuration)
         let environment = LinkEnvironment(
             dialer: SimulatedDialer(network: network),
-            makeTimers: { [scheduler] () throws(LinkError) in
-                SimulatedTimers(scheduler, isCalm: true)
-            },
+            clock: SimulatedClock(scheduler, isCalm: true),
             random: { [self] in brokerDice.next() }
         )
         let broker = SimulatedBroker(

@@ -150,7 +150,7 @@ struct SimulationRun: Sendable {
         let scheduler = world.scheduler
         for (count, what) in [
             (scheduler.readyCount, "jobs"), (scheduler.wakeSleepers(), "tasks that sleep"),
-            (scheduler.timerCount, "timers"), (scheduler.clockCount, "clocks of connections"),
+            (scheduler.timerCount, "timers"),
             (world.network.openCount, "ends of connections"),
         ] where count > 0 {
             scheduler.violate(

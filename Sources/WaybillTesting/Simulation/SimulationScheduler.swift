@@ -65,8 +65,6 @@ final class SimulationScheduler: @unchecked Sendable {
     private var lastSleeper: UInt64 = 0
     /// How many timers of links wait.
     var timerCount = 0
-    /// How many clocks of links run.
-    var clockCount = 0
     /// What stands for the system in this world.
     var environment: LinkEnvironment?
 

@@ -11,8 +11,7 @@ extension Bench {
     /// The broker gets no bytes from these connections.
     func settle() async {
         await letOthersRun()
-        guard let timers = try? LinkEnvironment.system.makeTimers() else { return }
-        defer { timers.invalidate() }
+        let timers = LinkEnvironment.system.clock
         for _ in 0..<3 {
             let stream = try? await LinkEnvironment.system.dialer.dial(
                 Endpoint(host: "127.0.0.1", port: broker.port(for: way.service)),

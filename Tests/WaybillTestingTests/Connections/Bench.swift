@@ -67,7 +67,7 @@ final class Bench: Sendable {
         let clock = clock
         let environment = LinkEnvironment(
             dialer: dialer,
-            makeTimers: { RememberingTimers(clock.linkTimers, deadlines) },
+            clock: RememberingTimers(clock.linkTimers, deadlines),
             random: { dice.withLock { $0 } }
         )
         let url = broker.url(for: way.service)

@@ -250,7 +250,7 @@ struct ConnectionChainTests {
         let clock = ManualClock()
         let environment = LinkEnvironment(
             dialer: dialer,
-            makeTimers: { clock.linkTimers },
+            clock: clock.linkTimers,
             random: { 500_000_000 }
         )
         let url = try #require(URL(string: broker.url(for: way.service)))

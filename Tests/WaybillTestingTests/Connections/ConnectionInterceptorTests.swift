@@ -293,7 +293,7 @@ struct ConnectionInterceptorTests {
         let clock = ManualClock()
         let environment = LinkEnvironment(
             dialer: dialer,
-            makeTimers: { clock.linkTimers },
+            clock: clock.linkTimers,
             random: { 500_000_000 }
         )
         let transport = try transport(way, broker, credentials, environment)

@@ -104,12 +104,10 @@
             let broker = try await failure { _ in try LoopbackBroker().start() }
             #expect(broker.description.contains("a real socket inside a simulation"), "\(broker)")
             let dialer = try await failure { world in
-                let timers = try LinkEnvironment.system.makeTimers()
-                defer { timers.invalidate() }
                 _ = try await TCPDialer().dial(
                     Endpoint(host: "127.0.0.1", port: 1),
                     timeout: .seconds(1),
-                    timers: timers
+                    timers: LinkEnvironment.system.clock
                 )
             }
             #expect(!dialer.violations.isEmpty)

@@ -2,24 +2,26 @@
     import Dispatch
     package import WireCore
 
-    /// The system's clock, with timers on one queue that all links of the process share.
-    package final class DispatchTimers: TimerSource, Sendable {
+    /// The clock of the process, with timers on one queue.
+    package final class SystemClock: TimerSource, Sendable {
         private struct State {
             var timers = TimerQueue()
             /// The earliest time at which ``fire()`` is certain to run.
             var wakeUp: WireInstant?
-            var isValid = true
 
             mutating func takeDueTokens(at now: WireInstant) -> [UInt64] {
                 if let moment = wakeUp, moment <= now { wakeUp = nil }
-                return isValid ? timers.takeDueTokens(at: now) : []
+                return timers.takeDueTokens(at: now)
             }
         }
+
+        /// The only one.
+        package static let shared = SystemClock()
 
         private static let queue = DispatchQueue(label: "waybill.timers")
         private let state = Locked(State())
 
-        package init() {}
+        private init() {}
 
         package var now: WireInstant { SystemTime.now }
 
@@ -35,20 +37,13 @@
         }
 
         package func cancelTimer(_ token: UInt64) {
-            state.withLock { $0.timers.cancel(token) }
+            state.withLock { _ = $0.timers.cancel(token) }
         }
 
-        package func invalidate() {
-            state.withLock { state in
-                state.isValid = false
-                state.timers = TimerQueue()
-            }
-        }
-
-        /// Schedules a wake-up for the next timer, unless an earlier one is scheduled.
+        /// Has the queue call ``fire()`` for the next timer.
         private func arm() {
             let next: WireInstant? = state.withLock { state in
-                guard state.isValid, let next = state.timers.nextDeadline else { return nil }
+                guard let next = state.timers.nextDeadline else { return nil }
                 if let wakeUp = state.wakeUp, wakeUp <= next { return nil }
                 state.wakeUp = next
                 return next
@@ -57,7 +52,7 @@
             let delay = max(now.duration(to: next).wireNanoseconds, 0)
             // A superfluous wake-up finds nothing to do.
             let moment = DispatchTime.now() + .nanoseconds(Int(clamping: delay))
-            Self.queue.asyncAfter(deadline: moment) { [weak self] in self?.fire() }
+            Self.queue.asyncAfter(deadline: moment) { self.fire() }
         }
 
         private func fire() {

@@ -1,25 +1,19 @@
 import WaybillLink
 import WireCore
 
-/// The clock of one connection in a simulated world.
+/// The clock of a simulated world.
 ///
 /// `@unchecked Sendable`, because: only the thread that simulates touches it.
-final class SimulatedTimers: TimerSource, @unchecked Sendable {
+final class SimulatedClock: TimerSource, @unchecked Sendable {
     private let scheduler: SimulationScheduler
     /// Whether it belongs to the world and not to what is tested.
     private let isCalm: Bool
     private var events: [UInt64: UInt64] = [:]
     private var lastToken: UInt64 = 0
-    private var isValid = true
 
     init(_ scheduler: SimulationScheduler, isCalm: Bool) {
         self.scheduler = scheduler
         self.isCalm = isCalm
-        if !isCalm { scheduler.clockCount += 1 }
-    }
-
-    deinit {
-        invalidate()
     }
 
     var now: WireInstant { scheduler.loopNow }
@@ -51,11 +45,5 @@ final class SimulatedTimers: TimerSource, @unchecked Sendable {
         guard let event = events.removeValue(forKey: token) else { return nil }
         if !isCalm { scheduler.timerCount -= 1 }
         return event
-    }
-
-    func invalidate() {
-        guard isValid else { return }
-        isValid = false
-        if !isCalm { scheduler.clockCount -= 1 }
     }
 }
