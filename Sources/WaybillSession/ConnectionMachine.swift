@@ -5,19 +5,20 @@ public import WireCore
 ///
 /// | state | requests | events that end the state |
 /// | --- | --- | --- |
-/// | idle | one connects, unless the app has disconnected | a request, an explicit connect, a stream → connecting |
-/// | connecting | wait | the peer accepts → connected; failure → waiting, or idle |
+/// | idle | one connects, unless the app has disconnected | a request, an explicit connect → connecting |
+/// | connecting | wait | the peer accepts → connected; failure → waiting, paused or idle |
 /// | connected | go over the connection | loss → waiting, or idle; pause, disconnect → closing |
-/// | waiting | wait, or are queued | the deadline → connecting |
+/// | waiting | wait, or are queued | the deadline → connecting; pause → paused |
 /// | paused | as in waiting | resume → waiting, without a delay |
 /// | closing | go over the connection, which may refuse them | its end → paused, waiting or idle |
 /// | stopping | wait, and fail | the attempt has cleaned up → idle |
 /// | shut down | fail | nothing |
 ///
-/// Disconnect leads from connecting, waiting and paused to stopping. Shutting down ends every state.
+/// A subscription that starts offline leads from idle to waiting, or during a pause to paused. Disconnect leads from
+/// connecting, waiting and paused to stopping. Shutting down ends every state.
 ///
-/// The attempts that follow one demand, or one loss, are a series, which has a number. It lasts until a peer accepts, or
-/// until the policy gives up.
+/// The attempts that follow one demand, or one loss, are a series, which has a number. It lasts until a peer accepts,
+/// or until the policy gives up.
 @usableFromInline
 package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     /// The state of the connection.
@@ -160,7 +161,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// A subscription needs a connection, and does not wait for it.
+    /// A subscription that starts offline needs a connection, and does not wait for it.
     package mutating func stream() -> Step {
         switch state {
         case .connecting(var attempt, let aim):
