@@ -111,6 +111,16 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
 
     private var stopReason: WaybillError { lifecycle.state.withLock { $0.machine.stopReason } }
 
+    /// Makes a connection to one host, and restores the state of the previous connection.
+    ///
+    /// - Parameters:
+    ///   - number: The number of the attempt, of which this host is a part.
+    ///   - greeting: The greeting to send.
+    ///   - route: The host.
+    ///   - timeout: The limit for the whole connect.
+    ///   - onAcceptance: Called when the server has accepted the greeting.
+    /// - Returns: The connection, which requests already use.
+    /// - Throws: `WaybillError`, `CancellationError`; the connection is closed then.
     private func attempt(
         _ number: Int,
         _ greeting: Connection.Greeting,
