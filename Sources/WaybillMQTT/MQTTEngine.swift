@@ -255,7 +255,13 @@ final class MQTTEngine: Sendable {
         try MQTTMapping.check(publish, request, version: version)
     }
 
-    /// The session, made first if need be.
+    /// Returns the connection for a request, and makes one if needed.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - check: Refuses an invalid request before a connection is made for it.
+    /// - Returns: The connection.
+    /// - Throws: The errors of `check` and of ``RequestPath/connection(for:greeting:)``.
     func connection(
         for request: Request,
         check: () throws(WaybillError) -> Void = { () throws(WaybillError) in }

@@ -41,7 +41,9 @@ package protocol ConnectionDialect<Connection>: Sendable {
         _ greeting: Connection.Greeting
     ) async throws -> Connection
 
-    /// Ends streams and calls, because the connection is over and no other follows. May be called twice.
+    /// Ends subscriptions and calls, because the connection is over and no other follows.
+    ///
+    /// May be called twice.
     ///
     /// - Parameters:
     ///   - cause: The cause; nil if this side ended the connection.

@@ -27,13 +27,14 @@ public protocol Transport: Sendable {
 
     /// The events of connections, subscriptions, messages and drops; by default none.
     ///
-    /// Return the events of a ``TransportEventSource`` that the transport keeps; its providers then report there, too.
+    /// Return the events of one ``TransportEventSource`` that the transport stores. Its providers then report retries
+    /// and tokens to the same source.
     var events: TransportEvents { get }
 
     /// Every message that arrives at the transport from now on; by default `unsupported`.
     ///
-    /// The stream gets copies: it acknowledges nothing and never stops reading from the peer. It outlives connections,
-    /// and ends when the transport is shut down.
+    /// The sequence gets copies: it acknowledges nothing and never stops reading from the peer. It outlives
+    /// connections, and ends when the transport is shut down.
     ///
     /// - Parameter policy: What happens when messages arrive faster than the consumer takes them; `holdBack` is
     ///   `unsupported`.
@@ -46,7 +47,7 @@ public protocol Transport: Sendable {
 
     /// Closes connections until ``resume()``, for example in the background; by default nothing happens.
     ///
-    /// Streams stay open, and pending calls wait for ``resume()``, as after a lost connection.
+    /// Subscriptions stay, and pending calls wait for ``resume()``, as after a lost connection.
     func pause() async
 
     /// Ends a pause: connections that it closed are opened again at once; by default nothing happens.
@@ -57,7 +58,7 @@ public protocol Transport: Sendable {
     /// Local storage is cleared. If the protocol allows it, the server is told to discard its session.
     func destroy() async
 
-    /// Shuts down: pending calls fail with `shutDown`, streams end, and all resources are released.
+    /// Shuts down: pending calls fail with `shutDown`, messages end, and all resources are released.
     ///
     /// It returns when that is complete. A second call does nothing more.
     func shutdown() async
