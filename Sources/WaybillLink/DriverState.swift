@@ -243,6 +243,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     /// Determines the actions after a call into the core.
+    ///
     /// - Parameters:
     ///   - urgency: When bytes are to be sent.
     ///   - waiting: The number of outbound bytes before the call.

@@ -43,6 +43,7 @@ package struct FlushPacer: Sendable {
     package init() {}
 
     /// Whether the first message since the last flush should wait for others.
+    ///
     /// - Parameters:
     ///   - calls: The number of calls that wait for the peer.
     ///   - now: The current time.

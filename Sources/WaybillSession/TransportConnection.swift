@@ -56,6 +56,7 @@ package protocol TransportConnection: AnyObject, Sendable {
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async
 
     /// Waits until the connection is over and `onEnd` was called.
+    ///
     /// - Throws: `CancellationError`.
     func over() async throws
 
