@@ -2,13 +2,13 @@ import MQTTWire
 import Waybill
 import WireCore
 
-/// Messages that nobody listens for yet, oldest first.
+/// Messages that arrived before a listener for them, oldest first.
 struct MQTTHeldMessages: Sendable {
     struct Held: Sendable {
         let publish: MQTTPublish
         let receipt: MQTTDeliveryReceipt?
         let deadline: WireInstant
-        /// What it takes in memory.
+        /// The number of bytes of memory that the message takes.
         let byteCount: Int
     }
 
@@ -20,18 +20,19 @@ struct MQTTHeldMessages: Sendable {
         self.policy = policy
     }
 
-    /// When the next one has been kept long enough.
+    /// The deadline of the oldest message; nil without messages.
     var deadline: WireInstant? { messages.first?.deadline }
 
     /// Keeps a message.
-    /// - Returns: What has to go for it; the message itself when there is no room for such a one at all.
+    ///
+    /// - Returns: The messages that were removed to make room; the message itself if it exceeds the limit alone.
     mutating func add(
         _ publish: MQTTPublish,
         _ receipt: MQTTDeliveryReceipt?,
         at now: WireInstant
     ) -> [Held] {
         var publish = publish
-        // Out of the memory that it was received in, of which it would keep 64 KiB.
+        // Copied, because a slice would keep the whole receive buffer of 64 KiB alive.
         publish.payload = publish.payload.withUnsafeBytes { ByteSlice(copying: $0) }
         let held = Held(
             publish: publish,
@@ -39,7 +40,7 @@ struct MQTTHeldMessages: Sendable {
             deadline: now.advanced(by: policy.timeToLive),
             byteCount: MQTTMapping.message(publish).memoryByteCount
         )
-        // The others stay: room for it cannot be made.
+        // The other messages stay, because removing them would not make enough room.
         guard held.byteCount <= policy.byteLimit else { return [held] }
         messages.append(held)
         byteCount += held.byteCount
@@ -54,17 +55,17 @@ struct MQTTHeldMessages: Sendable {
         return Array(messages.prefix(gone))
     }
 
-    /// Drops those whose receipts are void.
+    /// Removes the messages whose receipts are no longer valid.
     mutating func remove(where isVoid: (MQTTDeliveryReceipt) -> Bool) {
         _ = take { held in held.receipt.map(isVoid) ?? false }
     }
 
-    /// Takes those that have been kept long enough.
+    /// Takes the messages whose deadline has passed.
     mutating func takeExpired(at now: WireInstant) -> [Held] {
         take { $0.deadline <= now }
     }
 
-    /// Takes those that a filter matches.
+    /// Takes the messages whose topics a filter matches.
     mutating func take(matching filter: String) -> [Held] {
         var trie = MQTTTopicTrie<Bool>()
         trie[filter] = true
@@ -75,7 +76,7 @@ struct MQTTHeldMessages: Sendable {
         }
     }
 
-    /// Takes all.
+    /// Takes all messages.
     mutating func takeAll() -> [Held] { take { _ in true } }
 
     private mutating func take(_ isWanted: (Held) -> Bool) -> [Held] {

@@ -3,58 +3,61 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// One filter with its options and everybody who listens to it.
+/// One filter with its options and its listeners.
 struct MQTTSubscriptionEntry: Sendable {
     var subscription: MQTTSubscription
     let identifier: UInt32
-    /// What tells which topics it matches.
+    /// Matches topics with the filter; nil if the filter is not valid.
     let matcher: MQTTTopicFilter?
     var listeners: [MessageListener]
-    /// Resolves with the granted quality of service once the server has answered; nobody waits for that of a filter that
-    /// is deferred.
+    /// Resolves with the granted quality of service when the server has answered.
+    ///
+    /// No task waits for the answer of a deferred filter.
     var answer: Promise<QoS>
-    /// What the server has granted, in the session that it has; nil when it has not, or not yet.
+    /// The quality of service that the server has granted in its present session; nil before.
     var granted: QoS?
-    /// What the server has granted at any time, to be subscribed to again; nil when it never has.
+    /// The last subscription that the server has granted in any session, for resubscribing; nil if it granted none.
     var established: MQTTSubscription?
-    /// Whether it is left to the next connection to ask for it.
+    /// Whether the next connection sends the SUBSCRIBE.
     var isDeferred = false
-    /// The listeners that the last SUBSCRIBE was sent for, which get the retained messages that follow its SUBACK; nil for
-    /// all of the filter.
+    /// The listeners of the last SUBSCRIBE, which get the retained messages after its SUBACK.
+    ///
+    /// Nil for all listeners of the filter.
     var retainedTo: [MessageListener]?
-    /// What was sent without a SUBACK yet, in the order of sending.
+    /// The SUBSCRIBEs without SUBACK, in the order of sending.
     var pending: [Pending] = []
 
     /// A SUBSCRIBE without SUBACK.
     struct Pending: Sendable {
-        /// Its number, which no other SUBSCRIBE has.
+        /// The number, which is unique among SUBSCRIBEs.
         let number: UInt64
-        /// Which retained messages it asks for.
+        /// The retained messages that it requests.
         let retainHandling: MQTTRetainHandling
-        /// The listeners that it is sent for; none where it is for all of the filter.
+        /// The listeners that it is sent for; empty for all listeners of the filter.
         var joining: [MessageListener]
     }
 
     /// The listeners that a SUBSCRIBE without SUBACK is sent for.
     var joining: [MessageListener] { pending.flatMap(\.joining) }
 
-    /// What is asked for: with the retained messages, where listeners have joined for them.
+    /// Returns the subscription to send; with retained messages if listeners have joined.
     func asked(for joining: [MessageListener]) -> MQTTSubscription {
         var asked = subscription
         if !joining.isEmpty { asked.retainHandling = .send }
         return asked
     }
 
-    /// Whether a further listener with these options gets the retained messages by another SUBSCRIBE.
+    /// Whether another SUBSCRIBE gets the retained messages for a further listener with these options.
     ///
-    /// A shared subscription has none (MQTT 5, 4.8.2). With Retain As Published they look like those that are sent now.
+    /// A shared subscription gets no retained messages (MQTT 5, 4.8.2). With Retain As Published, retained messages
+    /// cannot be told apart from new ones.
     func renewsRetained(for subscription: MQTTSubscription) -> Bool {
         subscription.retainHandling != .doNotSend && !self.subscription.retainAsPublished
             && matcher?.shareName == nil
     }
 }
 
-/// A filter as a SUBSCRIBE asks for it.
+/// A filter in a SUBSCRIBE.
 struct MQTTAskedFilter: Sendable {
     let subscription: MQTTSubscription
     let identifier: UInt32
@@ -62,27 +65,27 @@ struct MQTTAskedFilter: Sendable {
     let number: UInt64
 }
 
-/// Who gets a message: filters, and their listeners.
+/// Decides which listeners get a message: the filters with their listeners, as a value.
 struct MQTTRouter: Sendable {
     private var entries: [WireName: MQTTSubscriptionEntry] = [:]
-    /// By what topics are matched against; a shared subscription and a plain one may have the same.
+    /// The filters by the part that topics are matched against, which a shared and a plain subscription may share.
     private var trie = MQTTTopicTrie<[WireName]>()
     private var identifiers: [UInt32: WireName] = [:]
     private var lastIdentifier: UInt32 = 0
     /// The number of the last SUBSCRIBE.
     private var lastNumber: UInt64 = 0
-    /// Whether the server's session may be that of an earlier process, and the identifiers in it, too.
+    /// Whether the server's session, with its subscription identifiers, may be that of an earlier process.
     var hasForeignIdentifiers = false
 
-    // Most messages have a topic that another one had a moment ago.
+    // Caches, because most messages have the topic of a recent message.
     private var last: (topic: WireName, listeners: [MessageListener])?
     private var recent: [WireName: [MessageListener]] = [:]
     private static let recentLimit = 1_024
-    /// The longest topic that is remembered, in bytes: 256 KiB in all.
+    /// The longest topic in the cache, in bytes; all topics together have at most 256 KiB.
     private static let recentTopicLimit = 256
-    /// Whether some listeners may have several filters, which one message may match.
+    /// Whether a listener may have several filters, so that one message may match it twice.
     var sharesListeners = false
-    /// Whether some listeners of a filter get its retained messages and others do not.
+    /// Whether only some listeners of a filter get its retained messages.
     private var dividesRetained = false
 
     private mutating func forgetRecent() {
@@ -92,20 +95,20 @@ struct MQTTRouter: Sendable {
 
     subscript(filter: String) -> MQTTSubscriptionEntry? { entries[filter] }
 
-    /// All listeners, in the order of subscribing, for the end.
+    /// The sources of all listeners, in the order of subscribing.
     var sources: [MessageSource] {
         entries.values.sorted { $0.identifier < $1.identifier }
             .flatMap { $0.listeners.map(\.source) }
     }
 
-    /// What the server has granted at any time, in the order of subscribing.
+    /// The filters that the server has granted in any session, in the order of subscribing.
     var establishedFilters: [String] {
         entries.values.filter { $0.established != nil }
             .sorted { $0.identifier < $1.identifier }
             .map(\.subscription.filter)
     }
 
-    /// Whether the server has granted a filter at any time.
+    /// Whether the server has granted a filter in any session.
     func isEstablished(_ filter: String) -> Bool { entries[filter]?.established != nil }
 
     /// An identifier that is not in use, 1 to 268,435,455 (MQTT 5, 3.8.2.1.2).
@@ -116,7 +119,7 @@ struct MQTTRouter: Sendable {
         return lastIdentifier
     }
 
-    /// What topics are matched against for a filter: less than it says where the subscription is shared.
+    /// Returns the part of a filter that topics are matched against: without the prefix of a shared subscription.
     static func matched(by filter: String) -> String {
         (try? MQTTTopicFilter(filter))?.filter ?? filter
     }
@@ -143,19 +146,19 @@ struct MQTTRouter: Sendable {
         return entry
     }
 
-    /// Adds a listener to a filter that is there.
+    /// Adds a listener to a known filter.
     mutating func add(_ listener: MessageListener, to filter: String) {
         entries[filter]?.listeners.append(listener)
         forgetRecent()
     }
 
-    /// Adds a listener to a filter that the server was asked for.
+    /// Adds a listener to a filter for which a SUBSCRIBE was sent.
     ///
     /// - Parameters:
     ///   - listener: The listener.
-    ///   - subscription: What it asks for.
-    /// - Returns: The answer to wait for; and what is to be sent, if the listener wants a better quality of service or the
-    ///   retained messages, which the others have had.
+    ///   - subscription: The filter and options of the listener.
+    /// - Returns: The answer to wait for, and the filter of another SUBSCRIBE. That one is sent if the listener wants a
+    ///   higher quality of service, or the retained messages, which the other listeners already got.
     mutating func join(
         _ listener: MessageListener,
         _ subscription: MQTTSubscription
@@ -166,7 +169,7 @@ struct MQTTRouter: Sendable {
         let isBetter = entry.subscription.qos < subscription.qos
         let wantsRetained = entry.renewsRetained(for: subscription)
         if !isBetter, !wantsRetained {
-            // Those that others were promised may still be on their way.
+            // Retained messages for the other listeners may still arrive.
             if subscription.retainHandling == .doNotSend, entry.retainedTo == nil {
                 entries[filter]?.retainedTo = entry.listeners
                 dividesRetained = true
@@ -174,7 +177,7 @@ struct MQTTRouter: Sendable {
             return (entry.answer, nil)
         }
         if !isBetter, let index = entry.pending.lastIndex(where: { $0.retainHandling == .send }) {
-            // That SUBSCRIBE brings them.
+            // The pending SUBSCRIBE also gets the retained messages for this listener.
             if entry.pending[index].joining.isEmpty {
                 entries[filter]?.retainedTo?.append(listener)
             } else {
@@ -190,18 +193,19 @@ struct MQTTRouter: Sendable {
         return (answer, ask(for: filter, joining: wantsRetained ? [listener] : []))
     }
 
-    /// Notes that a filter is asked for.
+    /// Notes a SUBSCRIBE.
     ///
     /// - Parameters:
     ///   - filter: The filter.
-    ///   - joining: The listeners that get the retained messages; none for all of the filter.
-    /// - Returns: What is to be sent.
+    ///   - joining: The listeners that get the retained messages; empty for all listeners of the filter.
+    /// - Returns: The filter to send; nil if it is unknown.
     mutating func ask(for filter: String, joining: [MessageListener] = []) -> MQTTAskedFilter? {
         entries[filter].map { note($0, joining: joining) }
     }
 
-    /// Notes that a filter is asked for again, with all who have joined.
-    /// - Returns: What is to be sent.
+    /// Notes another SUBSCRIBE of a filter, for all listeners that have joined.
+    ///
+    /// - Returns: The filter to send.
     mutating func askAgain(for entry: MQTTSubscriptionEntry) -> MQTTAskedFilter {
         note(entry, joining: entry.joining)
     }
@@ -222,16 +226,16 @@ struct MQTTRouter: Sendable {
         )
     }
 
-    /// Forgets what was asked for in vain: no retained messages follow.
+    /// Forgets a SUBSCRIBE that has failed; no retained messages follow it.
     mutating func forget(_ asked: MQTTAskedFilter) {
         entries[asked.subscription.filter]?.pending.removeAll { $0.number == asked.number }
     }
 
-    /// Notes the SUBACK of a filter: the retained messages that follow it are for those who have joined.
+    /// Notes the SUBACK of a filter: the retained messages that follow it are for the listeners that have joined.
     ///
     /// - Parameters:
-    ///   - asked: What was sent.
-    ///   - hasBacklog: Whether those of an earlier SUBSCRIBE may follow, too.
+    ///   - asked: The filter that was sent.
+    ///   - hasBacklog: Whether retained messages of an earlier SUBSCRIBE may also follow.
     mutating func noteAnswer(of asked: MQTTAskedFilter, hasBacklog: Bool) {
         let filter = asked.subscription.filter
         guard let entry = entries[filter],
@@ -242,7 +246,9 @@ struct MQTTRouter: Sendable {
         entries[filter]?.retainedTo = (hasBacklog ? entry.retainedTo ?? [] : []) + answered.joining
     }
 
-    /// Asks for more than before, with an answer of its own.
+    /// Replaces the options of a filter for another SUBSCRIBE.
+    ///
+    /// - Returns: The answer of that SUBSCRIBE.
     mutating func raise(_ filter: String, to subscription: MQTTSubscription) -> Promise<
         QoS
     > {
@@ -258,12 +264,12 @@ struct MQTTRouter: Sendable {
         entries[filter]?.granted = quality
         guard let entry = entries[filter], entry.isDeferred else { return }
         entries[filter]?.isDeferred = false
-        // Nobody has waited for the answer; whoever joins them finds it.
+        // No task has waited for this answer; listeners that join later find it.
         for listener in entry.listeners { listener.source.grantedQoS = quality }
         entry.answer.resolve(.success(quality))
     }
 
-    /// Notes that the server has granted a filter, in a session that is over.
+    /// Notes that the server has granted a filter in a session that has ended.
     mutating func establish(_ filter: String) {
         guard let entry = entries[filter] else { return }
         entries[filter]?.established = entry.subscription
@@ -273,14 +279,16 @@ struct MQTTRouter: Sendable {
     mutating func forgetGrants() {
         for filter in entries.keys {
             entries[filter]?.granted = nil
-            // A new session has them sent once more, to all.
+            // In a new session the server sends the retained messages again, to all listeners.
             entries[filter]?.retainedTo = nil
             entries[filter]?.pending = []
         }
         dividesRetained = false
     }
 
-    /// Adds a listener, and leaves the filter to the next connection unless the server has it, as good.
+    /// Adds a listener while there is no connection.
+    ///
+    /// The next connection subscribes, unless the server already has the filter with at least that quality of service.
     mutating func addLater(_ listener: MessageListener, _ subscription: MQTTSubscription) {
         let filter = subscription.filter
         guard let entry = entries[filter] else {
@@ -294,7 +302,7 @@ struct MQTTRouter: Sendable {
             entries[filter]?.subscription = subscription
             entries[filter]?.granted = nil
         }
-        // What was asked for over a connection that is over fails for who has asked, and for nobody else.
+        // A SUBSCRIBE that was pending when the connection was lost fails only the call that sent it.
         guard isBetter || entry.established == nil else {
             if case .success(let quality)? = entry.answer.result {
                 listener.source.grantedQoS = quality
@@ -306,16 +314,15 @@ struct MQTTRouter: Sendable {
         entries[filter]?.answer = Promise()
     }
 
-    /// What the server has granted once and does not have any longer, or has not been asked for yet, in the order of
-    /// subscribing.
+    /// The filters that the server has lost, or for which no SUBSCRIBE was sent yet, in the order of subscribing.
     var ungranted: [MQTTSubscriptionEntry] {
         entries.values.filter { ($0.established != nil || $0.isDeferred) && $0.granted == nil }
             .sorted { $0.identifier < $1.identifier }
     }
 
-    /// Goes back to what the server has granted, or to nothing, after a filter was asked for in vain: whoever
-    /// asks next begins anew.
-    /// - Returns: Who listens no longer.
+    /// Restores the granted options of a filter after a failed SUBSCRIBE; a filter that was never granted is removed.
+    ///
+    /// - Returns: The sources of the removed listeners.
     mutating func revoke(_ filter: String, _ answer: Promise<QoS>) -> [MessageSource] {
         guard let entry = entries[filter], entry.answer === answer else { return [] }
         guard let established = entry.established else { return remove(filter) }
@@ -326,8 +333,9 @@ struct MQTTRouter: Sendable {
         return []
     }
 
-    /// Removes a listener.
-    /// - Returns: Whether it was there and the filter went with it, as it was the last.
+    /// Removes a listener, and the filter with its last listener.
+    ///
+    /// - Returns: Whether the filter was removed.
     mutating func remove(_ source: MessageSource, from filter: String) -> Bool {
         guard let entry = entries[filter],
             entry.listeners.contains(where: { $0.source === source })
@@ -344,7 +352,8 @@ struct MQTTRouter: Sendable {
     }
 
     /// Removes a filter.
-    /// - Returns: Who listened.
+    ///
+    /// - Returns: The sources of its listeners.
     mutating func remove(_ filter: String) -> [MessageSource] {
         let name = WireName(filter)
         guard let entry = entries.removeValue(forKey: name) else { return [] }
@@ -356,10 +365,11 @@ struct MQTTRouter: Sendable {
         return entry.listeners.map(\.source)
     }
 
-    /// Who gets a message.
+    /// Returns the listeners that get a message.
     ///
-    /// Where the server names the subscriptions that matched, those alone: it may send a copy for each. Otherwise, and
-    /// where the names are those of an earlier process, every filter that matches the topic.
+    /// If the message has subscription identifiers, only the listeners of these subscriptions get it. The server may
+    /// send a copy for each subscription. Without identifiers, or with those of an earlier process, the listeners of
+    /// every matching filter get it.
     mutating func listeners(for publish: MQTTPublish) -> [MessageListener] {
         if publish.isRetained, dividesRetained {
             return eachOnce(retainedListeners(for: publish))
@@ -382,7 +392,7 @@ struct MQTTRouter: Sendable {
         trie.forEachMatch(of: publish.topic) { filters in
             for filter in filters {
                 guard let listeners = entries[filter]?.listeners else { continue }
-                // Shared where there is one, as nearly always.
+                // With one filter, as nearly always, the array is shared and not copied.
                 if found.isEmpty { found = listeners } else { found += listeners }
             }
         }
@@ -393,14 +403,14 @@ struct MQTTRouter: Sendable {
         return found
     }
 
-    /// A listener of several filters that match gets the message once.
+    /// Removes duplicates, so that a listener with several matching filters gets the message once.
     private func eachOnce(_ listeners: [MessageListener]) -> [MessageListener] {
         guard sharesListeners, listeners.count > 1 else { return listeners }
         var seen: Set<ObjectIdentifier> = []
         return listeners.filter { seen.insert(ObjectIdentifier($0.source)).inserted }
     }
 
-    /// Who gets a message that the server had kept.
+    /// Returns the listeners that get a retained message.
     private func retainedListeners(for publish: MQTTPublish) -> [MessageListener] {
         func listeners(of entry: MQTTSubscriptionEntry) -> [MessageListener] {
             entry.subscription.retainAsPublished
@@ -419,8 +429,9 @@ struct MQTTRouter: Sendable {
         return found
     }
 
-    /// Who listens to the subscriptions that a message names.
-    /// - Returns: Them; nil when none of the names means what it meant to the server.
+    /// Returns the listeners of the subscriptions that a message names by identifier.
+    ///
+    /// - Returns: The listeners; nil if every identifier belongs to an earlier process.
     private func listeners(to topic: String, named: [UInt32]) -> [MessageListener]? {
         var found: [MessageListener]?
         for identifier in named {

@@ -7,7 +7,9 @@ import WireCore
 extension MQTTSubscriptions {
     // MARK: Messages
 
-    /// Hands a message to those who listen to its topic.
+    /// Adds a message to the batch of each listener of its topic.
+    ///
+    /// A message without a listener is kept for a later one, or acknowledged and dropped.
     func collect(
         _ publish: MQTTPublish,
         _ receipt: MQTTDeliveryReceipt?,
@@ -23,7 +25,7 @@ extension MQTTSubscriptions {
         batch.add(message, to: listeners, settling: receipt, by: self, manual: manual)
     }
 
-    // MARK: Messages that nobody listens for yet
+    // MARK: Messages without a listener
 
     /// Keeps a message for a later subscription, or drops it.
     private func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) {
@@ -36,12 +38,12 @@ extension MQTTSubscriptions {
         for one in gone { drop(one.receipt) }
     }
 
-    /// Nobody listens; the server is told all the same (MQTT 5, 4.5.0-2).
+    /// Acknowledges a message that has no listener (MQTT 5, 4.5.0-2).
     private func drop(_ receipt: MQTTDeliveryReceipt?) {
         if let receipt { settle(receipt, Settlement()) }
     }
 
-    /// Sets the timer for the first message that was kept long enough, unless it is set.
+    /// Sets a timer for the deadline of the oldest held message, unless one is set.
     private func watch(_ state: inout State) {
         guard state.timer == nil, let deadline = state.held?.deadline else { return }
         state.timer = environment.clock.scheduleTimer(at: deadline) { [weak self] in
@@ -49,8 +51,9 @@ extension MQTTSubscriptions {
         }
     }
 
-    /// Drops messages that were kept long enough.
-    /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
+    /// Drops the held messages whose deadline has passed.
+    ///
+    /// - Parameter deadline: The time of the timer; the clock may be a little behind it.
     private func dropExpired(at deadline: WireInstant) {
         let now = max(environment.clock.now, deadline)
         let gone = state.withLock { state in
@@ -70,7 +73,7 @@ extension MQTTSubscriptions {
         for one in gone { drop(one.receipt) }
     }
 
-    /// Hands a listener what came before it.
+    /// Delivers held messages to a new listener.
     func deliver(_ found: [MQTTHeldMessages.Held], to listener: MessageListener) {
         var batch = MessageBatch(reportingTo: events, hasQualities: true)
         for held in found {
@@ -84,7 +87,7 @@ extension MQTTSubscriptions {
         batch.deliver()
     }
 
-    /// Settles a message that was subscribed to with manual acknowledgement.
+    /// Carries out the command `ack` or `nack` for a message with manual acknowledgement.
     func settle(
         _ id: Message.ID,
         isAccepted: Bool,
