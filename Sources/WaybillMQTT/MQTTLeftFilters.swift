@@ -1,20 +1,22 @@
 import WireCore
 
-/// Filters that the server may still have, and nobody listens to any longer: it is told until it has confirmed that.
+/// Filters without a listener that the server may still have.
+///
+/// A filter stays here until the server has confirmed its UNSUBSCRIBE.
 struct MQTTLeftFilters: Sendable {
-    /// One that was left, perhaps not for the first time.
+    /// A left filter; the number tells two leaves of the same filter apart.
     struct Filter: Sendable {
         let text: String
         fileprivate let number: UInt64
     }
 
-    /// In the order of leaving.
+    /// The filters, in the order of leaving.
     private(set) var all: [Filter] = []
     private var lastNumber: UInt64 = 0
     private var isSaved = true
     private var isSaving = false
 
-    /// - Parameter filters: What an earlier process has left.
+    /// - Parameter filters: The stored filters of an earlier process.
     init(_ filters: [String]) {
         for filter in filters { _ = add(filter) }
         isSaved = true
@@ -30,16 +32,16 @@ struct MQTTLeftFilters: Sendable {
         return left
     }
 
-    /// Removes a filter that somebody wants again.
+    /// Removes a filter that has a listener again.
     mutating func remove(_ filter: String) { remove { $0.text.hasSameBytes(as: filter) } }
 
-    /// Removes filters, unless they were left once more since.
+    /// Removes filters, except those that were left again since.
     mutating func remove(_ gone: [Filter]) {
         let numbers = Set(gone.map(\.number))
         remove { numbers.contains($0.number) }
     }
 
-    /// Removes all of them, as the server has none.
+    /// Removes all filters, because the server has none.
     mutating func removeAll() { remove { _ in true } }
 
     private mutating func remove(where isGone: (Filter) -> Bool) {
@@ -50,13 +52,13 @@ struct MQTTLeftFilters: Sendable {
 
     // MARK: Storing
 
-    /// What is to be stored; nil when it is, or somebody else stores.
+    /// Returns the filters to store; nil if they are stored, or while another thread stores.
     mutating func beginSaving() -> [String]? {
         guard !isSaved, !isSaving else { return nil }
         (isSaved, isSaving) = (true, true)
         return all.map(\.text)
     }
 
-    /// Notes that it is stored.
+    /// Notes that the filters are stored.
     mutating func endSaving() { isSaving = false }
 }

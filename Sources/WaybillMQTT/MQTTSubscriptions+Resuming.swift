@@ -6,15 +6,15 @@ import WireCore
 extension MQTTSubscriptions {
     // MARK: Resuming
 
-    /// Has the server know every filter again.
+    /// Subscribes again to every filter that the server lacks.
     ///
-    /// A filter that the server no longer grants ends its streams with the refusal; the others go on.
+    /// If the server refuses a filter, the messages of its listeners end with that error. Other filters continue.
     ///
     /// - Parameters:
     ///   - connection: The connection.
     ///   - hasSession: Whether the server has kept the session.
-    ///   - isInDoubt: Whether that may be another one, in which nothing was subscribed to.
-    /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
+    ///   - isInDoubt: Whether the kept session may be another one, without these subscriptions.
+    /// - Throws: `WaybillError` if the connection is lost meanwhile; `CancellationError`.
     func resume(over connection: MQTTConnection, hasSession: Bool, isInDoubt: Bool) async throws {
         let (entries, left) = state.withLock { state in
             if !hasSession || isInDoubt { state.router.forgetGrants() }
@@ -24,10 +24,10 @@ extension MQTTSubscriptions {
         if !hasSession { manual.removeAll() }
         saveLeft()
         if !entries.isEmpty || !left.isEmpty { try await resume(entries, left, over: connection) }
-        // Not before: held back, the server could not answer.
+        // Attached last, because the server's answers could not be read while reading is stopped.
         pressure.attach(connection.reading)
         connection.endOpening()
-        // The connection may have ended meanwhile: then the pressure must not keep it.
+        // If the connection has ended meanwhile, the pressure must not keep it alive.
         if state.withLock({ $0.connection !== connection }) { pressure.detach() }
     }
 
@@ -47,7 +47,7 @@ extension MQTTSubscriptions {
         }
     }
 
-    /// Has the server forget filters.
+    /// Unsubscribes filters.
     private func leave(
         _ left: [MQTTLeftFilters.Filter],
         over connection: MQTTConnection
@@ -56,7 +56,7 @@ extension MQTTSubscriptions {
         do {
             _ = try await connection.unsubscribe(left.map(\.text), Self.request(first.text))
         } catch let error as WaybillError where !Self.leavesOpen(error) {
-            // One that the server refuses, or that cannot be sent, is not to keep the others.
+            // A filter that the server refuses, or that cannot be sent, must not prevent the others.
             guard left.count == 1 else {
                 for one in left { try await leave([one], over: connection) }
                 return
@@ -66,7 +66,7 @@ extension MQTTSubscriptions {
         forgetLeft(left)
     }
 
-    /// Whether the server may have done what was asked for, or may do it yet, all the same.
+    /// Whether the server may carry out the request in spite of this error.
     static func leavesOpen(_ error: WaybillError) -> Bool {
         [.connectionLost, .notConnected, .timedOut, .shutDown].contains(error.code)
     }
@@ -81,7 +81,7 @@ extension MQTTSubscriptions {
     ) async throws {
         guard let first = entries.first else { return }
         let asked = state.withLock { state in entries.map { state.router.askAgain(for: $0) } }
-        // Also where no SUBACK comes.
+        // Also when no SUBACK arrives.
         defer { state.withLock { state in for one in asked { state.router.forget(one) } } }
         let answers = try await connection.subscribe(
             asked.map(\.subscription),
@@ -97,7 +97,7 @@ extension MQTTSubscriptions {
                 let isWanted = state.withLock { state in
                     let isAgain = state.router.isEstablished(filter)
                     state.router.grant(filter, granted)
-                    // Everybody may have left meanwhile.
+                    // All listeners may have left meanwhile.
                     guard state.router.isEstablished(filter) else { return false }
                     events.report(
                         .subscribed(

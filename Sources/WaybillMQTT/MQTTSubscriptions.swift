@@ -4,55 +4,57 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// Who listens to what: outlives every connection, of which there is one at a time.
+/// The subscriptions of a transport with their listeners: the shell of ``MQTTRouter``.
 ///
-/// | the connection is lost | its successor |
+/// They outlive the connections, of which there is one at a time.
+///
+/// | after a loss | what follows |
 /// | --- | --- |
-/// | and comes back with its session | gets what was not subscribed to yet, and what was left meanwhile |
-/// | and comes back without | gets every filter again |
-/// | and does not come back | every stream ends |
+/// | a connection with the session | SUBSCRIBE for the filters that the server lacks, UNSUBSCRIBE for those left meanwhile |
+/// | a connection without the session | SUBSCRIBE for every filter |
+/// | no connection | the messages of every listener end |
 final class MQTTSubscriptions: DeliverySettler {
     struct State: Sendable {
         var router = MQTTRouter()
-        /// The connection that there is.
+        /// The present connection; nil without one.
         var connection: MQTTConnection?
-        /// Filters that the server may still have, and nobody any longer.
+        /// Filters without a listener that the server may still have.
         var left: MQTTLeftFilters
-        /// What nobody listens for yet; nil when nothing is kept.
+        /// The messages without a listener; nil if none are kept.
         var held: MQTTHeldMessages?
-        /// The timer for the first message of those.
+        /// The timer for the deadline of the oldest held message.
         var timer: UInt64?
-        /// When the connection before was lost.
+        /// The time at which the last connection was lost.
         var lossTime: ContinuousClock.Instant?
-        /// Whether what the server's session has was subscribed to with this router.
+        /// Whether the subscriptions in the server's session were made with this router.
         var isFamiliar = false
     }
 
-    /// Where it is reported what becomes of subscriptions and messages.
+    /// Receives the events of subscriptions and messages.
     let events: TransportEventSource
 
-    /// Who looks on.
+    /// The listeners for all messages.
     let catchAll: CatchAll
 
     let state: Locked<State>
     let environment: LinkEnvironment
     private let shared: Shared<MQTTConfiguration>
-    /// Where what was left is kept for the next launch; nil where no session outlives a connection.
+    /// Stores the left filters for the next launch; nil if no session outlives a connection.
     private let store: (any SessionStore)?
     var configuration: MQTTConfiguration { shared.value }
     let session: MQTTSession
     let pressure: ReadingPressure
-    /// What waits in memory, whichever connection it came over.
+    /// Counts the waiting bytes, also those of earlier connections.
     var account: MemoryAccount { pressure.account }
     let manual = ManualDeliveries<MQTTSubscriptions>()
 
     /// - Parameters:
-    ///   - shared: How messages are buffered.
+    ///   - shared: The configuration.
     ///   - session: The session.
-    ///   - events: Where it is reported what becomes of subscriptions and messages.
-    ///   - catchAll: Who looks on.
-    ///   - account: What waits in memory.
-    ///   - environment: Where clocks come from.
+    ///   - events: Receives the events of subscriptions and messages.
+    ///   - catchAll: The listeners for all messages.
+    ///   - account: Counts the waiting bytes.
+    ///   - environment: Provides the clock.
     init(
         configuration shared: Shared<MQTTConfiguration>,
         session: MQTTSession,
@@ -79,7 +81,7 @@ final class MQTTSubscriptions: DeliverySettler {
 
     // MARK: Connections
 
-    /// Goes over to a connection that the server has accepted, with the session that it has kept or without.
+    /// Changes to a connection that the server has accepted, with its stored session or without.
     func attach(_ connection: MQTTConnection, hasSession: Bool) {
         state.withLock { state in
             state.connection = connection
@@ -89,7 +91,7 @@ final class MQTTSubscriptions: DeliverySettler {
         if hasSession { removeRepeated(connection.repeatedSerials) }
     }
 
-    /// Lets go of a connection that is over.
+    /// Releases a connection that is over.
     func detach(_ connection: MQTTConnection) {
         let isPresent = state.withLock { state in
             guard state.connection === connection else { return false }
@@ -99,12 +101,13 @@ final class MQTTSubscriptions: DeliverySettler {
         }
         guard isPresent else { return }
         pressure.detach()
-        // The server delivers again what is not acknowledged; of QoS 2 it only wants to hear the outcome.
+        // The server sends unacknowledged messages of QoS 1 again. Those of QoS 2 can still be acknowledged.
         manual.remove { $0.qos != .exactlyOnce }
     }
 
-    /// Removes a filter, and reports it.
-    /// - Returns: Who listened.
+    /// Removes a filter, and reports the end of its subscription.
+    ///
+    /// - Returns: The sources of its listeners.
     func remove(
         _ filter: String,
         from state: inout State,
@@ -116,7 +119,7 @@ final class MQTTSubscriptions: DeliverySettler {
         return state.router.remove(filter)
     }
 
-    /// Ends every stream, when no connection follows.
+    /// Ends the messages of every listener, because no connection follows.
     func conclude(_ cause: WaybillError?) {
         let sources = state.withLock { state in
             for filter in state.router.establishedFilters {
@@ -126,7 +129,7 @@ final class MQTTSubscriptions: DeliverySettler {
                 state.router = MQTTRouter()
                 state.isFamiliar = false
             }
-            // A session that goes on without a connection still has them.
+            // A session that outlives the connection still has the left filters.
             if !configuration.keepsSession { state.left.removeAll() }
             return state.router.sources
         }
@@ -138,17 +141,19 @@ final class MQTTSubscriptions: DeliverySettler {
 
     // MARK: Listeners
 
-    /// Has the retained messages that follow a SUBACK go to those that the SUBSCRIBE was sent for.
+    /// Directs the retained messages that follow a SUBACK to the listeners of its SUBSCRIBE.
     func noteAnswer(of asked: [MQTTAskedFilter], hasBacklog: Bool) {
         state.withLock { state in
             for one in asked { state.router.noteAnswer(of: one, hasBacklog: hasBacklog) }
         }
     }
 
-    /// Subscribes a new listener; a filter is sent if no other has it, or not as good, or for its retained messages.
+    /// Subscribes a new listener.
     ///
-    /// Several filters go into one SUBSCRIBE, unless the server names them by identifiers, which belong to a whole packet
-    /// (MQTT 5, 3.8.2.1.2). A filter that the server refuses ends the listener, which leaves the others.
+    /// A filter is sent if no listener has it, if the new one wants a higher quality of service, or for its retained
+    /// messages. Several filters go into one SUBSCRIBE, unless the server supports subscription identifiers, which
+    /// belong to a whole packet (MQTT 5, 3.8.2.1.2). If the server refuses one filter, the listener ends and leaves the
+    /// others.
     func subscribe(
         _ all: [MQTTSubscription],
         _ request: Request,
@@ -180,8 +185,9 @@ final class MQTTSubscriptions: DeliverySettler {
         }
     }
 
-    /// Subscribes a new listener with the next connection; a refusal, then, ends its stream.
-    /// - Returns: The messages; nil when there is a connection already.
+    /// Adds a new listener that the next connection subscribes; a refusal then ends its messages.
+    ///
+    /// - Returns: The messages; nil if there is a connection.
     func subscribeLater(
         _ all: [MQTTSubscription],
         _ options: SubscribeOptions
@@ -211,12 +217,12 @@ final class MQTTSubscriptions: DeliverySettler {
             events: events,
             onLeave: leave,
             pressure: pressure,
-            // Not only when the stream is let go of: nothing that comes would reach anybody.
+            // After an overflow no further message would reach the consumer.
             onOverflow: leave
         )
     }
 
-    /// A filter that is to be sent, and what waits for the answer.
+    /// A filter to send, with the promise of its answer.
     private struct Asked: Sendable {
         let filter: MQTTAskedFilter
         let answer: Promise<QoS>
@@ -224,8 +230,9 @@ final class MQTTSubscriptions: DeliverySettler {
         var text: String { filter.subscription.filter }
     }
 
-    /// Has filters sent in one packet, for all who wait for their answers: one of them may be cancelled, the others go
-    /// on.
+    /// Sends filters in one packet, in a task of its own.
+    ///
+    /// Several calls may wait for the answers. Cancelling one of them does not affect the others.
     private func ask(
         for asked: [Asked],
         _ request: Request,
@@ -269,7 +276,7 @@ final class MQTTSubscriptions: DeliverySettler {
         }
     }
 
-    /// Goes back to what a filter was before it was asked for in vain.
+    /// Restores a filter after its SUBSCRIBE has failed.
     private func fail(
         _ asked: Asked,
         _ error: any Error,
@@ -285,7 +292,7 @@ final class MQTTSubscriptions: DeliverySettler {
         let (sources, left, present) = state.withLock { state in
             state.router.forget(asked.filter)
             let sources = state.router.revoke(filter, asked.answer)
-            // The server may have it all the same.
+            // The server may have subscribed nevertheless.
             let left = isOpen && !sources.isEmpty ? state.left.add(filter) : nil
             return (sources, left, state.connection)
         }
@@ -295,8 +302,9 @@ final class MQTTSubscriptions: DeliverySettler {
     }
 
     /// Adds a listener.
-    /// - Returns: What resolves when the server has answered, and what is to be sent; nil when that is left to the next
-    ///   connection.
+    ///
+    /// - Returns: The promise of the server's answer, and the filter to send, if any. Nil if the next connection sends
+    ///   the filter.
     private func add(
         _ listener: MessageListener,
         _ subscription: MQTTSubscription
@@ -307,13 +315,13 @@ final class MQTTSubscriptions: DeliverySettler {
                 let entry = state.router.add(subscription, listener: listener)
                 return (entry.answer, state.router.ask(for: filter))
             }
-            // Over a connection that is over already, nobody waits for the next one.
+            // The connection has just ended, and this call does not wait for the next one.
             guard !entry.isDeferred else { return nil }
             return state.router.join(listener, subscription)
         }
     }
 
-    /// Adds a listener, which first gets what came before it.
+    /// Adds a listener, which first gets the held messages.
     private func add<Added: Sendable>(
         _ listener: MessageListener,
         matching subscriptions: [MQTTSubscription],
@@ -324,7 +332,7 @@ final class MQTTSubscriptions: DeliverySettler {
             var late: [MQTTHeldMessages.Held] = []
             let added = state.withLock { state -> Added? in
                 late = matching.flatMap { state.held?.take(matching: $0) ?? [] }
-                // What comes while these are handed over is kept, too.
+                // Messages that arrive during this delivery are also held.
                 guard late.isEmpty else { return nil }
                 for subscription in subscriptions { state.left.remove(subscription.filter) }
                 return body(&state)
@@ -337,7 +345,9 @@ final class MQTTSubscriptions: DeliverySettler {
         }
     }
 
-    /// Notes what a connection was granted; should it have a successor already, that one asks for it, too.
+    /// Notes a granted filter.
+    ///
+    /// If another connection has followed already, that one subscribes, too.
     private func note(
         _ granted: QoS,
         of filter: String,
@@ -345,7 +355,7 @@ final class MQTTSubscriptions: DeliverySettler {
         since begun: ContinuousClock.Instant?
     ) async throws {
         let (successor, entry) = state.withLock { state in
-            // Unless everybody has left meanwhile.
+            // All listeners may have left meanwhile.
             if state.router[filter] != nil {
                 events.report(.subscribed(topic: filter, since: begun, qos: granted))
             }
@@ -359,7 +369,7 @@ final class MQTTSubscriptions: DeliverySettler {
         if let successor, let entry { try await resubscribe([entry], over: successor) }
     }
 
-    /// When the last listener leaves, the filter goes.
+    /// Removes a listener, and unsubscribes the filter with its last listener.
     private func listenerLeft(_ source: MessageSource, _ filter: String) {
         let (connection, left) = state.withLock {
             state -> (MQTTConnection?, MQTTLeftFilters.Filter?) in
@@ -373,7 +383,7 @@ final class MQTTSubscriptions: DeliverySettler {
         if let left { tell(connection, left) }
     }
 
-    /// Ends every stream of a filter and tells the server, now or when there is a connection again.
+    /// Ends the messages of a filter, and unsubscribes now or over the next connection.
     func unsubscribe(_ request: Request) async throws -> Receipt {
         let filter = request.topic ?? ""
         var receipt: Receipt?
@@ -383,7 +393,7 @@ final class MQTTSubscriptions: DeliverySettler {
             receipt = try await connection?.unsubscribe([filter], request)
             sources = state.withLock { state in
                 if connection == nil {
-                    // The one that is there by now has been told of all that was left before.
+                    // A connection that has come meanwhile has already sent the left filters.
                     guard state.connection == nil else { return nil }
                     _ = state.left.add(filter)
                 }
@@ -398,26 +408,26 @@ final class MQTTSubscriptions: DeliverySettler {
         return receipt ?? Receipt(topic: filter)
     }
 
-    // MARK: What nobody listens to any longer
+    // MARK: Filters without listeners
 
-    /// Stores that a filter was left, and has the server forget it; without a connection, the next one does.
+    /// Stores a left filter, and unsubscribes it; without a connection, the next one does.
     private func tell(_ connection: MQTTConnection?, _ left: MQTTLeftFilters.Filter) {
         saveLeft()
         guard let connection else { return }
         connection.leave(left.text) { [weak self] in self?.forgetLeft([left]) }
-        // Somebody may have subscribed in between, and have been overtaken.
+        // A new listener's SUBSCRIBE may have been sent before this UNSUBSCRIBE.
         let entry = state.withLock { $0.router[left.text] }
         guard let entry else { return }
         Task { @concurrent in try? await resubscribe([entry], over: connection) }
     }
 
-    /// Forgets filters that the server has forgotten.
+    /// Forgets left filters that the server has removed.
     func forgetLeft(_ left: [MQTTLeftFilters.Filter]) {
         state.withLock { $0.left.remove(left) }
         saveLeft()
     }
 
-    /// Stores what has changed since it was stored; one caller at a time, with no lock held.
+    /// Stores the left filters if they have changed; one thread at a time, with no lock held.
     func saveLeft() {
         guard let store else { return }
         while let filters = state.withLock({ $0.left.beginSaving() }) {
