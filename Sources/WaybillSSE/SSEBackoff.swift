@@ -3,17 +3,17 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// When a stream is asked for again: by the policy, and by what the server and the app say.
+/// Decides when a stream is requested again, by the policy, the server and the app's hints; and carries out the wait.
 final class SSEBackoff: Sendable {
     private struct State: Sendable {
         var schedule: ReconnectionSchedule
-        /// Whether no stream is wanted for a while.
+        /// True between ``pause()`` and ``resume()``.
         var isPaused = false
-        /// Resolves when the wait under way is over.
+        /// Resolves at the end of the present wait.
         var sleep: Promise<Void>?
     }
 
-    /// The least wait after an attempt that brought nothing: 100 milliseconds.
+    /// The minimum wait after an attempt without an event: 100 milliseconds.
     private static let leastPause = Duration.milliseconds(100)
 
     private let policy: ReconnectionPolicy
@@ -28,18 +28,18 @@ final class SSEBackoff: Sendable {
 
     // MARK: Waits
 
-    /// How long to wait before the next attempt.
+    /// Returns the wait before the next attempt.
     ///
     /// - Parameters:
-    ///   - outcome: How the last one ended.
-    ///   - stated: The reconnection time that the server has set; it may ask for more patience, not for less.
-    /// - Returns: The wait; nil when there is to be no further attempt.
+    ///   - outcome: The end of the last attempt.
+    ///   - stated: The reconnection time that the server has set; it may lengthen the wait and not shorten it.
+    /// - Returns: The wait; nil if no attempt follows.
     func delay(after outcome: SSEStream.Outcome, stated: Duration?) -> Duration? {
         guard let timers = try? environment.makeTimers() else { return nil }
         defer { timers.invalidate() }
         let cause = outcome.error ?? WaybillError(.connectionLost, "the stream has ended")
         let drawn = state.withLock { state in
-            // A stream that has brought something has done well, however soon it ended.
+            // An attempt with an event counts as a success, however soon the stream ended.
             if outcome.hadEvents { state.schedule = ReconnectionSchedule(policy) }
             return state.schedule.delay(
                 after: cause,
@@ -50,7 +50,7 @@ final class SSEBackoff: Sendable {
         guard let drawn else { return nil }
         let asked = max(stated ?? .zero, outcome.retryAfter ?? .zero)
         let time = max(drawn, min(asked, policy.maximumServerDelay))
-        // Nor is a server asked without a pause that opens a stream only to end it.
+        // A server that opens a stream and ends it without an event is not asked again without a pause.
         return outcome.hadEvents ? time : max(time, Self.leastPause)
     }
 
@@ -60,36 +60,41 @@ final class SSEBackoff: Sendable {
         fileprivate let deadline: WireInstant
     }
 
-    /// Begins a wait, before anybody is told of it: from then on time counts, and whoever hurries is heard.
-    /// - Returns: The wait; nil when there is no clock.
+    /// Begins a wait; ``hurry()`` ends it from now on.
+    ///
+    /// Called before observers are told of the wait, because they may call ``hurry()`` at once.
+    ///
+    /// - Returns: The wait; nil if there is no clock.
     func wait(for delay: Duration) -> Wait? {
         guard let timers = try? environment.makeTimers() else { return nil }
         defer { timers.invalidate() }
         return Wait(sleep: begin(), deadline: timers.now.advanced(by: delay))
     }
 
-    /// - Returns: Whether the time has passed, or was cut short; false when the task was cancelled.
+    /// Waits until the deadline of a wait, or until ``hurry()``.
+    ///
+    /// - Returns: False if the task was cancelled.
     func sleep(_ wait: Wait) async -> Bool {
         guard let timers = try? environment.makeTimers() else { return false }
         defer { timers.invalidate() }
         let timer = timers.scheduleTimer(at: wait.deadline) { wait.sleep.resolve(.success(())) }
         defer { timers.cancelTimer(timer) }
-        // A timer for a moment that has passed comes at once, in a turn of its own: this only saves the turn.
+        // Saves a turn of the event loop, in which the timer would fire.
         if wait.deadline <= timers.now { return !Task.isCancelled }
         return (try? await wait.sleep.value()) != nil
     }
 
-    /// Notes that the server has begun to stream: after the healthy time, what failed before is forgotten.
+    /// Notes that the stream is open; after the policy's healthy time, earlier failures no longer count.
     func noteOpened() {
         guard let timers = try? environment.makeTimers() else { return }
         defer { timers.invalidate() }
         state.withLock { $0.schedule.noteConnected(at: timers.now) }
     }
 
-    /// Waits until no pause is wanted.
+    /// Waits until the end of a pause.
     ///
-    /// - Parameter limit: How long at the most; nil for any time.
-    /// - Returns: False when time was up or the task was cancelled.
+    /// - Parameter limit: The time limit; nil for none.
+    /// - Returns: False if the time limit has passed or the task was cancelled.
     func sleepWhilePaused(within limit: Duration?) async -> Bool {
         guard let timers = try? environment.makeTimers() else { return false }
         defer { timers.invalidate() }
@@ -128,7 +133,7 @@ final class SSEBackoff: Sendable {
         hurry()
     }
 
-    /// Cuts a wait short.
+    /// Ends the present wait.
     func hurry() {
         state.withLock { $0.sleep }?.resolve(.success(()))
     }

@@ -1,15 +1,15 @@
 import Waybill
 
-/// What happens to a stream, told among its events so that the order is kept.
+/// The opening, a comment or the end of a stream, delivered among its events so that the order is kept.
 ///
-/// Rides on a message without content, in the place of those who hear what became of it.
+/// A message without content carries it as its delivery.
 final class SSENotice: MessageDelivery {
     enum Kind: Sendable {
-        /// The server streams events from now on.
+        /// The stream is open.
         case opened(EventStreamResponse)
         /// A comment; its text is the body of the message.
         case comment
-        /// An attempt has ended; the status is that of the answer, if one came.
+        /// An attempt has ended; the status is that of the response, if there was one.
         case ended(status: Int?, willReconnect: Bool, error: WaybillError?, lastEventID: String)
     }
 

@@ -3,9 +3,9 @@ import HTTPWire
 import Waybill
 import WaybillSession
 
-// One attempt, over as many hosts, redirects and credentials as it takes.
+// One attempt, with its hosts, redirects and credentials.
 extension SSEStream {
-    /// One attempt: host after host until a stream opens, and until that is over.
+    /// Makes one attempt: tries the hosts in order until a stream opens, and returns at its end.
     func attempt(_ number: Int, _ source: MessageSource) async -> Outcome {
         var last = Outcome(error: nil, isFinal: true)
         var isFinal = true
@@ -29,9 +29,9 @@ extension SSEStream {
         }
     }
 
-    /// One attempt at a host, with fresh credentials, and with others should they be refused.
+    /// Requests the stream from one host, with fresh credentials, and with other ones after a refusal.
     ///
-    /// Fresh for each host: where the app holds the server back, the host before may have taken as long as the app liked.
+    /// Each host gets fresh credentials: if the app stops reading, the previous host may have taken any time.
     private func attempt(
         at address: ServiceAddress,
         _ number: Int,
@@ -66,7 +66,7 @@ extension SSEStream {
                 )
             } catch let decided as WaybillError {
                 outcome.error = decided
-                // An interceptor's own trouble has taken the place of the refusal.
+                // The error of an interceptor has replaced the refusal.
                 if decided.code != error.code {
                     outcome.isFinal = !decided.isRetryable
                     outcome.isOwn = true
@@ -78,7 +78,9 @@ extension SSEStream {
         }
     }
 
-    /// What is asked for at an attempt: adapted by the interceptors, with credentials where these have set none.
+    /// Returns the HTTP request of an attempt.
+    ///
+    /// The interceptors set credentials first. The transport's own source sets those that the interceptors left open.
     private func plan(for occasion: inout ConnectOccasion) async throws -> HTTPRequestPlan {
         var plan = try makePlan(await occasion.adapted(request, askingAt: nil))
         guard let desk else { return plan }
@@ -87,7 +89,7 @@ extension SSEStream {
         return plan
     }
 
-    /// One attempt at a host, redirects included, until its stream is over.
+    /// Sends a request and follows redirects, until the stream ends.
     private func attempt(_ plan: HTTPRequestPlan, _ source: MessageSource) async -> Outcome {
         var plan = plan
         for _ in 0...max(configuration.maximumRedirects, 0) {

@@ -3,15 +3,15 @@ import WaybillLink
 import WireCore
 
 extension SSEStream {
-    /// The fields of each request for a stream, beside the entry's.
+    /// Returns the fields of each request for a stream, besides those of the entry.
     func fields(_ lastEventID: String) -> [(String, String)] {
-        // What Fetch adds for the cache mode "no-store" (Fetch Standard, 4.5), which an EventSource has.
+        // The fields that Fetch adds for the cache mode "no-store" of an EventSource (Fetch Standard, 4.5).
         var fields = [
             ("Accept", "text/event-stream"), ("Cache-Control", "no-cache"), ("Pragma", "no-cache"),
         ]
         let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
         fields.append(("Accept-Encoding", codings ?? "identity"))
-        // What a field cannot hold (a stray control character) is not sent at all.
+        // An ID with a control character, which a field cannot hold, is not sent.
         if !lastEventID.isEmpty, lastEventID.utf8.allSatisfy(HTTPSyntax.isValueByte) {
             fields.append(("Last-Event-ID", lastEventID))
         }

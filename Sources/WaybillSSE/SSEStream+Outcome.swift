@@ -4,37 +4,37 @@ import Waybill
 import WaybillSession
 
 extension SSEStream {
-    /// How one attempt ended.
+    /// The end of one attempt.
     struct Outcome {
         var wasOpen = false
-        /// Whether it has brought an event.
+        /// Whether an event has arrived.
         var hadEvents = false
-        /// The status of the answer, if one came.
+        /// The status of the response; nil without one.
         var status: Int?
-        /// Nil for an end without a fault.
+        /// The cause; nil for an end without an error.
         var error: WaybillError?
-        /// Whether asking again cannot help.
+        /// Whether no other attempt can succeed.
         var isFinal = false
-        /// Whether interceptors or the source of credentials have ended it, which no other host can help.
+        /// Whether interceptors or the source of credentials ended the attempt, so that no other host is tried.
         var isOwn = false
         var retryAfter: Duration?
     }
 
-    /// What a subscription fails with when this side ends it before the server has begun to stream.
+    /// The error of a subscription that this side ends before the stream is open.
     static var closed: WaybillError {
         WaybillError(.notConnected, "disconnected while the stream was asked for")
     }
 
-    /// What a subscription fails with when the server has nothing to stream (HTML Standard, 9.2.2).
+    /// The error of a subscription to which the server answers 204 (HTML Standard, 9.2.2).
     static var noStream: WaybillError {
         WaybillError(.rejected, "the server has no stream", peerReason: "204")
     }
 }
 
 extension SSEStream.Outcome {
-    /// What an answer means that is no stream, and no redirect.
+    /// Makes the outcome of a response that is neither a stream nor a redirect.
     init(refusal head: HTTPResponseHead, _ body: [UInt8]) {
-        // Told to stop (HTML Standard, 9.2.2).
+        // 204 asks the client to stop (HTML Standard, 9.2.2).
         guard head.status != 204 else {
             self.init(status: 204, error: nil, isFinal: true)
             return
@@ -50,7 +50,7 @@ extension SSEStream.Outcome {
         )
     }
 
-    /// With the end of a connection.
+    /// Makes the outcome of the end of a connection.
     init(_ closure: EventStreamClosure, wasOpen: Bool, hadEvents: Bool) {
         let isFinal =
             switch closure {

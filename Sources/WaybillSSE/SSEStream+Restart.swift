@@ -2,9 +2,9 @@ import EventStreamWire
 import WaybillLink
 import WireCore
 
-// A stream that the app has asked for again.
+// The restart of a stream by the app.
 extension SSEStream {
-    /// Asks for the stream again at once, from the last event on.
+    /// Requests the stream again at once, from the last event on.
     func restart() {
         let driver = state.withLock { state in
             if state.driver != nil { state.isClosedForRestart = true }

@@ -5,61 +5,63 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// One subscription: a stream that is asked for again and again, until nobody listens or the server says no.
+/// One event stream with its subscription.
 ///
-/// | attempt ends with | then |
+/// It is requested again after each end, until the subscription ends or the server refuses for good.
+///
+/// | end of an attempt | what follows |
 /// | --- | --- |
-/// | the end of an open stream, or its loss | wait, ask again from the last event on |
-/// | 204 (No Content) | the stream is over, without an error |
-/// | 408, 425, 429, 5xx, no connection | before the first success: the error; after it: wait, ask again |
+/// | an open stream ends or is lost | a wait, then a request from the last event on |
+/// | 204 (No Content) | the messages end without an error |
+/// | 408, 425, 429, 5xx, no connection | before the first success the error; after it a wait, then another request |
 /// | any other status, a wrong content type, a limit | the error |
 final class SSEStream: Sendable {
     struct State: Sendable {
         var task: Task<Void, Never>?
         var isClosed = false
         var closeError: WaybillError?
-        /// What whoever waits for the opening hears, should it be closed before.
+        /// The error of ``open()`` if the stream is closed before it was open.
         var closeReason: WaybillError?
-        /// Whether the connection was closed to be made again at once.
+        /// Whether the connection was closed for a restart, so that another one follows at once.
         var isClosedForRestart = false
-        /// Whether the connection was closed for a pause, which may be over before that is noticed.
+        /// Whether the connection was closed for a pause, which may be over before the end is noticed.
         var isClosedForPause = false
         var isReading = true
-        /// Whether the app has held the present connection back before it was answered.
+        /// Whether the app had stopped reading from this connection before the response arrived.
         var wasHeldBeforeAnswer = false
-        /// Keeps what is told to the driver in order; of the driver that is there.
+        /// Orders the calls of the present driver that stop or resume reading.
         var hold = ReadingHold()
         var driver: Driver<EventStreamConnection>?
         var lastEventID: String
-        /// What the server has set.
+        /// The reconnection time that the server has set with `retry`; nil if none.
         var reconnectionTime: Duration?
         var isOpen = false
-        /// Whether the attempt under way has brought an event.
+        /// Whether an event has arrived in the present attempt.
         var hasEvents = false
     }
 
     let topic: String
     /// The request as it reached the transport.
     let request: Request
-    /// Puts it into HTTP, at each attempt.
+    /// Converts the request into an HTTP request, at each attempt.
     let makePlan: @Sendable (Request) throws(WaybillError) -> HTTPRequestPlan
     private let options: SubscribeOptions
-    /// Whether each opening and end is told among the events, as an ``SSENotice``.
+    /// Whether each opening and end is delivered among the events, as an ``SSENotice``.
     private let announces: Bool
     private let onEnd: @Sendable () -> Void
-    /// Whether the first attempt is like any other, since nobody waits for its outcome.
+    /// Whether a failed first attempt is followed by others, because no task waits for its result.
     var isPatient: Bool { announces || options.startsOffline }
 
     let configuration: SSEConfiguration
     let links: HTTPLinks
-    /// Where its credentials come from, if anybody gives some; its own, since other streams may be refused others.
+    /// The source of credentials; each stream has its own, because the server may refuse different ones.
     let desk: CredentialProvider?
     let patience: SSEBackoff
     private let states: SSEStates
     private let events: TransportEventSource
     private let catchAll: CatchAll
     private let observers: SSEObservers
-    /// What waits in memory, whichever connection it came over.
+    /// Counts the waiting bytes, also those of earlier connections.
     private let account: MemoryAccount
     let journal: SSEReporter
     let state: Locked<State>
@@ -102,7 +104,7 @@ final class SSEStream: Sendable {
         state = Locked(State(lastEventID: options.lastEventID ?? stated ?? ""))
     }
 
-    /// Asks for the stream and waits until it is open.
+    /// Requests the stream and waits until it is open.
     func open() async throws -> Messages<Message> {
         let messages = start()
         do {
@@ -114,7 +116,7 @@ final class SSEStream: Sendable {
         }
     }
 
-    /// Asks for the stream and goes on asking, whether or not it ever opens.
+    /// Starts to request the stream, and does not wait until it is open.
     func start() -> Messages<Message> {
         let pressure = ReadingPressure(account: account) { [weak self] isReading in
             self?.setReading(isReading)
@@ -138,11 +140,11 @@ final class SSEStream: Sendable {
         return messages
     }
 
-    /// Ends it and waits until its connection is closed.
+    /// Ends the stream and waits until its connection is closed.
     ///
     /// - Parameters:
-    ///   - error: What those who listen hear; nil for an end without an error.
-    ///   - reason: What whoever waits for the opening hears.
+    ///   - error: The error at the end of the messages; nil for an end without an error.
+    ///   - reason: The error of ``open()`` if the stream was not open yet.
     func close(throwing error: WaybillError?, because reason: WaybillError) async {
         stop(throwing: error, because: reason)
         await ended.waitUntilResolved()
@@ -171,7 +173,7 @@ final class SSEStream: Sendable {
         if let driver { tellReading(driver) }
     }
 
-    /// Tells the driver whether to read, as long as it is the one that counts.
+    /// Tells the driver whether to read, unless another driver has replaced it.
     private func tellReading(_ driver: Driver<EventStreamConnection>) {
         var next = state.withLock { state in
             state.driver === driver ? state.hold.beginTelling() : nil
@@ -212,7 +214,7 @@ final class SSEStream: Sendable {
                 return state.isClosedForPause
             }
             if isClosedForPause || patience.isPaused {
-                // Told even if the pause is over by now: a stream that was open is so no longer.
+                // Reported even if the pause is over by now, because the stream is no longer open.
                 reportPause()
                 isPauseTold = true
                 if outcome.wasOpen {
@@ -266,7 +268,7 @@ final class SSEStream: Sendable {
             .failure(error ?? (isClosed ? closeReason ?? Self.closed : Self.noStream))
         )
         state.withLock { $0.isClosed = true }
-        // First, so that whoever hears of the end from the stream finds no trace of it.
+        // Called first, so that code that learns of the end from the messages finds the stream removed.
         onEnd()
         states.remove(self, error)
         source.finish(throwing: error)
@@ -282,14 +284,14 @@ final class SSEStream: Sendable {
         states.report(.waiting(until: until, cause: Self.pause), of: self)
     }
 
-    /// Waits until the app wants streams.
+    /// Waits until the end of a pause.
     ///
     /// - Parameter isTold: Whether observers know that this stream waits for the end of a pause.
-    /// - Returns: False when this one was ended meanwhile.
+    /// - Returns: False if the stream was ended meanwhile.
     private func sleepWhilePaused(isTold: Bool) async -> Bool {
         guard patience.isPaused else { return true }
         if !isTold { reportPause() }
-        // Whoever waits for the opening does not wait for ever.
+        // A task that waits in `open()` has a time limit.
         let isOpening = opened.result == nil && !isPatient
         let limit = isOpening ? configuration.connectTimeout : nil
         if await patience.sleepWhilePaused(within: limit) { return true }
@@ -298,13 +300,13 @@ final class SSEStream: Sendable {
         return false
     }
 
-    /// Heeds what the app or the platform knows of the surroundings.
+    /// Follows a hint of the app or of the platform.
     func heed(_ hint: ConnectionHint) {
         switch hint {
         case .pause:
             patience.pause()
             let driver = state.withLock { state in
-                // Another pause may come before the first one's end of the connection is noticed.
+                // Another pause may begin before the end of this connection is noticed.
                 if state.driver != nil { state.isClosedForPause = true }
                 return state.driver
             }
@@ -322,10 +324,10 @@ final class SSEStream: Sendable {
         return Outcome(closure, wasOpen: wasOpen, hadEvents: hadEvents)
     }
 
-    /// Whether the app has held the last connection back before it was answered.
+    /// Whether the app had stopped reading from the last connection before the response arrived.
     var wasHeldBeforeAnswer: Bool { state.withLock { $0.wasHeldBeforeAnswer } }
 
-    /// Connects, asks, and passes on events until the stream is over.
+    /// Connects, sends the request, and delivers events until the stream ends.
     func stream(
         _ plan: HTTPRequestPlan,
         _ source: MessageSource
@@ -396,10 +398,10 @@ final class SSEStream: Sendable {
         return try await over.value()
     }
 
-    /// What the end of the connection means for the stream.
+    /// Converts the end of a connection into the result of its stream.
     private func result(of error: LinkError?) -> Result<EventStreamClosure, any Error> {
         guard let error else { return .success(.closed) }
-        // A server may refuse the client's certificate only now; a stream that has begun is asked for again.
+        // A server may refuse the client's certificate after the handshake. A stream that was open is requested again.
         if case .tls = error, !state.withLock({ $0.isOpen }) {
             return .failure(WaybillError(error))
         }
@@ -431,7 +433,7 @@ final class SSEStream: Sendable {
                 if announces { batch.append(SSENotice(.opened(response)).message) }
             case .comment(let text):
                 observers.report(.comment(topic: topic, text))
-                // Its text counts as memory, so that a flood of comments holds the server back.
+                // The text counts as memory, so that a flood of comments stops the reading.
                 if announces { batch.append(SSENotice(.comment, body: Payload(text)).message) }
             case .event(let event):
                 if !hasEvents { state.withLock { $0.hasEvents = true } }
@@ -447,7 +449,7 @@ final class SSEStream: Sendable {
                 deliver(batch, to: source)
                 batch = []
                 note(driver)
-                // Whatever ended the connection is told behind this.
+                // After an end of stream, the handler's `end` has the cause.
                 if closure != .connection(.endOfStream) { over.resolve(.success(closure)) }
             }
         }
@@ -462,7 +464,7 @@ final class SSEStream: Sendable {
         source.deliver(batch)
     }
 
-    /// Keeps what the next attempt needs to know.
+    /// Stores the last event ID and the reconnection time for the next attempt.
     private func note(_ driver: Driver<EventStreamConnection>?) {
         guard let driver else { return }
         let (id, time) = driver.withCore { core, _ in (core.lastEventID, core.reconnectionTime) }
