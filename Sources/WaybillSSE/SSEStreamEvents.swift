@@ -2,9 +2,9 @@ import Waybill
 import WireCore
 
 extension SSETransport {
-    /// What a server says on an event stream beside its events.
+    /// An opening or a comment of an event stream, which is not one of its events.
     public enum StreamEvent: Sendable {
-        /// The server has begun to stream, at first or after a lost connection.
+        /// The stream is open, for the first time or after a lost connection.
         case opened(topic: String, EventStreamResponse)
         /// A comment (HTML Standard, 9.2.6), as servers send to keep a connection alive.
         case comment(topic: String, String)
@@ -14,7 +14,7 @@ extension SSETransport {
 extension SSETransport.StreamEvent: CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {
-    /// The kind and the topic, never what the server says.
+    /// The kind and the topic, never the text of the server.
     public var description: String {
         switch self {
         case .opened(let topic, let response): "opened \(topic.withoutQuery.escaped): \(response)"
@@ -30,7 +30,7 @@ extension SSETransport.StreamEvent: CustomStringConvertible, CustomDebugStringCo
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// Those who look on at what servers say beside their events.
+/// The observers of the stream events of a transport.
 final class SSEObservers: Sendable {
     private struct State: Sendable {
         var continuations: [UInt64: AsyncStream<SSETransport.StreamEvent>.Continuation] = [:]
@@ -40,7 +40,7 @@ final class SSEObservers: Sendable {
 
     private let state = Locked(State())
 
-    /// Whether somebody looks on.
+    /// Whether there is no observer.
     var isEmpty: Bool { state.withLock { $0.continuations.isEmpty } }
 
     func observe(keeping count: Int) -> AsyncStream<SSETransport.StreamEvent> {

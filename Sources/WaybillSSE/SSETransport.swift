@@ -8,21 +8,22 @@ import WaybillSession
     public import Foundation
 #endif
 
-/// Server-sent events (HTML Standard, 9.2) as a ``Waybill/Transport``: streams come in, requests go out.
+/// Server-sent events (HTML Standard, 9.2) as a ``Waybill/Transport``.
 ///
-/// Every subscription is a stream on a connection of its own, asked for again when it ends, from the last
-/// event on. A `send` is an HTTP request, whose response is the reply. Letting go of a stream closes it.
+/// Every subscription is an event stream on a connection of its own. When the stream ends, it is requested again from
+/// the last event on. It is closed when its messages are released. A `send` is an HTTP request, whose response is the
+/// reply.
 public final class SSETransport: Transport {
     private let engine: SSEEngine
 
     /// Makes a transport; nothing is connected yet.
     ///
     /// - Parameters:
-    ///   - url: `http://host:port/path` or `https`, before which topics are put; user name and password in it count
-    ///     where the configuration has none.
-    ///   - configuration: How the transport behaves.
+    ///   - url: `http://host:port/path` or `https`, to which topics are appended. Its user name and password are used
+    ///     if the configuration has none.
+    ///   - configuration: The configuration.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
     public convenience init(
         url: URL,
         configuration: SSEConfiguration = SSEConfiguration(),
@@ -36,10 +37,10 @@ public final class SSETransport: Transport {
     /// Makes a transport; nothing is connected yet.
     ///
     /// - Parameters:
-    ///   - url: As text; see ``init(url:configuration:configure:)-(URL,_,_)``.
-    ///   - configuration: How the transport behaves.
+    ///   - url: The URL as text; see ``init(url:configuration:configure:)-(URL,_,_)``.
+    ///   - configuration: The configuration.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
     public convenience init(
         url: String,
         configuration: SSEConfiguration = SSEConfiguration(),
@@ -54,7 +55,7 @@ public final class SSETransport: Transport {
         )
     }
 
-    /// Makes a transport over links, a clock and randomness of one's own.
+    /// Makes a transport in an environment.
     package init(
         url: URL,
         configuration: SSEConfiguration,
@@ -72,76 +73,74 @@ public final class SSETransport: Transport {
         engine.abandon()
     }
 
-    /// The state of all streams as one: connected while one is open, else connecting while one is asked for, else waiting for
-    /// the next attempt.
+    /// The state of all streams together.
     ///
-    /// An open stream hides what becomes of the others. When it ends while another one is asked for, the state goes from
-    /// connected to connecting, and it goes from one attempt or wait to that of another stream. Without streams it is
-    /// disconnected.
+    /// It is connected while a stream is open, else connecting while a stream is requested, else waiting while a stream
+    /// waits for its next attempt. Without streams it is disconnected. While one stream is open, the attempts and waits
+    /// of the others are not reported.
     public var states: ConnectionStates { engine.states.source.states }
 
     /// True: each subscription is a stream of its own.
     public var isConnectionless: Bool { true }
 
-    /// What happens to each stream, and to each connection for sends; see ``Waybill/TransportEvent``.
+    /// The events of each stream, and of each connection for sends; see ``Waybill/TransportEvent``.
     public var events: TransportEvents { engine.events.events }
 
-    /// Does what a request says; see ``Waybill/Transport/perform(_:)`` and the mapping table.
+    /// Performs a request; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)
     }
 
-    /// Asks for a stream; see ``Waybill/Transport/subscribe(_:)``.
+    /// Requests an event stream; see ``Waybill/Transport/subscribe(_:)``.
     ///
-    /// Returns when the server has begun to stream. From then on the stream is asked for again whenever it
-    /// ends, and the messages go on; each has the last event ID as its ``Waybill/Message/id``.
+    /// Returns when the stream is open. From then on the stream is requested again after each end, and the messages
+    /// continue. Each message has the last event ID as its ``Waybill/Message/id``.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
         try await engine.subscribe(request).keeping(self)
     }
 
-    /// The heads of responses, and comments, of all streams from now on.
+    /// The openings and comments of all streams from now on.
     ///
-    /// The comments are those of connections that begin after this call. Each call is an observer of its own, which
-    /// ends with the transport. It does not keep the transport alive.
+    /// The comments are those of connections that begin after this call. Each call adds an observer, which ends with
+    /// the transport and does not keep it alive.
     ///
-    /// - Parameter count: How many of them may wait, at least 1; the oldest ones make room.
-    /// - Returns: What servers say beside their events, in order for each stream.
+    /// - Parameter count: The number of stream events that may wait, at least 1; the oldest are dropped first.
+    /// - Returns: The stream events, in order for each stream.
     public func streamEvents(bufferingNewest count: Int = 1_024) -> AsyncStream<StreamEvent> {
         engine.observers.observe(keeping: count)
     }
 
-    /// Closes the connections of the streams of a topic, and asks for each stream again at once, from its last event
-    /// on.
+    /// Closes the connections of a topic's streams, and requests each stream again from its last event on.
     ///
-    /// For an app that knows that the server will answer differently, as after a change of a token. Those who listen
-    /// notice nothing. A stream that waits for its next attempt makes it now.
+    /// For an app that expects another response of the server, such as after a change of the token. The messages
+    /// continue. A stream that waits for its next attempt makes the attempt now.
     ///
     /// - Parameter topic: The topic of the subscription.
-    /// - Returns: How many streams the topic has.
+    /// - Returns: The number of streams of the topic.
     @discardableResult
     public func restart(topic: String?) -> Int {
         engine.restart(topic: topic)
     }
 
-    /// Every message that comes from now on, whoever has subscribed to it; see ``Waybill/Transport/allMessages(_:)``.
+    /// Every message that arrives from now on, of any subscription; see ``Waybill/Transport/allMessages(_:)``.
     public func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
         try engine.catchAll.listen(policy).keeping(self)
     }
 
-    /// Closes the streams for a while, as in the background; those who listen notice nothing.
+    /// Closes the streams until ``resume()``, for example in the background; the subscriptions stay.
     ///
-    /// A stream that is asked for meanwhile waits for ``resume()``, for the connect timeout at the most. Sends are made
-    /// all the same.
+    /// A subscription that begins during the pause waits for ``resume()``, at most for the connect timeout. Sends are
+    /// not paused.
     public func pause() async {
         engine.heed(.pause)
     }
 
-    /// Ends a pause: the streams are asked for again, at once, from the last event on.
+    /// Ends a pause: the streams are requested again at once, from the last event on.
     public func resume() {
         engine.heed(.resume)
     }
 
-    /// Closes all streams and connections; calls under way fail with `shutDown`.
+    /// Closes all streams and connections; pending calls fail with `shutDown`.
     public func shutdown() async {
         await engine.shutdown()
     }
