@@ -2,9 +2,11 @@ package import MQTTWire
 public import Waybill
 import WireCore
 
-/// What goes wrong at a ``LoopbackBroker``, on demand.
+/// The faults of a ``LoopbackBroker``.
+///
+/// Each fault lasts until the test removes it, except those with a number.
 public struct LoopbackFaults: Sendable {
-    /// Why a connection is refused.
+    /// The reason for refusing a connection.
     public enum Refusal: Sendable {
         /// Server unavailable.
         case serverUnavailable
@@ -34,7 +36,7 @@ public struct LoopbackFaults: Sendable {
             }
         }
 
-        /// What an ERROR frame says.
+        /// The message of an ERROR frame.
         var message: String {
             switch self {
             case .serverUnavailable: "Server unavailable"
@@ -44,7 +46,7 @@ public struct LoopbackFaults: Sendable {
         }
     }
 
-    /// What a STOMP client may ask for.
+    /// A kind of request of a STOMP client.
     public enum Request: Hashable, Sendable {
         /// CONNECT.
         case connect
@@ -60,7 +62,7 @@ public struct LoopbackFaults: Sendable {
         case transaction
     }
 
-    /// Why a message is refused (MQTT 5, 3.4.2.1).
+    /// The reason for refusing a message (MQTT 5, 3.4.2.1).
     public enum MessageRefusal: Sendable {
         /// Not authorized.
         case notAuthorized
@@ -78,7 +80,7 @@ public struct LoopbackFaults: Sendable {
         }
     }
 
-    /// An HTTP response on demand, instead of what was asked for.
+    /// An HTTP response that replaces the broker's own.
     public struct Answer: Sendable {
         /// The status, such as 302 or 503.
         public var status: Int
@@ -95,9 +97,9 @@ public struct LoopbackFaults: Sendable {
         }
     }
 
-    /// Refuses connections with this reason; over HTTP every request, with a status.
+    /// Refuses new connections with this reason; over HTTP it refuses every request, with a status.
     public var refusesConnections: Refusal?
-    /// Refuses to switch to WebSocket, with this status and a body.
+    /// Refuses WebSocket upgrades with this status and a body.
     public var refusesUpgrades: Int?
     /// Refuses subscriptions to these filters and destinations.
     public var refusesSubscriptions: Set<String> = []
@@ -106,51 +108,51 @@ public struct LoopbackFaults: Sendable {
     func refusesSubscription(_ topic: String) -> Bool {
         refusesSubscriptions.contains(where: topic.hasSameBytes(as:))
     }
-    /// Ends each MQTT session with its connection, whatever the client has asked for.
+    /// Ends each MQTT session with its connection, also if the client requested a longer one.
     public var losesSessions = false
-    /// Answers so many of the next requests of a kind with ERROR (STOMP), after which it closes; `.max`
-    /// for ever.
+    /// The number of next requests of a kind that are answered with ERROR, after which the broker closes (STOMP).
+    ///
+    /// `.max` means all requests.
     public var answersWithError: [Request: Int] = [:]
-    /// Answers the next requests with these, the first one first (HTTP).
+    /// The responses to the next requests, in order (HTTP).
     public var answers: [Answer] = []
-    /// Keeps events back from the streams: they are remembered, and follow when the next one does after the
-    /// fault is gone (event streams).
+    /// Does not send events (event streams).
+    ///
+    /// They are stored, and follow with the first event after the fault is removed.
     public var withholdsEvents = false
-    /// Cuts each event stream after so many events; nil cuts none.
+    /// The number of events after which each event stream is cut; nil cuts none.
     public var dropsStreamsAfter: Int?
-    /// Does what is asked and answers no request with a receipt (STOMP), or at all (HTTP POST).
+    /// Carries out requests without a RECEIPT (STOMP) or without a response (HTTP POST).
     public var withholdsReceipts = false
-    /// Takes messages of QoS 1 and 2 and acknowledges none with PUBACK or PUBREC (MQTT).
+    /// Accepts messages of QoS 1 and 2 without PUBACK or PUBREC (MQTT).
     ///
-    /// What is withheld follows with the next acknowledgement after the fault is gone.
+    /// The withheld acknowledgements follow with the first one after the fault is removed.
     public var withholdsAcknowledgements = false
-    /// Does what SUBSCRIBE and UNSUBSCRIBE ask for and answers neither (MQTT).
+    /// Carries out SUBSCRIBE and UNSUBSCRIBE without an acknowledgement (MQTT).
     public var withholdsSubscriptionAnswers = false
-    /// Refuses messages of QoS 1 and 2 with this reason, and passes on none (MQTT 5).
+    /// Refuses messages of QoS 1 and 2 with this reason, and delivers none of them (MQTT 5).
     public var refusesMessages: MessageRefusal?
-    /// Lets what clients send wait so long before it is read; for connections made from now on.
+    /// The delay before bytes of clients are read, for connections that are made from now on.
     public var delay = Duration.zero
-    /// Writes at most so many bytes at once; for connections made from now on.
-    ///
-    /// Nil writes all.
+    /// The maximum number of bytes of one write, for connections that are made from now on; nil for no limit.
     public var splitsWrites: Int?
 
-    /// Nothing goes wrong.
+    /// Makes the state without faults.
     public init() {}
 
-    /// How messages of QoS 1 and 2 are acknowledged; nil for not yet.
+    /// The reason code for messages of QoS 1 and 2; nil while acknowledgements are withheld.
     var publishAnswer: MQTTReasonCode? {
         withholdsAcknowledgements ? nil : refusesMessages?.reasonCode ?? .success
     }
 
     var affectsBytes: Bool { delay > .zero || splitsWrites != nil }
 
-    /// The response on demand for the next request, if there is one; it counts as given.
+    /// Takes the response for the next request; nil if there is none.
     mutating func takeAnswer() -> Answer? {
         answers.isEmpty ? nil : answers.removeFirst()
     }
 
-    /// Whether the next request of a kind is answered with ERROR; it counts as answered.
+    /// Whether the next request of a kind is answered with ERROR; counts it as answered.
     mutating func takeError(for request: Request) -> Bool {
         guard let count = answersWithError[request], count > 0 else { return false }
         if count < .max { answersWithError[request] = count - 1 }
