@@ -2,37 +2,37 @@ import STOMPWire
 import Waybill
 import WaybillSession
 
-/// What names a message that is to be acknowledged.
+/// Identifies a message that has to be acknowledged.
 struct STOMPDeliveryName: Sendable {
     let token: STOMPAckToken
-    /// The connection over which it came, as ``STOMPSubscriptions`` counts them.
+    /// The number of its connection, as ``STOMPSubscriptions`` counts them.
     let connection: UInt64
-    /// Which message of its subscription it is, from 1.
+    /// The number of the message in its subscription, from 1.
     let number: UInt64
-    /// The length of its body.
+    /// The length of its body in bytes.
     let byteCount: UInt64
-    /// The length of all bodies of its subscription up to its own.
+    /// The length in bytes of all bodies of its subscription up to and including its own.
     let totalByteCount: UInt64
 }
 
-/// One subscription, over as many connections as it takes.
+/// One subscription, which outlives connections.
 struct STOMPSubscription: Sendable {
     let request: STOMPMapping.Subscription
     let listener: MessageListener
     let policy: BufferPolicy
-    /// Whether the server is held back when too many messages wait; else the subscription fails.
+    /// Whether reading stops when too many messages wait; otherwise the subscription fails.
     let holdsBack: Bool
-    /// Whether the server has confirmed it at any time, so that it is made again.
+    /// Whether a server has ever confirmed the subscription, so that each connection subscribes again.
     var isEstablished = false
-    /// Whether it waits for the first connection that there is.
+    /// Whether the next connection sends the first SUBSCRIBE.
     var isDeferred = false
-    /// Over which connection it was made, as ``STOMPSubscriptions`` counts them.
+    /// The number of its connection, as ``STOMPSubscriptions`` counts them.
     private(set) var connection: UInt64
-    /// Whether an acknowledgement covers all messages before its own.
+    /// Whether an acknowledgement also covers all earlier messages.
     private(set) var isCumulative: Bool
-    /// How many messages came that are to be acknowledged, and the length of their bodies.
+    /// The number of received messages that have to be acknowledged, and the length of their bodies in bytes.
     private(set) var received = (messages: UInt64(0), bytes: UInt64(0))
-    /// How many of them were, one way or the other.
+    /// The part of them that was acknowledged or dropped.
     private var settled = (messages: UInt64(0), bytes: UInt64(0))
 
     init(
@@ -45,13 +45,13 @@ struct STOMPSubscription: Sendable {
         self.request = request
         self.listener = listener
         self.policy = policy
-        // Whoever acknowledges by hand waits for receipts, which could then not be read.
+        // With manual acknowledgement an ACK waits for its RECEIPT, which could not be read.
         holdsBack = policy.overflow == .holdBack && !listener.isManual
         self.connection = connection
         isCumulative = request.ackMode(in: version) == .client
     }
 
-    /// Goes over to another connection, which delivers again what was not acknowledged.
+    /// Changes to another connection, over which the server delivers unacknowledged messages again.
     mutating func move(to connection: UInt64, _ version: STOMPVersion) {
         self.connection = connection
         isCumulative = request.ackMode(in: version) == .client
@@ -75,7 +75,7 @@ struct STOMPSubscription: Sendable {
         }
     }
 
-    /// Whether more waits to be acknowledged than may; one message may, whatever its length.
+    /// Whether the unacknowledged messages exceed the policy's limits; a single message never does.
     var isTooSlow: Bool {
         let waiting = received.messages &- settled.messages
         return waiting > 1
@@ -85,9 +85,9 @@ struct STOMPSubscription: Sendable {
 }
 
 extension STOMPMapping.Subscription {
-    /// How messages are acknowledged in a version.
+    /// Returns the ack mode in a version.
     func ackMode(in version: STOMPVersion) -> STOMPAckMode {
-        // 1.0 knows no acknowledgement of single messages; in order, the cumulative one amounts to it.
+        // STOMP 1.0 cannot acknowledge single messages. In order, the cumulative mode has the same effect.
         let isOld = version == .v1_0 && isModeImplied
         return isOld && ackMode == .clientIndividual ? .client : ackMode
     }

@@ -3,33 +3,33 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// Who listens to what: outlives every connection, of which there is one at a time.
+/// The subscriptions of a transport with their listeners.
 ///
-/// STOMP has no sessions: each connection makes every subscription again, under the same id, and the server
-/// delivers again what was not acknowledged.
+/// They outlive the connections, of which there is one at a time. STOMP has no sessions: each connection subscribes
+/// again under the same ids, and the server delivers unacknowledged messages again.
 final class STOMPSubscriptions: DeliverySettler {
     private struct State: Sendable {
-        /// By the ids that this side has made.
+        /// The subscriptions by the ids that this side has made.
         var subscriptions: [String: STOMPSubscription] = [:]
         var lastSubscription: UInt64 = 0
-        /// The connection that there is.
+        /// The present connection; nil without one.
         var connection: STOMPConnection?
-        /// Counts connections.
+        /// The number of the last connection.
         var connectionNumber: UInt64 = 0
-        /// When the connection before was lost.
+        /// The time at which the last connection was lost.
         var lossTime: ContinuousClock.Instant?
     }
 
-    /// Where it is reported what becomes of subscriptions and messages.
+    /// Receives the events of subscriptions and messages.
     let events: TransportEventSource
-    /// Who looks on.
+    /// The listeners for all messages.
     let catchAll: CatchAll
     private let state = Locked(State())
     private let shared: Shared<STOMPConfiguration>
     private var configuration: STOMPConfiguration { shared.value }
-    /// Stops reading while at least one subscription wants it.
+    /// Stops reading while a subscription is full.
     private let pressure: ReadingPressure
-    /// What waits in memory, whichever connection it came over.
+    /// Counts the waiting bytes, also those of earlier connections.
     var account: MemoryAccount { pressure.account }
     let manual = ManualDeliveries<STOMPSubscriptions>()
 
@@ -47,7 +47,7 @@ final class STOMPSubscriptions: DeliverySettler {
 
     // MARK: Connections
 
-    /// Goes over to a connection that the server has accepted.
+    /// Changes to a connection that the server has accepted.
     func attach(_ connection: STOMPConnection) {
         state.withLock { state in
             state.connection = connection
@@ -55,7 +55,7 @@ final class STOMPSubscriptions: DeliverySettler {
         }
     }
 
-    /// Lets go of a connection that is over.
+    /// Releases a connection that is over.
     func detach(_ connection: STOMPConnection) {
         let isPresent = state.withLock { state in
             guard state.connection === connection else { return false }
@@ -68,10 +68,10 @@ final class STOMPSubscriptions: DeliverySettler {
         manual.removeAll()
     }
 
-    /// Makes every subscription again.
+    /// Sends SUBSCRIBE again for every subscription.
     ///
-    /// One that the server refuses ends with the refusal, and the connection with it: another one makes the
-    /// others.
+    /// If the server refuses one, its messages end with that error. The ERROR also ends the connection, and the next
+    /// connection subscribes to the others.
     func resume(over connection: STOMPConnection) async throws {
         let version = connection.version
         let found = state.withLock { state in
@@ -90,10 +90,10 @@ final class STOMPSubscriptions: DeliverySettler {
             }
             try await group.waitForAll()
         }
-        // Not before: held back, the server could not answer.
+        // Attached last, because the server's answers could not be read while reading is stopped.
         pressure.attach(connection.reading)
         connection.endOpening()
-        // The connection may have ended meanwhile: then the pressure must not keep it.
+        // If the connection has ended meanwhile, the pressure must not keep it alive.
         if state.withLock({ $0.connection !== connection }) { pressure.detach() }
     }
 
@@ -114,7 +114,7 @@ final class STOMPSubscriptions: DeliverySettler {
                 SubscribeOptions()
             )
             let isWanted = state.withLock { state in
-                // Whoever listened may have left meanwhile.
+                // The listener may have left meanwhile.
                 guard let found = state.subscriptions[id] else { return false }
                 state.subscriptions[id]?.isEstablished = true
                 events.report(
@@ -142,7 +142,7 @@ final class STOMPSubscriptions: DeliverySettler {
         }
     }
 
-    /// Ends every stream, when no connection follows.
+    /// Ends the messages of every listener, because no connection follows.
     func conclude(_ cause: WaybillError?) {
         let subscriptions = state.withLock { state in
             defer { state.subscriptions = [:] }
@@ -159,9 +159,9 @@ final class STOMPSubscriptions: DeliverySettler {
         pressure.forgetAll()
     }
 
-    /// Puts a message back that could not be settled, as long as it can be.
+    /// Puts back a message whose acknowledgement has failed, while its connection lasts.
     func putBack(_ delivery: Delivery<STOMPSubscriptions>, as id: Message.ID) {
-        // With the lock, so that it does not come behind the end of its connection.
+        // Under the lock, so that the message is not put back after the end of its connection.
         state.withLock { state in
             guard state.connection != nil, state.connectionNumber == delivery.name.connection else {
                 return
@@ -170,14 +170,14 @@ final class STOMPSubscriptions: DeliverySettler {
         }
     }
 
-    /// Has the server go on for good, as it is to say its last.
+    /// Resumes reading for the rest of the connection, so that the server's last frames are received.
     func releasePressure() {
         pressure.release()
     }
 
     // MARK: Listeners
 
-    /// Makes a subscription to each destination, with an id of its own; all have one listener.
+    /// Subscribes to each destination with an id of its own; all subscriptions have one listener.
     func subscribe(
         _ all: [STOMPMapping.Subscription],
         _ request: Request,
@@ -203,7 +203,7 @@ final class STOMPSubscriptions: DeliverySettler {
             }
             return messages
         } catch {
-            // Ends those that the server has confirmed already, too.
+            // Also ends the subscriptions that the server has already confirmed.
             listener.source.terminate()
             throw error
         }
@@ -231,8 +231,9 @@ final class STOMPSubscriptions: DeliverySettler {
         }
     }
 
-    /// Makes a subscription with the next connection; a refusal, then, ends its stream.
-    /// - Returns: The messages; nil when there is a connection already.
+    /// Adds a subscription that the next connection makes; a refusal then ends its messages.
+    ///
+    /// - Returns: The messages; nil if there is a connection.
     func subscribeLater(
         _ all: [STOMPMapping.Subscription],
         _ options: SubscribeOptions
@@ -282,8 +283,9 @@ final class STOMPSubscriptions: DeliverySettler {
         return (ids, listener)
     }
 
-    /// Notes that a subscription is there; should its connection have a successor already, that one makes it,
-    /// too.
+    /// Notes a confirmed subscription.
+    ///
+    /// If another connection has followed already, that one subscribes, too.
     private func establish(
         _ id: String,
         over connection: STOMPConnection,
@@ -301,14 +303,14 @@ final class STOMPSubscriptions: DeliverySettler {
             state.subscriptions[id]?.move(to: state.connectionNumber, successor.version)
             return (true, successor, state.subscriptions[id])
         }
-        // It has ended meanwhile, perhaps before the server knew of it.
+        // The subscription has ended meanwhile, perhaps before its SUBSCRIBE was sent.
         if !isWanted { connection.leave(id) }
         if let successor, let subscription {
             try await resubscribe(id, subscription, over: successor)
         }
     }
 
-    /// Ends a subscription that nobody listens to any longer.
+    /// Ends a subscription whose listener has left.
     private func listenerLeft(_ id: String) {
         guard remove([id]) else { return }
         state.withLock { $0.connection }?.leave(id)
@@ -336,12 +338,12 @@ final class STOMPSubscriptions: DeliverySettler {
                 pressure.forget(subscription.listener.source)
             }
         }
-        // Without a connection there is nothing left to end.
+        // Without a connection the server has no subscription.
         guard let connection else { return Receipt(of: request.topic) }
         var failure: (any Error)?
         for (id, _) in found {
             do { try await connection.unsubscribe(id, headers, request) } catch {
-                // All of them go, whatever becomes of one; who was cancelled has not even sent it.
+                // The others are also unsubscribed. A cancelled call may not have sent its UNSUBSCRIBE.
                 failure = failure ?? error
                 connection.leave(id, headers)
             }
@@ -350,7 +352,9 @@ final class STOMPSubscriptions: DeliverySettler {
         return Receipt(of: request.topic)
     }
 
-    /// - Returns: Whether one of them was there.
+    /// Removes subscriptions, and reports their ends.
+    ///
+    /// - Returns: Whether at least one was known.
     @discardableResult
     private func remove(_ ids: [String]) -> Bool {
         let gone = state.withLock { state in
@@ -361,7 +365,7 @@ final class STOMPSubscriptions: DeliverySettler {
             return gone
         }
         for id in ids { updatePressure(of: id) }
-        // Nobody can settle any longer what waits for them.
+        // Messages of these subscriptions can no longer be acknowledged.
         let names = Set(ids)
         manual.remove { names.contains($0.token.subscriptionID) }
         return !gone.isEmpty
@@ -381,8 +385,9 @@ final class STOMPSubscriptions: DeliverySettler {
 
     // MARK: Messages
 
-    /// Hands a message to the one who listens.
-    /// - Returns: Whether it belongs to a subscription.
+    /// Adds a message to the batch of its listener.
+    ///
+    /// - Returns: Whether the message belongs to a subscription.
     func collect(
         _ frame: STOMPFrame,
         _ token: STOMPAckToken?,
@@ -435,7 +440,9 @@ final class STOMPSubscriptions: DeliverySettler {
         listenerLeft(id)
     }
 
-    /// Settles a message that the consumer has taken; one that nobody took is the server's to deliver again.
+    /// Acknowledges a message that a consumer has taken.
+    ///
+    /// A message that no consumer has taken is not acknowledged, so that the server delivers it again.
     func settle(_ name: STOMPDeliveryName, _ settlement: Settlement) {
         noteSettled(name)
         guard settlement.isTaken else { return }
@@ -445,12 +452,12 @@ final class STOMPSubscriptions: DeliverySettler {
         connection?.acknowledge(name.token)
     }
 
-    /// ACK repeats the id that the server has chosen, of any length.
+    /// The length of the id, which the server chooses and ACK repeats.
     static func acknowledgementByteCount(of name: STOMPDeliveryName) -> Int {
         name.token.identifier.utf8.count
     }
 
-    /// Notes that a message does not wait any longer, and all before it where that is how it is acknowledged.
+    /// Notes that a message was acknowledged or dropped; in the mode `client` it covers all messages before it.
     func noteSettled(_ name: STOMPDeliveryName) {
         let id = name.token.subscriptionID
         let subscription = state.withLock { state in
@@ -463,7 +470,7 @@ final class STOMPSubscriptions: DeliverySettler {
         manual.remove { $0.token.subscriptionID == id && $0.number <= name.number }
     }
 
-    /// Holds the server back while too many messages of a subscription wait to be acknowledged.
+    /// Stops reading while too many messages of a subscription are unacknowledged.
     private func updatePressure(of id: String) {
         pressure.update(id) { state.withLock { $0.subscriptions[id]?.isTooSlow ?? false } }
     }
