@@ -3,19 +3,18 @@ import STOMPWire
 package import WaybillLink
 import WireCore
 
-/// A broker inside the process, on 127.0.0.1: MQTT 3.1.1 and 5 and STOMP 1.0 to 1.2, over TCP and over
-/// WebSocket, and server-sent events with POST, for tests and demonstrations.
+/// A broker inside the process, on 127.0.0.1, for tests and demonstrations.
 ///
-/// It knows QoS 0 to 2, wildcards, shared subscriptions, retained messages, wills, queues, ack modes,
-/// transactions and credentials, and misbehaves on demand. It keeps MQTT sessions from one connection to the
-/// next, for as long as clients ask for, with messages of QoS 1 and 2 up to a limit. It writes nothing to disk: it is
-/// no broker to rely on.
+/// It speaks MQTT 3.1.1 and 5 and STOMP 1.0 to 1.2, over TCP and WebSocket, and server-sent events with POST. It has
+/// QoS 0 to 2, wildcards, shared subscriptions, retained messages, wills, queues, ack modes, transactions and
+/// credentials. A test can make it fail in many ways (``faults``). It keeps MQTT sessions for the time that clients
+/// request, with messages of QoS 1 and 2 up to a limit. It writes nothing to disk.
 ///
-/// What is sent over one protocol reaches the subscribers of the others: the topic is the destination, and
-/// the path of an event stream without its first slash. A destination that begins with `/queue/` is a queue, whose messages go to one STOMP subscriber each and
-/// wait while there is none; every other one is a topic.
+/// A message that is sent over one protocol reaches the subscribers of the others. The MQTT topic is the STOMP
+/// destination, and the path of an event stream without its first slash. A destination that begins with `/queue/` is a
+/// queue: each message goes to one STOMP subscriber, and waits while there is none. Every other destination is a topic.
 public final class LoopbackBroker: Sendable {
-    /// A way to talk to the broker.
+    /// A protocol of the broker, with its transport.
     public enum Service: CaseIterable, Hashable, Sendable {
         /// MQTT over TCP.
         case mqtt
@@ -33,7 +32,7 @@ public final class LoopbackBroker: Sendable {
         case eventStream
     }
 
-    /// How the broker behaves.
+    /// The configuration of a broker.
     public struct Configuration: Sendable {
         /// The port for MQTT; 0 takes any that is free.
         public var port: UInt16 = 0
@@ -43,66 +42,65 @@ public final class LoopbackBroker: Sendable {
         public var webSocketPort: UInt16 = 0
         /// The port for event streams; 0 takes any that is free.
         public var eventStreamPort: UInt16 = 0
-        /// How many events each topic keeps for streams that come back, at most 16 MiB of them.
+        /// The number of events that each topic stores for streams that reconnect, at most 16 MiB of them.
         ///
-        /// Kept from the topic's first stream or POST on.
+        /// A topic stores events from its first stream or POST on.
         public var eventMemory = 1_000
         /// The reconnection time that event streams set at their start; nil sets none.
         public var eventStreamRetry: Duration?
         /// The comment that event streams begin with; nil for none.
         public var eventStreamComment: String? = "waybill-loopback"
-        /// User names and passwords; none lets all clients in.
+        /// The passwords by user name; without any, all clients are accepted.
         public var credentials: [String: String] {
             get { hiddenCredentials.value }
             set { hiddenCredentials.value = newValue }
         }
         private var hiddenCredentials = Redacted<[String: String]>([:])
-        /// Decides which clients are let in, at each CONNECT and each HTTP request; nil leaves it to ``credentials``.
+        /// Accepts or refuses each CONNECT and each HTTP request; nil leaves that to ``credentials``.
         ///
-        /// It gets the user name and the password: of MQTT's CONNECT, `login` and `passcode` of STOMP, both of HTTP's
-        /// Basic scheme, and no name and the token of its Bearer scheme. Where it is set, ``credentials`` are not
-        /// looked at.
+        /// The closure gets the user name and the password: of MQTT's CONNECT, `login` and `passcode` of STOMP, both of
+        /// HTTP's Basic scheme, or no name and the token of the Bearer scheme. With a closure, ``credentials`` are
+        /// ignored.
         public var authenticate: (@Sendable (_ userName: String?, _ password: String?) -> Bool)?
         /// The longest packet, message or body to accept, in bytes.
         public var maximumPacketSize = 16 << 20
-        /// How many messages of QoS 1 and 2 an MQTT client may have under way; nil says nothing about it.
+        /// The Receive Maximum in CONNACK, for messages of QoS 1 and 2; nil sends none.
         public var receiveMaximum: UInt16?
         /// The keep alive in seconds that MQTT 5 clients must use; nil leaves it to them.
         public var serverKeepAlive: UInt16?
-        /// How often the broker beats and wants STOMP clients to beat, zero for not at all; nil does what
-        /// each client asks for.
+        /// The interval of heart-beats in both directions, zero for none; nil follows each STOMP client.
         public var stompHeartBeat: Duration?
-        /// How many messages a queue keeps; further ones are refused.
+        /// The number of messages that a queue stores; further ones are refused.
         public var queueLimit = 10_000
-        /// How many bytes of headers and bodies a queue keeps; 64 MiB by default.
+        /// The bytes of headers and bodies that a queue stores; 64 MiB by default.
         ///
-        /// A message that goes beyond is refused.
+        /// A message above the limit is refused.
         public var queueByteLimit = 64 << 20
-        /// What the broker calls itself in CONNECTED.
+        /// The name of the broker in CONNECTED.
         ///
-        /// With a name that begins with `RabbitMQ` it refuses a SUBSCRIBE to `/temp-queue/`, as RabbitMQ does: clients
-        /// have such a queue by naming it in `reply-to`.
+        /// With a name that begins with `RabbitMQ` it refuses a SUBSCRIBE to `/temp-queue/`, as RabbitMQ does. A client
+        /// gets such a queue by naming it in `reply-to`.
         public var stompServer = "waybill-loopback"
-        /// How many messages of QoS 1 and 2 an MQTT session keeps for a client that is away.
+        /// The number of messages of QoS 1 and 2 that an MQTT session stores without a connection.
         ///
-        /// Further ones push out the oldest.
+        /// The oldest are dropped first.
         public var sessionQueueLimit = 10_000
-        /// How many bytes of topics and payloads these messages may have; 16 MiB by default.
+        /// The bytes of topics and payloads of these messages; 16 MiB by default.
         public var sessionQueueByteLimit = 16 << 20
-        /// Where messages go instead of where they were sent, by exact name.
+        /// Destinations that are replaced by others, by exact name.
         ///
-        /// As with servers that work on what clients send and publish the outcome elsewhere.
+        /// It imitates servers that process messages and publish the results elsewhere.
         public var relays: [String: String] = [:]
-        /// Is told each packet or frame of each client in one line.
+        /// Called with each packet or frame of each client, as one line of text.
         public var log: (@Sendable (String) -> Void)?
 
-        /// Is told what clients do, in its order for each client, with no lock held.
+        /// Called with each occurrence, in order for each client, with no lock held.
         package var observe: (@Sendable (LoopbackOccurrence) -> Void)?
 
-        /// The defaults.
+        /// Makes the default configuration.
         public init() {}
 
-        /// Whether a client may connect, or a request be served.
+        /// Whether a client or a request with these credentials is accepted.
         func admits(_ user: String?, _ password: String?) -> Bool {
             if let authenticate { return authenticate(user, password) }
             if credentials.isEmpty { return true }
@@ -119,7 +117,7 @@ public final class LoopbackBroker: Sendable {
             )
         }
 
-        /// Where messages to a destination go.
+        /// Returns the destination that replaces another one, or the same.
         func relayed(_ destination: String) -> String {
             relays.first { $0.key.hasSameBytes(as: destination) }?.value ?? destination
         }
@@ -153,7 +151,7 @@ public final class LoopbackBroker: Sendable {
     /// The time for the first packet of a client: long, because tests may share a slow machine.
     static let clientTimeout = Duration.seconds(60)
 
-    /// Makes a broker; ``start()`` sets it going.
+    /// Makes a broker; ``start()`` starts it.
     public convenience init(configuration: Configuration = Configuration()) {
         self.init(configuration: configuration, environment: .system)
     }
@@ -161,8 +159,8 @@ public final class LoopbackBroker: Sendable {
     /// Makes a broker that takes the time and random numbers from an environment.
     ///
     /// - Parameters:
-    ///   - configuration: How the broker behaves.
-    ///   - environment: Where clocks and random numbers come from; its dialer is not used.
+    ///   - configuration: The configuration.
+    ///   - environment: Provides the clock and random numbers; its dialer is not used.
     package init(configuration: Configuration, environment: LinkEnvironment) {
         self.configuration = configuration
         self.environment = environment
@@ -179,7 +177,8 @@ public final class LoopbackBroker: Sendable {
     // MARK: Listening
 
     /// Listens for all services.
-    /// - Throws: When a port is taken; nothing is listened on then.
+    ///
+    /// - Throws: An error if a port is in use; the broker then listens on no port.
     public func start() throws {
         let listeners = try LoopbackListener.listen(
             (configuration.port, { [weak self] in self?.acceptMQTT($0) }),
@@ -241,7 +240,7 @@ public final class LoopbackBroker: Sendable {
         return "\(scheme)://127.0.0.1:\(port(for: service))"
     }
 
-    /// How many clients are connected.
+    /// The number of connected clients.
     public var connectionCount: Int {
         state.withLock { state in
             state.members.values.count { member in
@@ -272,7 +271,7 @@ public final class LoopbackBroker: Sendable {
 
     // MARK: Faults
 
-    /// What goes wrong, for connections and requests from now on.
+    /// The faults, for connections and requests from now on.
     public var faults: LoopbackFaults {
         get { state.withLock { $0.faults } }
         set {
@@ -294,23 +293,24 @@ public final class LoopbackBroker: Sendable {
         state.withLock { $0.faults.takeAnswer() }
     }
 
-    /// Cuts every connection, without a word.
+    /// Cuts every connection without a packet or frame.
     public func dropConnections() {
         for member in membersInOrder { member.cut() }
     }
 
-    /// Closes every connection in the protocol's own way: DISCONNECT to MQTT 5 clients, ERROR to STOMP
-    /// clients, Close with code 1001 over WebSocket, and the end of each event stream.
+    /// Closes every connection in the way of its protocol.
+    ///
+    /// MQTT 5 clients get DISCONNECT, STOMP clients ERROR, WebSockets a Close with code 1001. Event streams end.
     public func disconnectClients() {
         for member in membersInOrder { member.disconnect() }
     }
 
-    /// Breaks every connection without a word, as a server does that is killed and started again.
+    /// Aborts every connection, like a server that is killed and started again.
     ///
-    /// The listeners stay.
+    /// The broker continues to listen.
     ///
-    /// - Parameter keepingState: Whether MQTT sessions, queues, retained messages and events are there afterwards, as
-    ///   with a server that writes them to disk. If not, ids of events begin again, and no wills are published.
+    /// - Parameter keepingState: Whether MQTT sessions, queues, retained messages and events are kept, as by a server
+    ///   that writes them to disk. If not, the ids of events begin again, and no wills are published.
     public func restart(keepingState: Bool) {
         let members = state.withLock { state in
             if !keepingState { state.lastForgotten = state.lastClient }
