@@ -11,12 +11,12 @@ import WireCore
 
 /// An event stream with handlers, after the web's `EventSource` (HTML Standard, 9.2.2).
 ///
-/// A thin convenience for those who come from it; ``SSETransport`` does the work. Handlers run on the
-/// package's own threads, one at a time and in order; while one runs the server is held back. None is
-/// called after ``disconnect()`` has returned, but for one that was running already.
+/// A thin layer over ``SSETransport``, for apps that are written for the web's interface. Handlers run on the package's
+/// own threads, one at a time and in order. A slow handler stops the reading from the server. After ``disconnect()`` has
+/// returned, no handler is called; one that was running may still run.
 ///
-/// When nobody refers to it any longer, its connection is closed. Handlers are kept as long as the source:
-/// one that refers to it does so weakly.
+/// The connection is closed when the source is released. The source keeps its handlers, so a handler has to refer to
+/// the source weakly.
 public final class EventSource: Sendable {
     /// Names a listener, to remove it.
     public struct ListenerToken: Hashable, Sendable {

@@ -252,7 +252,7 @@ final class HTTPPool: Sendable {
         }
         let isShutDown = state.withLock { state in
             state.attempts[number] = nil
-            // In one step, so that whoever shuts down finds it here or there.
+            // Under one lock, so that a shutdown finds the connection as an attempt or as a busy connection.
             if case .success(let made) = result { state.noteBusy(made) }
             return state.isShutDown
         }

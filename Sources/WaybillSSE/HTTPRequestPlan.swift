@@ -99,13 +99,13 @@ struct HTTPRequestPlan: Sendable {
         }
     }
 
-    /// The statuses that lead elsewhere (RFC 9110, 15.4).
+    /// Whether a status redirects to another target (RFC 9110, 15.4).
     static func isRedirect(_ status: Int) -> Bool { [301, 302, 303, 307, 308].contains(status) }
 
-    /// The request to make after a redirect.
+    /// Returns the request that follows a redirect.
     ///
-    /// - Throws: `rejected` without a place to go, and for one where nothing is secure any longer; `protocolViolation`
-    ///   for a `Location` that is none, `unsupported` for another scheme.
+    /// - Throws: `rejected` without a `Location`, and for a redirect from `https` to `http`; `protocolViolation` for an
+    ///   invalid `Location`; `unsupported` for another scheme.
     func redirected(by head: HTTPResponseHead) throws(WaybillError) -> HTTPRequestPlan {
         guard let location = head.headers.first("location") else {
             throw WaybillError(
@@ -116,8 +116,7 @@ struct HTTPRequestPlan: Sendable {
         }
         var plan = self
         plan.target = try target.redirected(to: location)
-        // Fields and bodies that were meant for one server would be anybody's to read, and the answer anybody's to
-        // make up.
+        // Without TLS, fields and bodies for this server could be read on the way, and the response could be forged.
         guard plan.target.address.scheme.isSecure || !target.address.scheme.isSecure else {
             throw WaybillError(
                 .rejected,

@@ -196,8 +196,9 @@ final class SSEEngine: Sendable {
         #endif
     }
 
-    /// Closes what is idle without waiting, when nobody refers to the transport any longer; streams that
-    /// somebody reads go on.
+    /// Closes idle connections without waiting, when the transport was released.
+    ///
+    /// Streams with a consumer continue.
     func abandon() {
         hints.stop()
         observers.finish()
