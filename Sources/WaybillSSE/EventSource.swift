@@ -12,8 +12,8 @@ import WireCore
 /// An event stream with handlers, after the web's `EventSource` (HTML Standard, 9.2.2).
 ///
 /// A thin layer over ``SSETransport``, for apps that are written for the web's interface. Handlers run on threads of
-/// the package, one at a time and in order. A slow handler stops the reading from the server. No handler is called after
-/// ``disconnect()`` has returned, except one that was already running.
+/// the package, one at a time and in order. A slow handler stops the reading from the server. After ``disconnect()``
+/// has returned, no handler is called, except one that was already running.
 ///
 /// The connection is closed when the source is released. The source keeps its handlers, so a handler has to refer to
 /// the source weakly.
