@@ -3,7 +3,7 @@ import WireCore
 /// A stream that counts as broken when no data has arrived for a time.
 ///
 /// Time in which reading is stopped does not count.
-final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
+final class IdleTimeoutStream: StreamLayer, ByteStreamReceiver {
     private struct State: Sendable {
         var receiver: (any ByteStreamReceiver)?
         var isReading = true
@@ -13,7 +13,7 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
         var hasTimedOut = false
     }
 
-    private let base: any ByteStream
+    let base: any ByteStream
     private let limit: Duration
     private let timers: any TimerSource
     private let state: Locked<State>
@@ -28,8 +28,6 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
         self.timers = timers
         state = Locked(State(lastSign: timers.now))
     }
-
-    var tls: TLSAgreement? { base.tls }
 
     func start(_ receiver: any ByteStreamReceiver) {
         state.withLock { state in
@@ -65,16 +63,6 @@ final class IdleTimeoutStream: ByteStream, ByteStreamReceiver {
         base.setReading(isReading)
         if isReading { watch() }
     }
-
-    func scheduleFlush() -> Bool { base.scheduleFlush() }
-    func readAgain() { base.readAgain() }
-    func finishWriting() { base.finishWriting() }
-    func close() { base.close() }
-
-    func abandon() { base.abandon() }
-    func keepAlive() { base.keepAlive() }
-
-    var hasInput: Bool { base.hasInput }
 
     // MARK: The stream below
 

@@ -28,8 +28,7 @@ package final class WebSocketStream: ByteStream {
         var hasBegunToClose = false
         /// The end of the stream, after it has ended.
         var end: LinkError??
-        var opening: Result<WebSocketOpening, LinkError>?
-        var opener: Suspension.Continuation?
+        var opening = Opening<WebSocketOpening, Suspension.Continuation>.pending
         var closure: WebSocketEnding?
         var units: WebSocketUnits
         var closingCode = WebSocketCloseCode.normalClosure
@@ -86,30 +85,11 @@ package final class WebSocketStream: ByteStream {
     /// - Returns: The result of the handshake.
     /// - Throws: `LinkError`; `cancelled` if the task was cancelled.
     package func opening() async throws(LinkError) -> WebSocketOpening {
-        await Suspension.wait { continuation in
-            let mustWait = state.withLock { state in
-                guard state.opening == nil, !Task.isCancelled else { return false }
-                state.opener = continuation
-                return true
-            }
-            if !mustWait { continuation.resume() }
-        } onCancel: {
-            state.withLock { $0.opener.take() }?.resume()
-        }
-        // Read under the lock, so that the resumed task sees all earlier writes.
-        guard let opening = state.withLock({ $0.opening }) else {
-            driver.close()
-            throw .cancelled
-        }
-        return try opening.get()
+        try await state.opened(\.opening) { driver.close() }
     }
 
     private func resolve(_ opening: Result<WebSocketOpening, LinkError>) {
-        let opener = state.withLock { state in
-            if state.opening == nil { state.opening = opening }
-            return state.opener.take()
-        }
-        opener?.resume()
+        state.withLock { $0.opening.decide(opening).waiter }?.resume()
     }
 
     // MARK: Events

@@ -5,15 +5,14 @@ import WireCore
 ///
 /// Data that the proxy sent after its response is read first. Like other streams it references itself from ``open()``
 /// to its end.
-final class ProxyStream: ByteStream, ByteStreamReceiver {
+final class ProxyStream: StreamLayer, ByteStreamReceiver {
     private struct State: Sendable {
         var handshake: HTTPTunnelHandshake
         /// Whether the request is being written, and whether the stream below can take more of it.
         var isWriting = false
         var canWrite = true
         var writeFailure: LinkError?
-        var opening: Result<Void, LinkError>?
-        var opener: Suspension.Continuation?
+        var opening = Opening<Void, Suspension.Continuation>.pending
         var receiver: (any ByteStreamReceiver)?
         var isReading = true
         /// Whether data after the response is left.
@@ -27,7 +26,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     ///
     /// Used only in the calls of the stream below, which come one at a time.
     private let received = Locked(ReceiveBuffer(capacity: 4_096))
-    private let base: any ByteStream
+    let base: any ByteStream
 
     init(_ base: any ByteStream, _ handshake: HTTPTunnelHandshake) {
         self.base = base
@@ -42,22 +41,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     func open() async throws(LinkError) {
         base.start(self)
         writeRequest()
-        await Suspension.wait { continuation in
-            let mustWait = state.withLock { state in
-                guard state.opening == nil, !Task.isCancelled else { return false }
-                state.opener = continuation
-                return true
-            }
-            if !mustWait { continuation.resume() }
-        } onCancel: {
-            fail(.cancelled)
-        }
-        // Read under the lock, so that the resumed task sees all earlier writes.
-        guard let opening = state.withLock({ $0.opening }) else {
-            fail(.cancelled)
-            throw .cancelled
-        }
-        try opening.get()
+        try await state.opened(\.opening) { fail(.cancelled) }
     }
 
     /// Ends the wait, unless the outcome was decided.
@@ -70,16 +54,12 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         fail(outcome.flatMap(Self.error) ?? .timedOut)
     }
 
-    /// Decides the opening, unless it was decided: response, end, timer and cancelled task may come at once.
+    /// Decides the opening, unless it was decided.
     ///
     /// - Returns: Whether this call decided.
-    private func decide(_ opening: Result<Void, LinkError>) -> Bool {
-        let (isFirst, opener) = state.withLock { state in
-            let isFirst = state.opening == nil
-            if isFirst { state.opening = opening }
-            return (isFirst, state.opener.take())
-        }
-        opener?.resume()
+    private func decide(_ outcome: Result<Void, LinkError>) -> Bool {
+        let (isFirst, waiter) = state.withLock { $0.opening.decide(outcome) }
+        waiter?.resume()
         return isFirst
     }
 
@@ -128,7 +108,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
 
     /// Reads the available part of the response, and no more than belongs to it or arrived in one piece with it.
     private func readAnswer() {
-        while state.withLock({ $0.opening == nil }) {
+        while state.withLock({ !$0.opening.isDecided }) {
             let (found, outcome, writeFailure) = received.withLock { buffer in
                 let found = fill(&buffer)
                 let (outcome, writeFailure) = state.withLock { state in
@@ -178,7 +158,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
 
     func streamIsReadable() {
         // Called even while reading is stopped: the stream below then reports a broken connection.
-        let (isOpen, receiver) = state.withLock { ($0.opening != nil, $0.receiver) }
+        let (isOpen, receiver) = state.withLock { ($0.opening.isDecided, $0.receiver) }
         guard isOpen else { return readAnswer() }
         guard let receiver else { return }
         let waiting = received.withLock { $0.count }
@@ -191,7 +171,7 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     func streamIsWritable() {
         let (isOpen, receiver) = state.withLock { state in
             state.canWrite = true
-            return (state.opening != nil, state.receiver)
+            return (state.opening.isDecided, state.receiver)
         }
         if isOpen { receiver?.streamIsWritable() } else { writeRequest() }
     }
@@ -210,10 +190,6 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
     }
 
     // MARK: ByteStream
-
-    var tls: TLSAgreement? { base.tls }
-
-    var hasInput: Bool { base.hasInput }
 
     func start(_ receiver: any ByteStreamReceiver) {
         let (end, isReading) = state.withLock { state in
@@ -254,8 +230,6 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         return count
     }
 
-    func scheduleFlush() -> Bool { base.scheduleFlush() }
-
     func setReading(_ isReading: Bool) {
         let hasLeftover = state.withLock { state in
             state.isReading = isReading
@@ -263,21 +237,5 @@ final class ProxyStream: ByteStream, ByteStreamReceiver {
         }
         base.setReading(isReading)
         if isReading, hasLeftover { base.readAgain() }
-    }
-
-    func readAgain() {
-        base.readAgain()
-    }
-
-    func finishWriting() {
-        base.finishWriting()
-    }
-
-    func close() {
-        base.close()
-    }
-
-    func abandon() {
-        base.abandon()
     }
 }

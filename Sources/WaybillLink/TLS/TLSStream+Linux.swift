@@ -6,7 +6,7 @@
     /// It works for both sides; the connection determines which. ``open()`` runs the handshake; no data from above is
     /// accepted before it is complete and the peer is verified. A write is reported as done only after the stream below
     /// has taken the last of its records, so that closing after the last write loses nothing.
-    package final class TLSStream: ByteStream, ByteStreamReceiver {
+    package final class TLSStream: StreamLayer, ByteStreamReceiver {
         private struct State: Sendable {
             let connection: TLSConnection
             var receiver: (any ByteStreamReceiver)?
@@ -19,8 +19,7 @@
             var hasReceived = false
             var hasReceivedData = false
 
-            var opening: Result<Void, LinkError>?
-            var opener: Suspension.Continuation?
+            var opening = Opening<Void, Suspension.Continuation>.pending
             /// The error that broke the stream, which counts more than its later end.
             var failure: LinkError?
             /// The end of the stream, after it has ended.
@@ -61,7 +60,7 @@
 
         private let state: Locked<State>
         private let input = Locked(Input())
-        private let base: any ByteStream
+        package let base: any ByteStream
 
         /// - Parameters:
         ///   - base: The stream of the records; connected and not started.
@@ -99,29 +98,14 @@
         ///
         /// - Throws: `LinkError`; `cancelled` if the task was cancelled.
         package func opening() async throws(LinkError) {
-            await Suspension.wait { continuation in
-                let mustWait = state.withLock { state in
-                    guard state.opening == nil, !Task.isCancelled else { return false }
-                    state.opener = continuation
-                    return true
-                }
-                if !mustWait { continuation.resume() }
-            } onCancel: {
-                state.withLock { $0.opener.take() }?.resume()
-            }
-            guard let opening = state.withLock({ $0.opening }) else {
-                fail(.cancelled)
-                throw .cancelled
-            }
-            try opening.get()
+            try await state.opened(\.opening) { fail(.cancelled) }
         }
 
         /// Ends the stream with an error, unless it has ended.
         func fail(_ error: LinkError) {
             let opener = state.withLock { state in
                 if state.failure == nil { state.failure = error }
-                if state.opening == nil { state.opening = .failure(error) }
-                return state.opener.take()
+                return state.opening.decide(.failure(error)).waiter
             }
             // Sends an alert, if the connection has one for the peer.
             flush()
@@ -143,8 +127,7 @@
                 // Further data waits in the stream below for the reader, if there is none yet.
                 base.setReading(false)
                 let (opener, receiver) = state.withLock { state in
-                    if state.opening == nil { state.opening = .success(()) }
-                    return (state.opener.take(), state.receiver)
+                    (state.opening.decide(.success(())).waiter, state.receiver)
                 }
                 opener?.resume()
                 guard let receiver else { return }
@@ -203,7 +186,7 @@
 
         package func streamIsReadable() {
             // Called even while reading is stopped: the stream below then reports a broken connection.
-            let (isOpen, receiver) = state.withLock { ($0.opening != nil, $0.receiver) }
+            let (isOpen, receiver) = state.withLock { ($0.opening.isDecided, $0.receiver) }
             guard isOpen else { return advance() }
             guard let receiver else { return }
             input.withLock { $0.allowance = Self.readsInTurn }
@@ -237,10 +220,10 @@
         package func streamDidEnd(_ error: LinkError?) {
             let cause = error.map { self.cause(of: $0) }
             let (opener, receiver, end) = state.withLock { state in
-                if state.opening == nil { state.opening = .failure(cause ?? .tls(.closed)) }
+                let opener = state.opening.decide(.failure(cause ?? .tls(.closed))).waiter
                 let end = state.failure ?? cause
                 if state.end == nil { state.end = .some(end) }
-                return (state.opener.take(), state.receiver.take(), end)
+                return (opener, state.receiver.take(), end)
             }
             opener?.resume()
             receiver?.streamDidEnd(end)
@@ -257,7 +240,7 @@
                     if !state.hasReceivedData, state.connection.lacksIdentity {
                         return .tls(.certificateRequired)
                     }
-                    guard case .success = state.opening else { return .tls(.closed) }
+                    guard case .success = state.opening.outcome else { return .tls(.closed) }
                     return error == .reset ? .reset : .truncated
                 case let error?: return error
                 }
@@ -268,13 +251,10 @@
 
         package var tls: TLSAgreement? { state.withLock { $0.connection.agreement } }
 
-        /// Also true for records without data, such as a ticket: only reading them shows that they have none.
-        package var hasInput: Bool { base.hasInput }
-
         package func start(_ receiver: any ByteStreamReceiver) {
             let (end, isOpen) = state.withLock { state in
                 if state.end == nil { state.receiver = receiver }
-                return (state.end, state.opening != nil)
+                return (state.end, state.opening.isDecided)
             }
             if case .some(let end) = end { return receiver.streamDidEnd(end) }
             if isOpen { beginReading() }
@@ -359,7 +339,7 @@
         }
 
         package func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
-            guard let opening = state.withLock({ $0.opening }) else { return 0 }
+            guard let opening = state.withLock({ $0.opening.outcome }) else { return 0 }
             try opening.get()
             var taken = 0
             while taken < bytes.count {
@@ -449,34 +429,20 @@
             }
         }
 
-        package func scheduleFlush() -> Bool { base.scheduleFlush() }
-
         package func setReading(_ isReading: Bool) {
             let (isOpen, hasLeftover) = state.withLock { state in
                 state.isReading = isReading
-                return (state.opening != nil, state.hasLeftover)
+                return (state.opening.isDecided, state.hasLeftover)
             }
             guard isOpen else { return }
             base.setReading(isReading)
             if isReading, hasLeftover { base.readAgain() }
         }
 
-        package func readAgain() {
-            base.readAgain()
-        }
-
         package func finishWriting() {
             state.withLock { $0.connection.finish() }
             flush()
             base.finishWriting()
-        }
-
-        package func close() {
-            base.close()
-        }
-
-        package func abandon() {
-            base.abandon()
         }
     }
 #endif
