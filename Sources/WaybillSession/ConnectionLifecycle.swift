@@ -117,9 +117,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         )
     }
 
-    func clock() throws(WaybillError) -> any TimerSource {
-        do { return try environment.makeTimers() } catch { throw WaybillError(error) }
-    }
+    var clock: any TimerSource { environment.clock }
 
     // MARK: Connecting
 
@@ -179,9 +177,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         guard let outcome = series?.outcome else { throw WaybillError.noConnection }
         switch step.action {
         case .wake, .join(isLimited: true):
-            let timers = try clock()
-            defer { timers.invalidate() }
-            guard let made = try await outcome.value(within: timeout, by: timers) else {
+            guard let made = try await outcome.value(within: timeout, by: clock) else {
                 throw state.withLock { $0.machine.absence }
             }
             return made
@@ -335,9 +331,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         case .none, .use, .join, .begin, .goOn, .wake, .conclude: return
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
-        #if os(Linux)
-            SharedEventLoop.reap()
-        #endif
+        LinkEnvironment.reclaim()
     }
 
     /// Shuts down without waiting, when the transport was released.

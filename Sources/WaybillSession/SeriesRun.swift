@@ -14,8 +14,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
     /// Runs attempts until a peer accepts, or until the machine ends the series.
     func run() async {
         do {
-            let timers = try lifecycle.clock()
-            defer { timers.invalidate() }
+            let timers = lifecycle.clock
             repeat {
                 let number = try await turn(by: timers)
                 do { return series.outcome.resolve(.success(try await connect(number))) } catch {

@@ -124,7 +124,7 @@ public final class LoopbackBroker: Sendable {
     }
 
     private struct State: Sendable {
-        var listeners: [LoopbackListener] = []
+        var listeners: [TCPListener] = []
         /// Whether a client that was accepted a moment ago is to be cut, too.
         var isStopping = false
         var members: [UInt64: LoopbackMember] = [:]
@@ -180,7 +180,7 @@ public final class LoopbackBroker: Sendable {
     ///
     /// - Throws: An error if a port is in use; the broker then listens on no port.
     public func start() throws {
-        let listeners = try LoopbackListener.listen(
+        let listeners = try TCPListener.listen(
             (configuration.port, { [weak self] in self?.acceptMQTT($0) }),
             (configuration.stompPort, { [weak self] in self?.acceptSTOMP($0) }),
             (configuration.webSocketPort, { [weak self] in self?.acceptWebSocket($0) }),
