@@ -24,42 +24,16 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     /// The state of the connection.
     @usableFromInline
     package enum State: Sendable {
-        case idle(Rest)
-        case connecting(ConnectionAttempt, then: Aim)
+        case idle(ConnectionRest)
+        case connecting(ConnectionAttempt, then: ConnectionAim)
         case connected(Connection)
         /// The next attempt starts at a time; nil for at once.
         case waiting(ConnectionAttempt, until: WireInstant?)
         case paused(ConnectionAttempt)
-        case closing(Connection, Closing)
+        case closing(Connection, ConnectionClosing)
         /// An attempt is being stopped. The reason is the error of calls that wait for it.
         case stopping(ConnectionAttempt, WaybillError)
         case shutDown
-    }
-
-    /// Which requests make a connection while there is none.
-    @usableFromInline
-    package enum Rest: Sendable {
-        /// A request or a subscription makes one.
-        case ready
-        /// A request makes one; a subscription waits for the end of the pause.
-        case paused
-        /// Only an explicit connect makes one, because the app has disconnected.
-        case left
-    }
-
-    /// What follows after the peer has accepted.
-    @usableFromInline
-    package enum Aim: Sendable {
-        case stay, pause
-    }
-
-    /// The reason for closing a connection.
-    @usableFromInline
-    package enum Closing: Sendable {
-        case forPause
-        /// For a pause that is already over. The next connection follows at once.
-        case forEndedPause
-        case forDisconnect
     }
 
     package typealias Step = ConnectionStep<Connection>
@@ -303,7 +277,11 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         return step
     }
 
-    private mutating func rest(_ rest: Rest, _ cause: WaybillError?, failure: WaybillError? = nil)
+    private mutating func rest(
+        _ rest: ConnectionRest,
+        _ cause: WaybillError?,
+        failure: WaybillError? = nil
+    )
         -> Step
     {
         state = .idle(rest)

@@ -34,6 +34,32 @@ package struct ConnectionAttempt: Sendable {
     package var isLasting: Bool { origin != .demand }
 }
 
+/// Which requests make a connection while there is none.
+@usableFromInline
+package enum ConnectionRest: Sendable {
+    /// A request or a subscription makes one.
+    case ready
+    /// A request makes one; a subscription waits for the end of the pause.
+    case paused
+    /// Only an explicit connect makes one, because the app has disconnected.
+    case left
+}
+
+/// What follows after the peer has accepted.
+@usableFromInline
+package enum ConnectionAim: Sendable {
+    case stay, pause
+}
+
+/// The reason for closing a connection.
+@usableFromInline
+package enum ConnectionClosing: Sendable {
+    case forPause
+    /// For a pause that is already over. The next connection follows at once.
+    case forEndedPause
+    case forDisconnect
+}
+
 /// The answer of the machine to one event.
 package struct ConnectionStep<Connection: Sendable>: Sendable {
     package var changes: [ConnectionChange] = []
