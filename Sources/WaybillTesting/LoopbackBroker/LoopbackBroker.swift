@@ -1,5 +1,6 @@
 import MQTTWire
 import STOMPWire
+public import Waybill
 package import WaybillLink
 import WireCore
 
@@ -110,48 +111,15 @@ public final class LoopbackBroker: Sendable {
             }
         }
 
-        var sessionLimits: LoopbackSession.Limits {
-            .init(
-                messageCount: max(sessionQueueLimit, 0),
-                byteCount: max(sessionQueueByteLimit, 0)
-            )
-        }
-
         /// Returns the destination that replaces another one, or the same.
         func relayed(_ destination: String) -> String {
             relays.first { $0.key.hasSameBytes(as: destination) }?.value ?? destination
         }
     }
 
-    private struct State: Sendable {
-        var listeners: [TCPListener] = []
-        /// Whether a client that was accepted a moment ago is to be cut, too.
-        var isStopping = false
-        var members: [UInt64: LoopbackMember] = [:]
-        var lastClient: UInt64 = 0
-        /// The last client of before a restart that has forgotten everything.
-        var lastForgotten: UInt64 = 0
-        var faults = LoopbackFaults()
-        var emptied: [CheckedContinuation<Void, Never>] = []
+    private let hub: LoopbackHub
 
-        /// All members in the order of their connections: a dictionary's own order is different in each run.
-        var membersInOrder: [LoopbackMember] {
-            members.sorted { $0.key < $1.key }.map(\.value)
-        }
-    }
-
-    let configuration: Configuration
-    /// The clock and the randomness of all connections.
-    let environment: LinkEnvironment
-    private let state = Locked(State())
-    let exchange: Locked<LoopbackExchange>
-    let destinations: Locked<LoopbackDestinations>
-    let eventTopics: Locked<LoopbackEventTopics>
-
-    /// The time for the first packet of a client: long, because tests may share a slow machine.
-    static let clientTimeout = Duration.seconds(60)
-
-    /// Makes a broker; ``start()`` starts it.
+    /// Makes a broker; ``start()`` sets it going.
     public convenience init(configuration: Configuration = Configuration()) {
         self.init(configuration: configuration, environment: .system)
     }
@@ -160,37 +128,16 @@ public final class LoopbackBroker: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: The configuration.
-    ///   - environment: Provides the clock and random numbers; its dialer is not used.
+    ///   - environment: The source of clocks and random numbers; its dialer is not used.
     package init(configuration: Configuration, environment: LinkEnvironment) {
-        self.configuration = configuration
-        self.environment = environment
-        exchange = Locked(LoopbackExchange(limits: configuration.sessionLimits))
-        destinations = Locked(
-            LoopbackDestinations(
-                queueLimit: configuration.queueLimit,
-                queueByteLimit: configuration.queueByteLimit
-            )
-        )
-        eventTopics = Locked(LoopbackEventTopics(memory: configuration.eventMemory))
+        hub = LoopbackHub(configuration, environment)
     }
 
     // MARK: Listening
 
     /// Listens for all services.
-    ///
-    /// - Throws: An error if a port is in use; the broker then listens on no port.
-    public func start() throws {
-        let listeners = try TCPListener.listen(
-            (configuration.port, { [weak self] in self?.acceptMQTT($0) }),
-            (configuration.stompPort, { [weak self] in self?.acceptSTOMP($0) }),
-            (configuration.webSocketPort, { [weak self] in self?.acceptWebSocket($0) }),
-            (configuration.eventStreamPort, { [weak self] in self?.acceptEventStream($0) })
-        )
-        state.withLock { state in
-            state.listeners = listeners
-            state.isStopping = false
-        }
-    }
+    /// - Throws: When a port is taken. Then the broker listens on no port.
+    public func start() throws { try hub.listen() }
 
     /// Serves a client over a stream that the caller has made, as if a listener had accepted it.
     ///
@@ -198,222 +145,138 @@ public final class LoopbackBroker: Sendable {
     ///
     /// - Parameters:
     ///   - stream: The server's end of the connection.
-    ///   - service: What the client speaks.
+    ///   - service: The protocol of the client.
     package func serve(_ stream: any ByteStream, as service: Service) {
-        switch service {
-        case .mqtt: acceptMQTT(stream)
-        case .stomp: acceptSTOMP(stream)
-        case .mqttOverWebSocket, .stompOverWebSocket: acceptWebSocket(stream)
-        case .eventStream: acceptEventStream(stream)
-        }
+        hub.accept(stream, as: service)
     }
 
     /// The port for MQTT over TCP; 0 before ``start()``.
     public var port: UInt16 { port(for: .mqtt) }
 
     /// The port of a service; 0 before ``start()``.
-    public func port(for service: Service) -> UInt16 {
-        let index =
-            switch service {
-            case .mqtt: 0
-            case .stomp: 1
-            case .mqttOverWebSocket, .stompOverWebSocket: 2
-            case .eventStream: 3
-            }
-        return state.withLock {
-            $0.listeners.indices.contains(index) ? $0.listeners[index].port : 0
-        }
-    }
+    public func port(for service: Service) -> UInt16 { hub.port(for: service) }
 
-    /// Where MQTT clients connect to.
+    /// The URL that MQTT clients connect to.
     public var url: String { url(for: .mqtt) }
 
-    /// Where clients of a service connect to.
+    /// The URL that clients of a service connect to.
     public func url(for service: Service) -> String {
-        let scheme =
-            switch service {
-            case .mqtt: "mqtt"
-            case .stomp: "stomp"
-            case .mqttOverWebSocket, .stompOverWebSocket: "ws"
-            case .eventStream: "http"
-            }
-        return "\(scheme)://127.0.0.1:\(port(for: service))"
+        "\(service.scheme)://127.0.0.1:\(port(for: service))"
     }
 
-    /// The number of connected clients.
+    /// The number of clients that are connected.
     public var connectionCount: Int {
-        state.withLock { state in
-            state.members.values.count { member in
-                if case .opening = member { false } else { true }
-            }
+        hub.members.count { member in
+            if case .opening = member { false } else { true }
         }
     }
 
     /// Stops listening, cuts every connection and waits until all are gone.
-    public func stop() async {
-        let listeners = state.withLock { state in
-            defer { state.listeners = [] }
-            state.isStopping = true
-            return state.listeners
-        }
-        for listener in listeners { listener.close() }
-        dropConnections()
-        await withCheckedContinuation { continuation in
-            let isEmpty = state.withLock { state in
-                if state.members.isEmpty { return true }
-                state.emptied.append(continuation)
-                return false
-            }
-            if isEmpty { continuation.resume() }
-        }
-        LinkEnvironment.reclaim()
-    }
+    public func stop() async { await hub.stop() }
 
     // MARK: Faults
 
-    /// The faults, for connections and requests from now on.
+    /// The faults of connections and requests from now on.
     public var faults: LoopbackFaults {
-        get { state.withLock { $0.faults } }
-        set {
-            state.withLock { $0.faults = newValue }
-            let answer = newValue.publishAnswer
-            for case .mqtt(let client) in membersInOrder {
-                client.withCore(.paced) { core, _ in core.publishAnswer = answer }
-            }
-        }
+        get { hub.faults }
+        set { hub.setFaults(newValue) }
     }
 
-    /// Whether the next request of a kind is answered with ERROR; it counts as answered.
-    func takeError(for request: LoopbackFaults.Request) -> Bool {
-        state.withLock { $0.faults.takeError(for: request) }
-    }
-
-    /// The response on demand for the next request; it counts as given.
-    func takeAnswer() -> LoopbackFaults.Answer? {
-        state.withLock { $0.faults.takeAnswer() }
-    }
-
-    /// Cuts every connection without a packet or frame.
+    /// Cuts every connection, without a farewell.
     public func dropConnections() {
-        for member in membersInOrder { member.cut() }
+        for member in hub.members { member.cut() }
     }
 
-    /// Closes every connection in the way of its protocol.
-    ///
-    /// MQTT 5 clients get DISCONNECT, STOMP clients ERROR, WebSockets a Close with code 1001. Event streams end.
+    /// Closes every connection in the protocol's own way: DISCONNECT to MQTT 5 clients, ERROR to STOMP
+    /// clients, Close with code 1001 over WebSocket, and the end of each event stream.
     public func disconnectClients() {
-        for member in membersInOrder { member.disconnect() }
+        for member in hub.members { member.disconnect() }
     }
 
-    /// Aborts every connection, like a server that is killed and started again.
+    /// Breaks every connection without a farewell, like a server that is killed and started again.
     ///
-    /// The broker continues to listen.
+    /// The listeners stay.
     ///
-    /// - Parameter keepingState: Whether MQTT sessions, queues, retained messages and events are kept, as by a server
-    ///   that writes them to disk. If not, the ids of events begin again, and no wills are published.
+    /// - Parameter keepingState: Whether MQTT sessions, queues, retained messages and events are there afterwards, as
+    ///   with a server that writes them to disk. If not, ids of events begin again, and no wills are published.
     public func restart(keepingState: Bool) {
-        let members = state.withLock { state in
-            if !keepingState { state.lastForgotten = state.lastClient }
+        let members = hub.withState { state in
+            if !keepingState { state.forget() }
             return state.membersInOrder
-        }
-        if !keepingState {
-            exchange.withLock { $0.forget() }
-            destinations.withLock { $0.forget() }
-            eventTopics.withLock { $0.forget() }
         }
         for member in members { member.abandon() }
     }
 
-    /// Whether what a client has sent is of no account, since the broker has forgotten it.
-    func hasForgotten(_ client: UInt64) -> Bool {
-        state.withLock { client <= $0.lastForgotten }
-    }
+    // MARK: Publishing
 
-    // MARK: Members
-
-    var membersInOrder: [LoopbackMember] { state.withLock { $0.membersInOrder } }
-
-    func makeIdentifier() -> UInt64 {
-        state.withLock { state in
-            state.lastClient += 1
-            return state.lastClient
-        }
-    }
-
-    func member(_ identifier: UInt64) -> LoopbackMember? {
-        state.withLock { $0.members[identifier] }
-    }
-
-    func add(_ member: LoopbackMember, as identifier: UInt64) {
-        let isLate = state.withLock { state in
-            state.members[identifier] = member
-            return state.isStopping
-        }
-        // Accepted while the broker stops: callers that wait for the end would wait for this client, too.
-        if isLate { member.cut() }
-    }
-
-    func remove(_ identifier: UInt64) {
-        let waiting: [CheckedContinuation<Void, Never>] = state.withLock { state in
-            state.members[identifier] = nil
-            guard state.members.isEmpty else { return [] }
-            defer { state.emptied = [] }
-            return state.emptied
-        }
-        for continuation in waiting { continuation.resume() }
-    }
-
-    /// The stream with the faults of the moment.
-    func faulty(_ stream: any ByteStream) -> any ByteStream {
-        let faults = faults
-        guard faults.affectsBytes else { return stream }
-        return FaultyStream(stream, faults: faults, timers: environment.clock)
-    }
-
-    func log(_ identifier: UInt64, isOutbound: Bool, _ text: String) {
-        // Seen from the broker: what it sends goes to the right.
-        configuration.log?("client \(identifier) \(isOutbound ? "→" : "←") \(text)")
-    }
-
-    func observe(_ occurrence: @autoclosure () -> LoopbackOccurrence) {
-        if let observe = configuration.observe { observe(occurrence()) }
-    }
-
-    // MARK: Routing
-
-    /// Delivers what was sent to a topic to the subscribers of all protocols.
+    /// Publishes a message of the broker's own to the subscribers of all protocols.
+    ///
+    /// A message to a queue that is full is discarded.
     ///
     /// - Parameters:
-    ///   - message: The message as STOMP subscribers get it, and event streams.
-    ///   - publish: The same as MQTT subscribers get it; nil when its destination is no topic name.
-    ///   - payload: What MQTT subscribers get.
-    ///   - sender: The connection that it came over.
-    ///   - now: The time.
-    /// - Throws: `LoopbackFault` when its queue is full.
-    func route(
-        _ message: LoopbackMessage,
-        _ publish: MQTTPublish?,
-        payload: ByteSlice,
-        from sender: UInt64,
-        at now: WireInstant
-    ) throws(LoopbackFault) {
-        let deliveries = try destinations.withLock { destinations throws(LoopbackFault) in
-            try destinations.send(message)
-        }
-        deliver(deliveries)
-        publishEvent(message)
-        guard let publish else { return }
-        let copies = exchange.withLock { exchange in
-            exchange.route(publish, payload: payload, from: sender, at: now)
-        }
-        for copy in copies { deliver(copy) }
+    ///   - body: The body.
+    ///   - topic: The topic; over STOMP the destination, and over HTTP the path without its first slash.
+    ///   - qos: The quality of service; over MQTT alone, and not more than a subscription asks for.
+    ///   - headers: The headers; over MQTT 5 user properties.
+    public func publish(
+        _ body: Payload,
+        to topic: String,
+        qos: QoS = .atMostOnce,
+        headers: Headers = [:]
+    ) {
+        publish(body, to: topic, qos: qos, headers: headers, at: hub.environment.clock.now)
     }
 
-    /// Sends messages to STOMP clients.
-    func deliver(_ deliveries: [LoopbackDelivery]) {
-        for delivery in deliveries {
-            guard case .stomp(let client)? = member(delivery.client) else { continue }
-            client.send(delivery)
+    func publish(
+        _ body: Payload,
+        to topic: String,
+        qos: QoS,
+        headers: Headers = [:],
+        at now: WireInstant
+    ) {
+        let message = LoopbackMessage(
+            destination: topic,
+            headers: STOMPHeaders(headers.map { STOMPHeaders.Field($0.name, $0.value) }),
+            body: body.bytes
+        )
+        var publish = message.publish
+        publish?.qos = MQTTQoS(rawValue: UInt8(qos.rawValue)) ?? .atMostOnce
+        try? hub.route(message, publish, from: 0, at: now)
+    }
+
+    // MARK: Inspection
+
+    /// All MQTT sessions, in the order in which they began.
+    package var sessions: [LoopbackSessionReport] { hub.sessions }
+
+    /// The number of messages for absent MQTT clients that were dropped, since sessions are bounded.
+    package var droppedMessageCount: Int { hub.withState { $0.exchange.droppedCount } }
+
+    /// The number of messages of a queue or topic that STOMP subscribers have got and not acknowledged.
+    package func unacknowledgedCount(of destination: String) -> Int {
+        hub.withState { $0.destinations.unacknowledgedCount(destination) }
+    }
+
+    /// The number of messages of a queue that wait for a subscriber.
+    package func waitingCount(of destination: String) -> Int {
+        hub.withState { $0.destinations.waitingCount(destination) }
+    }
+
+    /// True when nothing is under way over any connection.
+    ///
+    /// No byte waits to leave, no exchange of QoS 1 or 2 is open in either direction, no STOMP message waits to be
+    /// acknowledged and no transaction is open. Messages that are kept for absent clients do not count.
+    package var isIdle: Bool { hub.isIdle }
+}
+
+extension LoopbackBroker.Service {
+    /// The scheme of its URLs.
+    var scheme: String {
+        switch self {
+        case .mqtt: "mqtt"
+        case .stomp: "stomp"
+        case .mqttOverWebSocket, .stompOverWebSocket: "ws"
+        case .eventStream: "http"
         }
     }
 }

@@ -186,4 +186,16 @@ enum LoopbackMember: Sendable {
         case .http(let client): client.disconnect()
         }
     }
+
+    /// True when no byte waits to leave, and no exchange of QoS 1 or 2 is open.
+    var isIdle: Bool {
+        switch self {
+        case .opening: false
+        case .mqtt(let client):
+            client.unsentByteCount == 0
+                && client.withCore(.paced) { core, _ in !core.hasMessagesUnderWay }
+        case .stomp(let client): client.unsentByteCount == 0
+        case .http(let client): client.unsentByteCount == 0
+        }
+    }
 }

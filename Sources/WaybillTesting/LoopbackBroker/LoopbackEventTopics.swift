@@ -1,17 +1,17 @@
 import WireCore
 
 /// An event as it is kept and sent.
-struct LoopbackEvent: Sendable {
+package struct LoopbackEvent: Hashable, Sendable {
     /// Increasing over all topics, from 1.
-    let id: UInt64
-    let type: String
-    let data: [UInt8]
+    package let id: UInt64
+    package let type: String
+    package let data: [UInt8]
 }
 
 /// The event streams of the broker: the streams of each topic, and its last events for clients that come back.
 ///
 /// A topic is remembered from its first stream or POST on.
-struct LoopbackEventTopics: Sendable {
+package struct LoopbackEventTopics: Sendable {
     private struct Topic: Sendable {
         var events: [LoopbackEvent] = []
         var byteCount = 0
@@ -36,17 +36,17 @@ struct LoopbackEventTopics: Sendable {
     /// How many bytes of data a topic keeps at the most: 16 MiB.
     private static let memoryByteCount = 16 << 20
 
-    init(memory: Int) {
+    package init(memory: Int) {
         self.memory = max(memory, 0)
     }
 
     /// Forgets all events and streams; ids begin again.
-    mutating func forget() {
+    package mutating func forget() {
         self = LoopbackEventTopics(memory: memory)
     }
 
     /// Whether no event waits to be sent.
-    var isIdle: Bool { streams.values.allSatisfy(\.pending.isEmpty) }
+    package var isIdle: Bool { streams.values.allSatisfy(\.pending.isEmpty) }
 
     /// Adds a stream, which gets what came after an event, as far as it is remembered.
     ///
@@ -54,7 +54,7 @@ struct LoopbackEventTopics: Sendable {
     ///   - topic: The topic.
     ///   - lastEventID: The last event that the client has had; anything but a number is as good as none.
     ///   - client: The client that asks for the stream.
-    mutating func open(_ topic: String, after lastEventID: String?, _ client: UInt64) {
+    package mutating func open(_ topic: String, after lastEventID: String?, _ client: UInt64) {
         var stream = Stream(topic: topic)
         if let last = lastEventID.flatMap({ UInt64($0) }) {
             stream.pending = (topics[topic]?.events ?? []).filter { $0.id > last }
@@ -64,19 +64,19 @@ struct LoopbackEventTopics: Sendable {
     }
 
     /// Removes the stream of a client, if it has one.
-    mutating func remove(_ client: UInt64) {
+    package mutating func remove(_ client: UInt64) {
         guard let stream = streams.removeValue(forKey: client) else { return }
         topics[stream.topic]?.streams.remove(client)
     }
 
     /// Begins to remember a topic.
-    mutating func note(_ topic: String) {
+    package mutating func note(_ topic: String) {
         if topics[topic] == nil { topics[topic] = Topic() }
     }
 
     /// Keeps an event and queues it for the streams of its topic.
     /// - Returns: The clients of these streams, in the order of their connections.
-    mutating func publish(_ topic: String, type: String, data: [UInt8]) -> [UInt64] {
+    package mutating func publish(_ topic: String, type: String, data: [UInt8]) -> [UInt64] {
         guard var found = topics[topic] else { return [] }
         lastID += 1
         let event = LoopbackEvent(id: lastID, type: type, data: data)
@@ -101,7 +101,7 @@ struct LoopbackEventTopics: Sendable {
     ///   - isWithheld: Whether nothing is to be sent now.
     /// - Returns: The events, with how many went before them; nil when there are none, or another caller is
     ///   about to send.
-    mutating func take(
+    package mutating func take(
         for client: UInt64,
         hasSent: Bool,
         isWithheld: Bool

@@ -151,6 +151,19 @@ extension LoopbackExchange {
         droppedCount += sessions[number]?.keep(message, within: limits) ?? 0
     }
 
+    /// All sessions in the order in which they began, with the connections that are open.
+    var reports: [(report: LoopbackSessionReport, client: UInt64?)] {
+        sessions.sorted { $0.key < $1.key }.map { number, session in
+            let report = LoopbackSessionReport(
+                clientIdentifier: session.clientIdentifier,
+                isConnected: session.isOpen,
+                filters: filters(of: number),
+                queuedMessageCount: session.messageCount
+            )
+            return (report, session.isOpen ? session.client : nil)
+        }
+    }
+
     // MARK: The end of sessions
 
     /// Removes the sessions whose time is up.

@@ -1,4 +1,6 @@
+import MQTTWire
 import STOMPWire
+import Waybill
 import WireCore
 
 /// A message as STOMP clients get it.
@@ -17,6 +19,56 @@ struct LoopbackMessage: Sendable {
         self.headers = headers
         self.body = body
     }
+
+    /// An MQTT message as STOMP subscribers and event streams get it.
+    init(_ publish: MQTTPublish, payload: ByteSlice) {
+        destination = publish.topic
+        headers = STOMPHeaders()
+        body = payload.bytes
+        if let contentType = publish.properties.contentType {
+            headers.append(STOMPHeaderName.contentType, contentType)
+        }
+        if let topic = publish.properties.responseTopic { headers.append(Self.replyTo, topic) }
+        if let data = publish.properties.correlationData, let text = Payload(data).text {
+            headers.append(Self.correlationID, text)
+        }
+        for property in publish.properties.userProperties {
+            headers.append(property.name, property.value)
+        }
+    }
+
+    /// The message as MQTT subscribers get it; nil when its destination is no topic name.
+    var publish: MQTTPublish? {
+        guard (try? MQTTTopicName.validate(destination)) != nil else { return nil }
+        var properties = MQTTProperties()
+        properties.contentType = headers.first(STOMPHeaderName.contentType)
+        if let topic = headers.first(Self.replyTo), (try? MQTTTopicName.validate(topic)) != nil {
+            properties.responseTopic = topic
+        }
+        properties.correlationData = headers.first(Self.correlationID).map { Array($0.utf8) }
+        let named = [STOMPHeaderName.contentType, Self.replyTo, Self.correlationID]
+        properties.userProperties = headers.fields
+            .filter { !named.contains(where: $0.name.hasSameBytes(as:)) }
+            .map { MQTTUserProperty(name: $0.name, value: $0.value) }
+        return MQTTPublish(
+            topic: destination,
+            qos: .atLeastOnce,
+            isRetained: false,
+            properties: properties
+        )
+    }
+
+    /// The type of its event: that of its header `event`, if it can be written.
+    var eventType: String {
+        guard let type = headers.first(Self.event), !type.isEmpty,
+            !type.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D })
+        else { return "message" }
+        return type
+    }
+
+    static let event = "event"
+    static let replyTo = "reply-to"
+    private static let correlationID = "correlation-id"
 
     /// Whether each of its messages goes to one subscriber, and waits for one.
     static func isQueue(_ destination: String) -> Bool { destination.hasBytePrefix("/queue/") }

@@ -5,7 +5,7 @@ extension TCPListener {
     typealias Acceptance = @Sendable (any ByteStream) -> Void
 
     /// Listens on all of these ports, or on none.
-    static func listen(_ doors: (UInt16, Acceptance)...) throws(LinkError) -> [TCPListener] {
+    static func listen(_ doors: [(UInt16, Acceptance)]) throws(LinkError) -> [TCPListener] {
         var listeners: [TCPListener] = []
         do throws(LinkError) {
             for (port, accept) in doors {

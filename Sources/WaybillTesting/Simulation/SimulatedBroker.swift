@@ -34,14 +34,7 @@ public final class SimulatedBroker: Sendable {
     ///   - host: The host; the first one unless it is named.
     /// - Returns: The URL.
     public func url(for service: LoopbackBroker.Service = .mqtt, at host: String? = nil) -> String {
-        let scheme =
-            switch service {
-            case .mqtt: "mqtt"
-            case .stomp: "stomp"
-            case .mqttOverWebSocket, .stompOverWebSocket: "ws"
-            case .eventStream: "http"
-            }
-        return "\(scheme)://\(host ?? hosts.first ?? ""):\(Self.port(service))"
+        "\(service.scheme)://\(host ?? hosts.first ?? ""):\(Self.port(service))"
     }
 
     /// The ports that these services usually have.

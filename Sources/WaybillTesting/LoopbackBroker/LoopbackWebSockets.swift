@@ -4,28 +4,30 @@ import WaybillLink
 import WebSocketWire
 import WireCore
 
-extension LoopbackBroker {
+/// The port for WebSockets: answers upgrade requests, and hands the connections to their services.
+struct LoopbackWebSockets: Sendable {
+    let hub: LoopbackHub
+
     /// What the port for WebSockets speaks, the best first.
     private static let subprotocols =
         ["mqtt"] + STOMPVersion.allCases.sorted(by: >).map(\.subprotocol)
 
     /// Answers a request for a WebSocket, and serves what its subprotocol says.
-    func acceptWebSocket(_ stream: any ByteStream) {
-        var settings = WebSocketConfiguration(randomWords: environment.randomWords)
-        settings.maximumMessageSize = configuration.maximumPacketSize
+    func accept(_ stream: any ByteStream, as identifier: UInt64) {
+        var settings = WebSocketConfiguration(randomWords: hub.environment.randomWords)
+        settings.maximumMessageSize = hub.configuration.maximumPacketSize
         settings.deflate = PermessageDeflate()
-        settings.handshakeTimeout = Self.clientTimeout
+        settings.handshakeTimeout = LoopbackHub.clientTimeout
         let socket = WebSocketStream(
-            core: WebSocketConnection(serverWith: settings, at: environment.clock.now),
+            core: WebSocketConnection(serverWith: settings, at: hub.environment.clock.now),
             units: .anywhere,
-            stream: faulty(stream),
-            timers: environment.clock
+            stream: stream,
+            timers: hub.environment.clock
         )
         // What a client is told when the broker ends the connection.
         socket.setClosingCode(.goingAway)
-        let identifier = makeIdentifier()
-        add(.opening(socket), as: identifier)
-        let refused = faults.refusesUpgrades
+        hub.add(.opening(socket), as: identifier)
+        let refused = hub.faults.refusesUpgrades
         socket.open { [weak socket] core, event in
             guard case .requested(let request) = event,
                 let chosen = Self.decide(request, refused, &core)
@@ -33,15 +35,17 @@ extension LoopbackBroker {
             // Before the client hears of it and sends its first message.
             if chosen != "mqtt" { socket?.setUnits(.each(STOMPFrameEnd.unitLength)) }
         }
-        Task { @concurrent [weak self] in
+        Task { @concurrent [weak hub = hub] in
             let opening = try? await socket.opening()
+            guard let hub else { return socket.close() }
             switch opening?.subprotocol {
-            case "mqtt"?: self?.startMQTT(socket, .mqttOverWebSocket, as: identifier)
+            case "mqtt"?:
+                LoopbackMQTT(hub: hub).accept(socket, .mqttOverWebSocket, as: identifier)
             case .some:
-                self?.startSTOMP(socket, .stompOverWebSocket, as: identifier)
+                LoopbackSTOMP(hub: hub).accept(socket, .stompOverWebSocket, as: identifier)
             case nil:
                 socket.start(
-                    StreamEnd { [weak self] in self?.remove(identifier) }
+                    StreamEnd { [weak hub] in hub?.remove(identifier) }
                 )
             }
         }

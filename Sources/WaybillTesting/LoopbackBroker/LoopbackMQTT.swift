@@ -1,54 +1,47 @@
 import MQTTWire
-import STOMPWire
-import Waybill
 import WaybillLink
 import WireCore
 
-extension LoopbackBroker {
-    func acceptMQTT(_ stream: any ByteStream) {
-        startMQTT(faulty(stream), .mqtt, as: makeIdentifier())
-    }
+/// The MQTT service of the broker.
+struct LoopbackMQTT: Sendable {
+    let hub: LoopbackHub
 
-    /// Begins to serve a client over a stream that is open.
-    func startMQTT(
+    func accept(
         _ stream: any ByteStream,
-        _ service: Service,
+        _ service: LoopbackBroker.Service,
         as identifier: UInt64
     ) {
         var core = MQTTServerConnection(
-            maximumPacketSize: configuration.maximumPacketSize,
-            isTracing: configuration.log != nil,
-            connectTimeout: Self.clientTimeout,
-            at: environment.clock.now
+            maximumPacketSize: hub.configuration.maximumPacketSize,
+            isTracing: hub.configuration.log != nil,
+            connectTimeout: LoopbackHub.clientTimeout,
+            at: hub.environment.clock.now
         )
-        core.publishAnswer = faults.publishAnswer
+        core.publishAnswer = hub.faults.publishAnswer
         let client = MQTTLoopbackClient(
             identifier: identifier,
             service: service,
             core: core,
             stream: stream,
-            timers: environment.clock
+            timers: hub.environment.clock
         )
-        add(.mqtt(client), as: identifier)
-        client.start { [weak self] event, client in
-            self?.handle(event, of: client)
-        } onEnd: { [weak self] in
-            self?.remove(identifier)
+        hub.serve(client, as: .mqtt(client)) { event, client, hub in
+            LoopbackMQTT(hub: hub).handle(event, of: client)
         }
     }
 
     private func handle(_ event: MQTTServerConnection.Event, of client: MQTTLoopbackClient) {
         switch event {
         case .trace(let trace):
-            return log(client.identifier, isOutbound: trace.isOutbound, trace.text)
+            return hub.log(client.identifier, isOutbound: trace.isOutbound, trace.text)
         case .closed(let closure): return leave(closure, client)
         default: break
         }
-        if hasForgotten(client.identifier) { return }
+        if hub.withState({ $0.hasForgotten(client.identifier) }) { return }
         switch event {
         case .connect(let connect): decide(connect, client)
         case .publish(let publish):
-            observe(
+            hub.observe(
                 .published(
                     client: client.identifier,
                     topic: publish.topic,
@@ -56,7 +49,7 @@ extension LoopbackBroker {
                     qos: publish.qos.rawValue
                 )
             )
-            let isRefused = faults.refusesMessages != nil && publish.qos != .atMostOnce
+            let isRefused = hub.faults.refusesMessages != nil && publish.qos != .atMostOnce
             if !isRefused || client.withCore(.paced, { core, _ in core.version }) != .v5 {
                 route(publish, payload: publish.payload, from: client)
             }
@@ -70,12 +63,12 @@ extension LoopbackBroker {
 
     private func decide(_ connect: MQTTConnect, _ client: MQTTLoopbackClient) {
         func refuse(_ reasonCode: MQTTReasonCode) {
-            observe(.refused(client: client.identifier))
+            hub.observe(.refused(client: client.identifier))
             client.withCore { core, _ in core.refuse(reasonCode) }
         }
-        if let refusal = faults.refusesConnections { return refuse(refusal.reasonCode) }
+        if let refusal = hub.faults.refusesConnections { return refuse(refusal.reasonCode) }
         let password = connect.password.map { String(decoding: $0, as: UTF8.self) }
-        guard configuration.admits(connect.userName, password) else {
+        guard hub.configuration.admits(connect.userName, password) else {
             return refuse(.badUserNameOrPassword)
         }
         var connect = connect
@@ -87,12 +80,13 @@ extension LoopbackBroker {
             connect.clientIdentifier = Self.assignedIdentifier(client)
         }
         let now = client.now
-        switch exchange.withLock({ $0.enter(connect, client.identifier, at: now) }) {
+        let entrance = hub.withState { $0.exchange.enter(connect, client.identifier, at: now) }
+        switch entrance {
         case .admitted(let admission): admit(admission)
         case .waits(let owner, let earlier):
             // Two connections may wait for a third: the last one gets the session.
-            if let earlier { member(earlier)?.cut() }
-            guard case .mqtt(let owner)? = member(owner) else { return }
+            if let earlier { hub.member(earlier)?.cut() }
+            guard case .mqtt(let owner)? = hub.member(owner) else { return }
             owner.disconnect(.sessionTakenOver)
         }
     }
@@ -103,20 +97,22 @@ extension LoopbackBroker {
 
     /// Accepts a client that has its session.
     private func admit(_ admission: LoopbackAdmission) {
-        guard case .mqtt(let client)? = member(admission.client) else { return }
+        guard case .mqtt(let client)? = hub.member(admission.client) else { return }
         let connect = admission.connect
         var connack = MQTTConnack(sessionPresent: admission.isPresent)
         if connect.version == .v5 {
-            connack.properties.receiveMaximum = configuration.receiveMaximum
-            connack.properties.serverKeepAlive = configuration.serverKeepAlive
-            connack.properties.maximumPacketSize = UInt32(clamping: configuration.maximumPacketSize)
+            connack.properties.receiveMaximum = hub.configuration.receiveMaximum
+            connack.properties.serverKeepAlive = hub.configuration.serverKeepAlive
+            connack.properties.maximumPacketSize = UInt32(
+                clamping: hub.configuration.maximumPacketSize
+            )
             let assigned = Self.assignedIdentifier(client)
             if connect.clientIdentifier.hasSameBytes(as: assigned) {
                 connack.properties.assignedClientIdentifier = assigned
             }
         }
         // Before what it sends next.
-        observe(
+        hub.observe(
             .connected(
                 client: client.identifier,
                 service: client.service,
@@ -127,13 +123,13 @@ extension LoopbackBroker {
         let isAccepted = client.withCore { core, _ in
             guard !core.isFinished else { return true }
             // With the core locked: a thread that finds the session open finds the connection accepted.
-            let opened = exchange.withLock { $0.open(admission.session, client.identifier) }
+            let opened = hub.withState { $0.exchange.open(admission.session, client.identifier) }
             guard let opened else { return false }
             core.accept(connack, resuming: opened.state)
             for message in opened.waiting {
                 // A DISCONNECT that came with CONNECT has ended the connection by now.
                 if core.isFinished {
-                    exchange.withLock { $0.keep(message, for: admission.session) }
+                    hub.withState { $0.exchange.keep(message, for: admission.session) }
                 } else {
                     core.send(message)
                 }
@@ -147,14 +143,19 @@ extension LoopbackBroker {
     private func leave(_ closure: MQTTServerClosure, _ client: MQTTLoopbackClient) {
         let state = client.withCore { core, _ in core.takeSessionState() }
         let now = client.now
-        let keepsSession = !faults.losesSessions
-        let departure = exchange.withLock { exchange in
-            exchange.leave(client.identifier, state, closure, keepsSession: keepsSession, at: now)
+        let departure = hub.withState { known in
+            known.exchange.leave(
+                client.identifier,
+                state,
+                closure,
+                keepsSession: !known.faults.losesSessions,
+                at: now
+            )
         }
         if case .violation(let violation) = closure {
-            observe(.violation(client: client.identifier, text: violation.text))
+            hub.observe(.violation(client: client.identifier, text: violation.text))
         }
-        observe(.ended(client: client.identifier))
+        hub.observe(.ended(client: client.identifier))
         if let will = departure.will { publish(will, from: client) }
         if let successor = departure.successor { admit(successor) }
     }
@@ -162,7 +163,7 @@ extension LoopbackBroker {
     // MARK: Subscriptions
 
     private func subscribe(_ packet: MQTTSubscribe, _ client: MQTTLoopbackClient) {
-        let refused = faults.refusesSubscriptions
+        let refused = hub.faults.refusesSubscriptions
         let version = client.withCore(.paced) { core, _ in core.version }
         let codes = packet.subscriptions.map { subscription in
             refused.contains(where: subscription.filter.hasSameBytes(as:))
@@ -171,17 +172,17 @@ extension LoopbackBroker {
         }
         let granted = zip(packet.subscriptions, codes).filter { !$0.1.isFailure }.map(\.0)
         let identifier = packet.properties.subscriptionIdentifiers.first
-        let (session, retained) = exchange.withLock { exchange in
-            let session = exchange.clientSessions[client.identifier] ?? 0
+        let (session, retained) = hub.withState { state in
+            let session = state.exchange.clientSessions[client.identifier] ?? 0
             let retained = granted.flatMap { subscription in
-                exchange.subscribe(subscription, identifier: identifier, session)
+                state.exchange.subscribe(subscription, identifier: identifier, session)
             }
             return (session, retained)
         }
         for subscription in granted {
-            observe(.subscribed(client: client.identifier, topic: subscription.filter))
+            hub.observe(.subscribed(client: client.identifier, topic: subscription.filter))
         }
-        let withholdsAnswer = faults.withholdsSubscriptionAnswers
+        let withholdsAnswer = hub.faults.withholdsSubscriptionAnswers
         client.withCore { core, _ in
             guard !withholdsAnswer else { return }
             core.answer(MQTTSuback(packetIdentifier: packet.packetIdentifier, reasonCodes: codes))
@@ -192,14 +193,14 @@ extension LoopbackBroker {
     }
 
     private func unsubscribe(_ packet: MQTTUnsubscribe, _ client: MQTTLoopbackClient) {
-        let codes = exchange.withLock { exchange in
-            let session = exchange.clientSessions[client.identifier] ?? 0
-            return exchange.unsubscribe(packet.filters, session)
+        let codes = hub.withState { state in
+            let session = state.exchange.clientSessions[client.identifier] ?? 0
+            return state.exchange.unsubscribe(packet.filters, session)
         }
         for filter in packet.filters {
-            observe(.unsubscribed(client: client.identifier, topic: filter))
+            hub.observe(.unsubscribed(client: client.identifier, topic: filter))
         }
-        let withholdsAnswer = faults.withholdsSubscriptionAnswers
+        let withholdsAnswer = hub.faults.withholdsSubscriptionAnswers
         client.withCore { core, _ in
             guard !withholdsAnswer else { return }
             core.answer(
@@ -217,9 +218,9 @@ extension LoopbackBroker {
     func deliver(_ copy: LoopbackCopy) {
         var owner: UInt64? = copy.client
         while let client = owner {
-            if case .mqtt(let member)? = member(client), member.send(copy.message) { return }
-            owner = exchange.withLock { exchange in
-                exchange.keep(copy.message, for: copy.session, refusedBy: client)
+            if case .mqtt(let member)? = hub.member(client), member.send(copy.message) { return }
+            owner = hub.withState { state in
+                state.exchange.keep(copy.message, for: copy.session, refusedBy: client)
             }
         }
     }
@@ -241,24 +242,15 @@ extension LoopbackBroker {
         from client: MQTTLoopbackClient
     ) {
         var publish = publish
-        publish.topic = configuration.relayed(publish.topic)
-        var headers = STOMPHeaders()
-        if let contentType = publish.properties.contentType {
-            headers.append(STOMPHeaderName.contentType, contentType)
-        }
-        if let topic = publish.properties.responseTopic { headers.append("reply-to", topic) }
-        if let data = publish.properties.correlationData, let text = Payload(data).text {
-            headers.append("correlation-id", text)
-        }
-        for property in publish.properties.userProperties {
-            headers.append(property.name, property.value)
-        }
-        let message = LoopbackMessage(
-            destination: publish.topic,
-            headers: headers,
-            body: payload.bytes
-        )
+        publish.topic = hub.configuration.relayed(publish.topic)
+        let message = LoopbackMessage(publish, payload: payload)
         // MQTT cannot be told that a queue is full: what does not fit is lost.
-        try? route(message, publish, payload: payload, from: client.identifier, at: client.now)
+        try? hub.route(
+            message,
+            publish,
+            payload: payload,
+            from: client.identifier,
+            at: client.now
+        )
     }
 }

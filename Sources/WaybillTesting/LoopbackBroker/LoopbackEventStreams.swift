@@ -1,6 +1,5 @@
 import EventStreamWire
 import HTTPWire
-import MQTTWire
 import STOMPWire
 import Waybill
 import WaybillLink
@@ -12,26 +11,24 @@ import WireCore
     import Foundation
 #endif
 
-extension LoopbackBroker {
-    /// The header of a message, over any protocol, that is the type of its event.
-    private static let eventHeader = "event"
+/// The event streams of the broker, and POST to publish.
+struct LoopbackEventStreams: Sendable {
+    let hub: LoopbackHub
 
-    func acceptEventStream(_ stream: any ByteStream) {
-        let identifier = makeIdentifier()
+    func accept(_ stream: any ByteStream, as identifier: UInt64) {
         let core = HTTPServerConnection(
-            limits: .init(bodyByteCount: configuration.maximumPacketSize),
-            requestTimeout: Self.clientTimeout,
-            at: environment.clock.now
+            limits: .init(bodyByteCount: hub.configuration.maximumPacketSize),
+            requestTimeout: LoopbackHub.clientTimeout,
+            at: hub.environment.clock.now
         )
         let client = HTTPLoopbackClient(
             identifier: identifier,
             service: .eventStream,
             core: core,
-            stream: faulty(stream),
-            timers: environment.clock
+            stream: stream,
+            timers: hub.environment.clock
         )
-        add(.http(client), as: identifier)
-        observe(
+        hub.observe(
             .connected(
                 client: identifier,
                 service: .eventStream,
@@ -39,10 +36,8 @@ extension LoopbackBroker {
                 sessionPresent: false
             )
         )
-        client.start { [weak self] event, client in
-            self?.handle(event, of: client)
-        } onEnd: { [weak self] in
-            self?.remove(identifier)
+        hub.serve(client, as: .http(client)) { event, client, hub in
+            LoopbackEventStreams(hub: hub).handle(event, of: client)
         }
     }
 
@@ -50,18 +45,20 @@ extension LoopbackBroker {
         switch event {
         case .closed(let closure):
             if case .violation(let violation) = closure {
-                observe(.violation(client: client.identifier, text: "\(violation)"))
+                hub.observe(.violation(client: client.identifier, text: "\(violation)"))
             }
-            observe(.ended(client: client.identifier))
-            eventTopics.withLock { $0.remove(client.identifier) }
+            hub.observe(.ended(client: client.identifier))
+            hub.withState { $0.eventTopics.remove(client.identifier) }
         case .request(let head, let body):
-            if hasForgotten(client.identifier) { return }
-            log(client.identifier, isOutbound: false, "\(head.method) \(head.target)")
+            if hub.withState({ $0.hasForgotten(client.identifier) }) { return }
+            hub.log(client.identifier, isOutbound: false, "\(head.method) \(head.target)")
             if let refusal = refusal(of: head) {
-                observe(.refused(client: client.identifier))
+                hub.observe(.refused(client: client.identifier))
                 return respond(refusal, client)
             }
-            if let answer = takeAnswer() { return respond(answer, client) }
+            if let answer = hub.withState({ $0.faults.takeAnswer() }) {
+                return respond(answer, client)
+            }
             guard let topic = Self.topic(head.target) else {
                 return respond(.init(404), client)
             }
@@ -74,17 +71,17 @@ extension LoopbackBroker {
     }
 
     private func respond(_ answer: LoopbackFaults.Answer, _ client: HTTPLoopbackClient) {
-        log(client.identifier, isOutbound: true, "\(answer.status)")
+        hub.log(client.identifier, isOutbound: true, "\(answer.status)")
         let fields = answer.headers.map { HTTPHeaders.Field(name: $0.name, value: $0.value) }
         client.answer(answer.status, HTTPHeaders(fields), body: answer.body.bytes)
     }
 
     /// Why a client may not ask for anything.
     private func refusal(of head: HTTPRequestHead) -> LoopbackFaults.Answer? {
-        if let refusal = faults.refusesConnections { return .init(refusal.status) }
+        if let refusal = hub.faults.refusesConnections { return .init(refusal.status) }
         let (user, password) = Self.credentials(of: head)
-        if configuration.admits(user, password) { return nil }
-        let schemes = configuration.authenticate == nil ? ["Basic"] : ["Bearer", "Basic"]
+        if hub.configuration.admits(user, password) { return nil }
+        let schemes = hub.configuration.authenticate == nil ? ["Basic"] : ["Bearer", "Basic"]
         let challenges = schemes.map { "\($0) realm=\"loopback\"" }
         return .init(401, headers: ["WWW-Authenticate": challenges.joined(separator: ", ")])
     }
@@ -128,16 +125,20 @@ extension LoopbackBroker {
 
     private func openStream(_ topic: String, _ head: HTTPRequestHead, _ client: HTTPLoopbackClient)
     {
-        guard !faults.refusesSubscription(topic) else {
+        guard !hub.faults.refusesSubscription(topic) else {
             return respond(.init(403), client)
         }
         // Before the head: a client that hears that the stream is open has everything from then on.
-        eventTopics.withLock { topics in
-            topics.open(topic, after: head.headers.first("last-event-id"), client.identifier)
+        hub.withState { state in
+            state.eventTopics.open(
+                topic,
+                after: head.headers.first("last-event-id"),
+                client.identifier
+            )
         }
-        observe(.subscribed(client: client.identifier, topic: topic))
+        hub.observe(.subscribed(client: client.identifier, topic: topic))
         let start = streamStart
-        log(client.identifier, isOutbound: true, "200 text/event-stream")
+        hub.log(client.identifier, isOutbound: true, "200 text/event-stream")
         client.withCore { core, now in
             let head = HTTPResponseHead(
                 status: 200,
@@ -149,7 +150,7 @@ extension LoopbackBroker {
             core.stream(start)
         }
         if head.method == "HEAD" {
-            return eventTopics.withLock { $0.remove(client.identifier) }
+            return hub.withState { $0.eventTopics.remove(client.identifier) }
         }
         sendEvents(to: client, isFirst: true)
     }
@@ -157,22 +158,22 @@ extension LoopbackBroker {
     /// What each stream begins with.
     private var streamStart: [UInt8] {
         var writer = ByteWriter()
-        if let comment = configuration.eventStreamComment {
+        if let comment = hub.configuration.eventStreamComment {
             EventStreamEncoder.encode(comment: comment, into: &writer)
         }
         // A negative time is none.
-        if let retry = configuration.eventStreamRetry {
+        if let retry = hub.configuration.eventStreamRetry {
             try? EventStreamEncoder.encode(retry: retry, into: &writer)
         }
         return writer.bytes
     }
 
     /// Sends what waits for a client, unless another thread is sending it.
-    private func sendEvents(to client: HTTPLoopbackClient, isFirst: Bool = false) {
-        let faults = faults
+    func sendEvents(to client: HTTPLoopbackClient, isFirst: Bool = false) {
+        let faults = hub.faults
         var hasSent = isFirst
-        while let (events, sentBefore) = eventTopics.withLock({ topics in
-            topics.take(
+        while let (events, sentBefore) = hub.withState({ state in
+            state.eventTopics.take(
                 for: client.identifier,
                 hasSent: hasSent,
                 isWithheld: faults.withholdsEvents
@@ -182,7 +183,7 @@ extension LoopbackBroker {
             let allowed = faults.dropsStreamsAfter.map { max($0 - sentBefore, 0) } ?? .max
             client.send(Array(events.prefix(allowed)))
             for event in events.prefix(allowed) {
-                log(client.identifier, isOutbound: true, "event \(event.id) \(event.type)")
+                hub.log(client.identifier, isOutbound: true, "event \(event.id) \(event.type)")
             }
             guard events.count < allowed else { return client.cut() }
         }
@@ -196,45 +197,22 @@ extension LoopbackBroker {
         _ body: [UInt8],
         _ client: HTTPLoopbackClient
     ) {
-        let destination = configuration.relayed(topic)
-        eventTopics.withLock { $0.note(destination) }
-        observe(.published(client: client.identifier, topic: topic, payload: body, qos: nil))
+        let destination = hub.configuration.relayed(topic)
+        hub.withState { $0.eventTopics.note(destination) }
+        hub.observe(.published(client: client.identifier, topic: topic, payload: body, qos: nil))
         var headers = STOMPHeaders()
         for (field, name) in [
-            ("content-type", STOMPHeaderName.contentType), (Self.eventHeader, Self.eventHeader),
+            ("content-type", STOMPHeaderName.contentType),
+            (LoopbackMessage.event, LoopbackMessage.event),
         ] {
             if let value = head.headers.first(field) { headers.append(name, value) }
         }
         let message = LoopbackMessage(destination: destination, headers: headers, body: body)
         do throws(LoopbackFault) {
-            try route(
-                message,
-                Self.publish(message),
-                payload: ByteSlice(copying: body),
-                from: client.identifier,
-                at: client.now
-            )
+            try hub.route(message, from: client.identifier, at: client.now)
         } catch {
             return respond(.init(503, body: Payload(error.message)), client)
         }
-        if !faults.withholdsReceipts { respond(.init(200), client) }
-    }
-
-    /// Delivers a message to the event streams of its topic.
-    func publishEvent(_ message: LoopbackMessage) {
-        let stated = message.headers.first(Self.eventHeader) ?? "message"
-        // What cannot be a type is none.
-        let isType = !stated.isEmpty && !stated.utf8.contains { $0 == 0x0A || $0 == 0x0D }
-        let clients = eventTopics.withLock { topics in
-            topics.publish(
-                message.destination,
-                type: isType ? stated : "message",
-                data: message.body
-            )
-        }
-        for identifier in clients {
-            guard case .http(let client)? = member(identifier) else { continue }
-            sendEvents(to: client)
-        }
+        if !hub.faults.withholdsReceipts { respond(.init(200), client) }
     }
 }
