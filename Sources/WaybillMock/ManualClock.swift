@@ -38,7 +38,7 @@ public final class ManualClock: Clock {
         var timers = TimerQueue()
         var sleepers: [UInt64: (token: UInt64, continuation: Suspension.Continuation)] =
             [:]
-        /// Those who wait for so many sleepers.
+        /// The waits for a number of sleepers.
         var watchers: [UInt64: (count: Int, continuation: Suspension.Continuation)] = [:]
         var lastIdentifier: UInt64 = 0
 
@@ -61,7 +61,7 @@ public final class ManualClock: Clock {
     /// One nanosecond.
     public var minimumResolution: Duration { .nanoseconds(1) }
 
-    /// How many tasks sleep by this clock.
+    /// The number of tasks that sleep by this clock.
     public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
     /// Moves the clock on; tasks whose time has come are woken, in the order of their times.

@@ -6,18 +6,18 @@ struct MockDeliveries: Sendable {
     private struct Delivery: Sendable {
         var id: Message.ID
         var stream: UInt64
-        /// Whether acknowledging it covers all messages of its subscription before it (STOMP 1.2, ack `client`).
+        /// True when its acknowledgement covers all messages of its subscription before it (STOMP 1.2, ack `client`).
         var isCumulative: Bool
     }
 
     private var waiting: [Delivery] = []
-    /// What was settled within a transaction, and waits again if that is aborted.
+    /// The messages that were settled within a transaction, and wait again if that is aborted.
     private var held: [WireName: [Delivery]] = [:]
     private var lastNumber: UInt64 = 0
     /// The open transactions.
     private(set) var transactions: Set<WireName> = []
 
-    /// How many messages wait.
+    /// The number of messages that wait.
     var count: Int { waiting.count }
 
     /// Notes that a message waits, and names it unless it has a name.
@@ -35,7 +35,7 @@ struct MockDeliveries: Sendable {
         waiting.append(Delivery(id: id, stream: stream, isCumulative: isCumulative))
     }
 
-    /// Whether a message waits.
+    /// True when a message waits.
     func isWaiting(_ id: Message.ID) -> Bool { waiting.contains { $0.id == id } }
 
     /// Notes what a request that has succeeded does to messages and transactions.

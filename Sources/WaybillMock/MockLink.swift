@@ -17,7 +17,7 @@ final class MockLink: Sendable {
         let outcome = Promise<MockTransport.Outcome>()
     }
 
-    /// What a request does next.
+    /// The next step of a request.
     private enum Step: Sendable {
         case pass
         case begin(Attempt)

@@ -1,6 +1,6 @@
 import Waybill
 
-/// Reports what becomes of a mock's requests: as states of its connection, and as events.
+/// Reports the requests of a mock: as states of its connection, and as events.
 struct MockReporter: Sendable {
     let states = ConnectionStateSource()
     let events = TransportEventSource()

@@ -1,11 +1,11 @@
 package import Waybill
 package import WireCore
 
-/// What a mock knows of the protocol that it stands for.
+/// The protocol that a mock stands for.
 ///
 /// The target of the mocks itself knows no protocol.
 package protocol MockRules: Sendable {
-    /// How requests depend on a connection.
+    /// The dependence of requests on a connection.
     var connectivity: MockConnectivity { get }
 
     /// True when messages that wait for an acknowledgement outlive the connection, as in an MQTT session.
@@ -27,7 +27,7 @@ package protocol MockRules: Sendable {
     func check(_ request: Request, against open: Set<WireName>) throws(WaybillError)
 }
 
-/// How the requests of a mock depend on a connection.
+/// The dependence of a mock's requests on a connection.
 package enum MockConnectivity: Sendable {
     /// A mock without a protocol: it is taken to be connected, unless the test has interrupted the connection.
     case assumed

@@ -33,7 +33,7 @@ public final class MockTransport: Transport, ImmediateTransport {
         case connect, send, subscribe, unsubscribe, ack, nack, begin, commit, abort, disconnect
     }
 
-    /// What happens to a request.
+    /// The outcome of a request.
     public indirect enum Outcome: Sendable {
         /// It is confirmed.
         case receipt(Receipt)
@@ -402,6 +402,6 @@ public final class MockTransport: Transport, ImmediateTransport {
 }
 
 extension MockTransport: CustomReflectable {
-    /// Nothing: bodies and values of headers are never shown.
+    /// Empty: bodies and values of headers are never shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -77,15 +77,15 @@ public final class ScriptedByteStream: Sendable {
         state = Locked(State(steps: steps[...]))
     }
 
-    /// What went otherwise than the script says.
+    /// The differences between the script and the bytes that came.
     public var failures: [String] { state.withLock { $0.failures } }
 
-    /// Whether every step has been made, and nothing came beyond.
+    /// True when every step has been made, and no further byte has come.
     public var isComplete: Bool {
         state.withLock { $0.steps.isEmpty && $0.failures.isEmpty && $0.received.isEmpty }
     }
 
-    /// Whether all steps before this one, counted from 1, have been made.
+    /// True when all steps before this one, counted from 1, have been made.
     public func hasReached(_ step: Int) -> Bool {
         state.withLock { $0.number >= step && $0.failures.isEmpty }
     }
@@ -143,6 +143,6 @@ public final class ScriptedByteStream: Sendable {
 }
 
 extension ScriptedByteStream: CustomReflectable {
-    /// Nothing: what is sent may be secret.
+    /// Empty: the bytes of a script may be secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

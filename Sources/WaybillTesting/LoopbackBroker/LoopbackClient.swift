@@ -9,10 +9,10 @@ import WireCore
 typealias MQTTLoopbackClient = LoopbackClient<MQTTServerConnection>
 /// A client that speaks STOMP.
 typealias STOMPLoopbackClient = LoopbackClient<STOMPServerConnection>
-/// A client that speaks HTTP: one that hears an event stream, or makes requests.
+/// A client that speaks HTTP: it reads an event stream, or makes requests.
 typealias HTTPLoopbackClient = LoopbackClient<HTTPServerConnection>
 
-/// One connection to the broker, whatever it speaks.
+/// One connection to the broker, of any protocol.
 final class LoopbackClient<Core: ProtocolCore>: Sendable {
     let identifier: UInt64
     let service: LoopbackBroker.Service
@@ -56,7 +56,7 @@ final class LoopbackClient<Core: ProtocolCore>: Sendable {
     /// The present by the connection's clock.
     var now: WireInstant { driver.timers.now }
 
-    /// How many bytes wait to leave.
+    /// The number of bytes that wait to leave.
     var unsentByteCount: Int { driver.unsentByteCount }
 
     func cut() {
@@ -94,7 +94,7 @@ extension STOMPLoopbackClient {
         }
     }
 
-    /// The work that a request asked for is done.
+    /// Sends the receipt of a request, if it has asked for one.
     func answer(_ receipt: String?) {
         guard let receipt else { return }
         withCore { core, now in core.receipt(receipt, at: now) }

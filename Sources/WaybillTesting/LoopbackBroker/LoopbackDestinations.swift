@@ -17,11 +17,11 @@ struct LoopbackDestinations: Sendable {
         let destination: String
         let ackMode: STOMPAckMode
         let version: STOMPVersion
-        /// What was sent and not acknowledged, by the name that acknowledges it, in order.
+        /// The messages that are not acknowledged yet, in order, with the names that acknowledge them.
         var pending: [(name: String, message: LoopbackMessage)] = []
     }
 
-    /// What waits for a subscriber, in order.
+    /// The messages that wait for a subscriber, in order.
     private struct Queue: Sendable {
         var messages: ArraySlice<LoopbackMessage> = []
         var byteCount = 0
@@ -40,7 +40,7 @@ struct LoopbackDestinations: Sendable {
     /// The subscriptions of a destination, in order.
     private var listeners: [WireName: [Key]] = [:]
     private var queues: [WireName: Queue] = [:]
-    /// Where answers to the temporary queues of connections are sent.
+    /// The destinations behind the temporary queues of connections.
     private var replyQueues: [Key: String] = [:]
     private var transactions: [Key: [LoopbackStep]] = [:]
     private var turn = 0
@@ -108,7 +108,7 @@ struct LoopbackDestinations: Sendable {
         return takeBack(gone.pending.map(\.message), gone.destination)
     }
 
-    /// Where answers to a temporary queue are sent, which is subscribed to from now on.
+    /// Subscribes to the destination behind a temporary queue.
     ///
     /// The subscription has the name of the queue as its id, unless the client has one of its own.
     mutating func openReplyQueue(
@@ -295,7 +295,7 @@ struct LoopbackDestinations: Sendable {
     /// The messages that wait for a subscriber.
     func waitingCount(_ destination: String) -> Int { queues[destination]?.messages.count ?? 0 }
 
-    /// Whether nothing waits to be acknowledged or committed.
+    /// True when no message waits to be acknowledged, and no transaction is open.
     var isIdle: Bool {
         transactions.isEmpty && subscriptions.values.allSatisfy(\.pending.isEmpty)
     }

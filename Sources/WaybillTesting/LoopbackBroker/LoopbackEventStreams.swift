@@ -76,7 +76,7 @@ struct LoopbackEventStreams: Sendable {
         client.answer(answer.status, HTTPHeaders(fields), body: answer.body.bytes)
     }
 
-    /// Why a client may not ask for anything.
+    /// The refusal of a request; nil for none.
     private func refusal(of head: HTTPRequestHead) -> LoopbackFaults.Answer? {
         if let refusal = hub.faults.refusesConnections { return .init(refusal.status) }
         let (user, password) = Self.credentials(of: head)
@@ -155,7 +155,7 @@ struct LoopbackEventStreams: Sendable {
         sendEvents(to: client, isFirst: true)
     }
 
-    /// What each stream begins with.
+    /// The comment and the reconnection time at the start of each stream.
     private var streamStart: [UInt8] {
         var writer = ByteWriter()
         if let comment = hub.configuration.eventStreamComment {

@@ -20,20 +20,20 @@ package struct LoopbackEventTopics: Sendable {
 
     private struct Stream: Sendable {
         let topic: String
-        /// What is to be sent next; kept here while another thread sends, so that the order stays.
+        /// The events to send next, which wait here while another thread sends.
         var pending: [LoopbackEvent] = []
         /// Busy from the start, until the head of the response is sent.
         var isBusy = true
         var sentCount = 0
     }
 
-    /// How many events a topic keeps.
+    /// The number of events that a topic keeps.
     private let memory: Int
     private var topics: [WireName: Topic] = [:]
     private var streams: [UInt64: Stream] = [:]
     private var lastID: UInt64 = 0
 
-    /// How many bytes of data a topic keeps at the most: 16 MiB.
+    /// The number of bytes of data that a topic keeps: 16 MiB.
     private static let memoryByteCount = 16 << 20
 
     package init(memory: Int) {
@@ -45,7 +45,7 @@ package struct LoopbackEventTopics: Sendable {
         self = LoopbackEventTopics(memory: memory)
     }
 
-    /// Whether no event waits to be sent.
+    /// True when no event waits to be sent.
     package var isIdle: Bool { streams.values.allSatisfy(\.pending.isEmpty) }
 
     /// Adds a stream, which gets what came after an event, as far as it is remembered.

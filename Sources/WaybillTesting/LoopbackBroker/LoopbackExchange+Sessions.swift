@@ -6,18 +6,18 @@ struct LoopbackAdmission: Sendable {
     let client: UInt64
     let connect: MQTTConnect
     let session: UInt64
-    /// Whether the session was there before.
+    /// True when the session existed before.
     let isPresent: Bool
 }
 
-/// What a CONNECT leads to.
+/// The answer to a CONNECT.
 enum LoopbackEntrance: Sendable {
     case admitted(LoopbackAdmission)
     /// Another connection has the session. It is to be closed, and so is one that waited for the session before.
     case waits(for: UInt64, insteadOf: UInt64?)
 }
 
-/// What the end of a connection leads to.
+/// The consequences of the end of a connection.
 struct LoopbackDeparture: Sendable {
     var will: MQTTWill?
     var successor: LoopbackAdmission?

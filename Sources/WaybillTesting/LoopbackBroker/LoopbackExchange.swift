@@ -26,7 +26,7 @@ struct LoopbackExchange: Sendable {
     private var retained: [WireName: Retained] = [:]
     private var turn = 0
 
-    /// How much a session keeps for a client that is away.
+    /// The limits of the messages that a session keeps for a client that is away.
     let limits: LoopbackSession.Limits
     /// All sessions, numbered in the order in which they began.
     var sessions: [UInt64: LoopbackSession] = [:]
@@ -35,7 +35,7 @@ struct LoopbackExchange: Sendable {
     /// The sessions of connections.
     var clientSessions: [UInt64: UInt64] = [:]
     var lastSession: UInt64 = 0
-    /// How many messages for clients that were away have been dropped.
+    /// The number of messages for absent clients that were dropped.
     var droppedCount = 0
 
     init(limits: LoopbackSession.Limits) {

@@ -8,10 +8,10 @@ struct LoopbackMessage: Sendable {
     /// Set when a queue takes it.
     var number: UInt64 = 0
     let destination: String
-    /// What its sender says beside it.
+    /// The headers of the sender that are passed on.
     var headers: STOMPHeaders
     let body: [UInt8]
-    /// Whether a subscriber had it before and did not take it.
+    /// True when a subscriber had it before and did not acknowledge it.
     var isRedelivered = false
 
     init(destination: String, headers: STOMPHeaders, body: [UInt8]) {
@@ -70,10 +70,10 @@ struct LoopbackMessage: Sendable {
     static let replyTo = "reply-to"
     private static let correlationID = "correlation-id"
 
-    /// Whether each of its messages goes to one subscriber, and waits for one.
+    /// True when each message goes to one subscriber, and waits while there is none.
     static func isQueue(_ destination: String) -> Bool { destination.hasBytePrefix("/queue/") }
 
-    /// Whether it is a queue of one connection, for answers (RabbitMQ, STOMP plugin, "Using Temporary Queues").
+    /// True for a queue of one connection, for answers (RabbitMQ, STOMP plugin, "Using Temporary Queues").
     static func isTemporary(_ destination: String) -> Bool {
         destination.hasBytePrefix("/temp-queue/")
     }
@@ -83,7 +83,7 @@ struct LoopbackMessage: Sendable {
         headers.fields.reduce(body.count) { $0 + $1.name.utf8.count + $1.value.utf8.count }
     }
 
-    /// What is passed on of the headers of a SEND, in order.
+    /// The headers of a SEND that are passed on, in order.
     static func forwarded(_ headers: STOMPHeaders) -> STOMPHeaders {
         let own = [
             STOMPHeaderName.destination, STOMPHeaderName.contentLength, STOMPHeaderName.receipt,
@@ -103,13 +103,13 @@ struct LoopbackDelivery: Sendable {
     let body: [UInt8]
 }
 
-/// What can be part of a transaction.
+/// A step of a transaction.
 enum LoopbackStep: Sendable {
     case send(LoopbackMessage)
     case settle(STOMPAcknowledgement, isAccepted: Bool)
 }
 
-/// Why a request cannot be done.
+/// The reason for refusing a request.
 enum LoopbackFault: Error {
     case subscriptionRefused, queueFull, messageUnknown
 

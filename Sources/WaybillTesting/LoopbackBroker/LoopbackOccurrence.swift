@@ -1,4 +1,4 @@
-/// What a client did, as the broker saw it; clients are numbered in the order of their connections.
+/// An action of a client, as the broker saw it; clients are numbered in the order of their connections.
 package enum LoopbackOccurrence: Hashable, Sendable {
     /// A client was accepted. Only MQTT has client identifiers and sessions. HTTP clients are accepted unasked.
     case connected(

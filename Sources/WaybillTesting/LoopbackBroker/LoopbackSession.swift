@@ -14,15 +14,15 @@ struct LoopbackSession: Sendable {
     var filters: Set<WireName> = []
     /// The connection that has the session; nil while the client is away.
     var client: UInt64?
-    /// Whether the connection is accepted, so that messages go to it.
+    /// True when the connection is accepted: messages go to it.
     var isOpen = false
     /// The connection that gets the session next.
     var successor: Successor?
     /// The Session Expiry Interval in seconds; 0 ends the session with its connection, `.max` never.
     var expiry: UInt32 = 0
-    /// When the session ends while the client is away; nil for never.
+    /// The end of the session while the client is away; nil for never.
     var endsAt: WireInstant?
-    /// What is published if the connection ends without DISCONNECT.
+    /// The will, which is published if the connection ends without DISCONNECT.
     var will: MQTTWill?
     /// Messages under way in both directions, while no connection has them.
     var state = MQTTSessionState()
@@ -77,7 +77,7 @@ struct LoopbackSession: Sendable {
         message.publish.topic.utf8.count + message.payload.wireByteCount
     }
 
-    /// How much a session keeps for a client that is away.
+    /// The limits of the messages that a session keeps for a client that is away.
     struct Limits: Sendable {
         let messageCount: Int
         let byteCount: Int

@@ -1,7 +1,7 @@
 import MQTTWire
 import WireCore
 
-/// What the broker knows: its clients, its faults, and the sessions, queues and events of its services.
+/// The state of the broker: its clients, its faults, and the sessions, queues and events of its services.
 struct LoopbackState: Sendable {
     var faults = LoopbackFaults()
     /// MQTT: sessions, subscriptions, retained messages.

@@ -8,7 +8,7 @@ import WireCore
 struct LoopbackWebSockets: Sendable {
     let hub: LoopbackHub
 
-    /// What the port for WebSockets speaks, the best first.
+    /// The subprotocols of the port for WebSockets, the preferred one first.
     private static let subprotocols =
         ["mqtt"] + STOMPVersion.allCases.sorted(by: >).map(\.subprotocol)
 
@@ -24,7 +24,7 @@ struct LoopbackWebSockets: Sendable {
             stream: stream,
             timers: hub.environment.clock
         )
-        // What a client is told when the broker ends the connection.
+        // The close code when the broker ends the connection.
         socket.setClosingCode(.goingAway)
         hub.add(.opening(socket), as: identifier)
         let refused = hub.faults.refusesUpgrades

@@ -108,13 +108,13 @@
         /// The one that the calling thread runs.
         static var current: SimulationScheduler? {
             guard let world = waybill_simulation_world() else { return nil }
-            // Whoever has entered it keeps it alive until the thread has left it.
+            // The job that entered it keeps it alive until the thread has left it.
             return Unmanaged.fromOpaque(world).takeUnretainedValue()
         }
     }
 
     extension SimulatedJob {
-        /// The number of its task; 0 for that of an actor, whose number nobody has set.
+        /// The number of its task; 0 for the task of an actor, whose number is not set.
         var task: UInt64 {
             guard isTask else { return 0 }
             // A job is one word, the pointer to it.
