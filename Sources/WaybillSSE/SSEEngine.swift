@@ -159,7 +159,7 @@ final class SSEEngine: Sendable {
         guard !found.isEmpty else {
             return Receipt(topic: request.topic, reason: "no subscription existed")
         }
-        for stream in found { await stream.close(throwing: nil, because: Self.closed) }
+        for stream in found { await stream.close(because: Self.closed) }
         return Receipt(topic: request.topic)
     }
 
@@ -174,7 +174,7 @@ final class SSEEngine: Sendable {
 
     private func closeStreams(because reason: WaybillError) async {
         let streams = state.withLock { $0.streams.valuesInKeyOrder }
-        for stream in streams { await stream.close(throwing: nil, because: reason) }
+        for stream in streams { await stream.close(because: reason) }
     }
 
     // MARK: The end

@@ -1,0 +1,121 @@
+import EventStreamWire
+import HTTPWire
+import Waybill
+import WaybillSession
+
+/// One attempt to open a stream, over as many hosts, redirects and credentials as it takes.
+struct SSEAttempt {
+    let number: Int
+    let isReconnection: Bool
+    /// Whether no call waits for the stream to open.
+    let isUnattended: Bool
+    let source: MessageSource
+    let stream: SSEStream
+
+    /// Asks one host after another until a stream opens, and waits for its end.
+    func run() async -> SSEOutcome {
+        var last = SSEOutcome.cancelled
+        var isFinal = true
+        var retryAfter: Duration?
+        do {
+            let plan = try stream.makePlan(stream.request)
+            return try await stream.links.first(for: plan) { plan in
+                last = await ask(plan.target.address)
+                isFinal = isFinal && last.isFinal
+                if let time = last.retryAfter { retryAfter = max(time, retryAfter ?? time) }
+                if !last.wasOpen, !last.isOwn, let error = last.error, error.mayBeOneHostsOwn {
+                    throw error
+                }
+                return last
+            }
+        } catch let error as WaybillError {
+            last.error = error
+            last.isFinal = isFinal
+            last.retryAfter = retryAfter
+            return last
+        } catch {
+            return .cancelled
+        }
+    }
+
+    /// Asks one host, with fresh credentials, and with others when it refuses them.
+    ///
+    /// Credentials are fresh for each host: where the app holds the server back, the host before may have taken any
+    /// time.
+    private func ask(_ address: ServiceAddress) async -> SSEOutcome {
+        var occasion = ConnectOccasion(isReconnection: isReconnection, isUnattended: isUnattended)
+        while true {
+            var plan: HTTPRequestPlan
+            do { plan = try await self.plan(for: &occasion) } catch let error as WaybillError {
+                return SSEOutcome(error: error, isFinal: !error.isRetryable, isOwn: true)
+            } catch {
+                return .cancelled
+            }
+            plan.target.address = address
+            let host = plan.target.host
+            stream.report { $0.connecting(to: host, attempt: number) }
+            var outcome = await follow(plan)
+            stream.report { [error = outcome.error] in $0.ended(error) }
+            guard let error = outcome.error, !outcome.wasOpen else {
+                if outcome.wasOpen { occasion.noteSuccess() }
+                return outcome
+            }
+            do {
+                try await occasion.goOn(
+                    after: error,
+                    canReplaceCredentials: stream.credentials != nil,
+                    wasAccepted: false,
+                    isLate: error.code == .unauthorized && outcome.wasHeld
+                )
+            } catch let decided as WaybillError {
+                outcome.error = decided
+                // An error of an interceptor's own takes the place of the refusal.
+                if decided.code != error.code {
+                    outcome.isFinal = !decided.isRetryable
+                    outcome.isOwn = true
+                }
+                return outcome
+            } catch {
+                return .cancelled
+            }
+        }
+    }
+
+    /// The request, adapted by the interceptors, with credentials where these have set none.
+    private func plan(for occasion: inout ConnectOccasion) async throws -> HTTPRequestPlan {
+        let request = try await occasion.adapted(stream.request, askingAt: nil)
+        var plan = try stream.makePlan(request)
+        guard let provider = stream.credentials else { return plan }
+        let credentials = try await provider.credentials(for: occasion)
+        let isReplacing = stream.request.chain == nil
+        occasion.showsCredentials = try plan.show(credentials, replacing: isReplacing)
+        return plan
+    }
+
+    /// Asks one host, follows its redirects, and waits for the end of the stream.
+    private func follow(_ plan: HTTPRequestPlan) async -> SSEOutcome {
+        var plan = plan
+        let limit = stream.configuration.maximumRedirects
+        for _ in 0...max(limit, 0) {
+            do {
+                let (closure, wasOpen, wasHeld) =
+                    try await SSEConnection.run(plan, for: stream, source)
+                guard case .refused(let head, let body) = closure else {
+                    return SSEOutcome(closure, wasOpen: wasOpen)
+                }
+                guard HTTPRequestPlan.isRedirect(head.status) else {
+                    var outcome = SSEOutcome(refusal: head, body)
+                    outcome.wasHeld = wasHeld
+                    return outcome
+                }
+                plan = try plan.redirected(by: head)
+            } catch let error as WaybillError {
+                return SSEOutcome(error)
+            } catch {
+                return .cancelled
+            }
+        }
+        let error = WaybillError(.rejected, "more than \(limit) redirects")
+        return SSEOutcome(error: error, isFinal: true)
+    }
+}

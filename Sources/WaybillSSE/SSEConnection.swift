@@ -1,0 +1,189 @@
+import EventStreamWire
+import HTTPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+/// One connection of a stream: its request, and the events that come over it.
+final class SSEConnection: Sendable {
+    private let stream: SSEStream
+    private let source: MessageSource
+    private let driver: Driver<EventStreamConnection>
+    private let timers: any TimerSource
+    private let over = Promise<EventStreamClosure>()
+
+    private init(
+        _ link: OpenedLink,
+        _ plan: HTTPRequestPlan,
+        _ stream: SSEStream,
+        _ source: MessageSource
+    ) {
+        self.stream = stream
+        self.source = source
+        timers = link.timers
+        let configuration = stream.configuration
+        let core = EventStreamConnection(
+            lastEventID: stream.lastEventID,
+            limits: EventStreamLimits(
+                lineByteCount: configuration.lineLimit,
+                eventByteCount: configuration.maximumEventSize
+            ),
+            acceptsCompression: configuration.acceptsCompression
+                || plan.headers.first("accept-encoding") != nil,
+            idleTimeout: configuration.idleTimeout,
+            reportsComments: stream.announces || !stream.engine.observers.isEmpty
+        )
+        driver = Driver(
+            core: core,
+            stream: link.stream,
+            timers: link.timers,
+            account: stream.pressure.account
+        )
+    }
+
+    /// Connects, asks, and passes on events until the stream is over.
+    ///
+    /// - Parameters:
+    ///   - plan: The request.
+    ///   - stream: The stream.
+    ///   - source: Takes the messages.
+    /// - Returns: How the stream has ended, whether it was open, and whether its answer may have been read late.
+    /// - Throws: `WaybillError`; `CancellationError` for an attempt that this side has ended.
+    static func run(
+        _ plan: HTTPRequestPlan,
+        for stream: SSEStream,
+        _ source: MessageSource
+    ) async throws -> (EventStreamClosure, wasOpen: Bool, wasHeld: Bool) {
+        let timeout = stream.configuration.connectTimeout
+        let link = try await stream.links.open(plan.target, within: timeout)
+        let connection = SSEConnection(link, plan, stream, source)
+        // The driver lets go of the handler after the end.
+        connection.driver.start(
+            .init(
+                receive: { connection.receive($0) },
+                end: { error in
+                    link.timers.invalidate()
+                    connection.over.resolve(connection.result(of: error))
+                }
+            )
+        )
+        defer {
+            connection.driver.close()
+            _ = stream.letGo()
+        }
+        guard stream.take(connection) else { throw CancellationError() }
+        try connection.request(plan, within: link.timeLeft)
+        let closure = try await connection.over.value()
+        let (wasOpen, wasHeld) = stream.letGo()
+        return (closure, wasOpen, wasHeld)
+    }
+
+    private func request(
+        _ plan: HTTPRequestPlan,
+        within timeout: Duration
+    ) throws(WaybillError) {
+        let host = plan.target.host
+        stream.report { $0.requesting(host) }
+        log(.outbound, plan.description)
+        do {
+            try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
+                let head = plan.head(adding: fields(core.lastEventID))
+                try core.request(head, body: plan.body, timeout: timeout, at: now)
+            }
+        } catch {
+            throw SSEMapping.error(error)
+        }
+    }
+
+    /// The fields of each request for a stream, beside the entry's.
+    private func fields(_ lastEventID: String) -> [(String, String)] {
+        // What Fetch adds for the cache mode "no-store" (Fetch Standard, 4.5), which an EventSource has.
+        var fields = [
+            ("Accept", "text/event-stream"), ("Cache-Control", "no-cache"), ("Pragma", "no-cache"),
+        ]
+        let isCompressed = stream.configuration.acceptsCompression
+        let codings = isCompressed ? HTTPContentDecoder.acceptedCodings : nil
+        fields.append(("Accept-Encoding", codings ?? "identity"))
+        // An ID that a field cannot hold (a stray control character) is not sent at all.
+        if !lastEventID.isEmpty, lastEventID.utf8.allSatisfy(HTTPSyntax.isValueByte) {
+            fields.append(("Last-Event-ID", lastEventID))
+        }
+        return fields
+    }
+
+    /// Ends the stream in order.
+    func close() {
+        driver.withCore(.immediate) { core, _ in core.close() }
+    }
+
+    func setReading(_ isReading: Bool) {
+        driver.setReading(isReading)
+    }
+
+    /// What the end of the connection means for the stream.
+    private func result(of error: LinkError?) -> Result<EventStreamClosure, any Error> {
+        guard let error else { return .success(.closed) }
+        // A server may refuse the client's certificate only now; a stream that has begun is asked for again.
+        if case .tls = error, !stream.isOpen { return .failure(WaybillError(error)) }
+        return .success(.connection(.endOfStream))
+    }
+
+    // MARK: Events
+
+    private func receive(_ events: [EventStreamConnection.Event]) {
+        var hasEvents = false
+        var closure: EventStreamClosure?
+        var batch: [Message] = []
+        batch.reserveCapacity(events.count)
+        for event in events {
+            switch event {
+            case .opened(let head):
+                let response = EventStreamResponse(head)
+                log(.inbound, SSEMapping.reason(head))
+                stream.noteOpened(at: timers.now)
+                stream.engine.observers.report(.opened(topic: stream.topic, response))
+                if stream.announces { batch.append(SSENotice(.opened(response)).message) }
+            case .comment(let text):
+                stream.engine.observers.report(.comment(topic: stream.topic, text))
+                // Its text counts as memory, so that a flood of comments holds the server back.
+                if stream.announces {
+                    batch.append(SSENotice(.comment, body: Payload(text)).message)
+                }
+            case .event(let event):
+                hasEvents = true
+                log(.inbound, "event \(event.type)", Payload(event.data))
+                if let types = stream.options.eventTypes,
+                    !types.contains(where: event.type.hasSameBytes(as:))
+                {
+                    continue
+                }
+                batch.append(SSEMapping.message(event, topic: stream.topic))
+            case .closed(let reason): closure = reason
+            }
+        }
+        let (id, time) = driver.withCore { core, _ in (core.lastEventID, core.reconnectionTime) }
+        stream.noteReceived(id, time, hasEvents: hasEvents)
+        if !batch.isEmpty { deliver(batch) }
+        // The end of the connection is told behind this, with its cause.
+        if let closure, closure != .connection(.endOfStream) { over.resolve(.success(closure)) }
+    }
+
+    private func deliver(_ batch: consuming [Message]) {
+        stream.engine.events.report(
+            contentsOf: batch.map { .received(topic: $0.topic, byteCount: $0.body.count) }
+        )
+        stream.engine.catchAll.deliver(batch)
+        source.deliver(batch)
+    }
+
+    private func log(
+        _ direction: WireRecord.Direction,
+        _ text: @autoclosure () -> String,
+        _ body: @autoclosure () -> Payload = Payload()
+    ) {
+        guard let logger = stream.configuration.wireLogger else { return }
+        let body = body()
+        logger.logFrame(direction, text(), byteCount: body.count, body: body)
+    }
+}
