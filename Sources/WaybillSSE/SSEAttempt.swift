@@ -15,12 +15,14 @@ struct SSEAttempt {
     /// Asks one host after another until a stream opens, and waits for its end.
     func run() async -> SSEOutcome {
         var last = SSEOutcome.cancelled
+        var request = stream.request
         var isFinal = true
         var retryAfter: Duration?
         do {
             let plan = try stream.makePlan(stream.request)
             return try await stream.links.first(for: plan) { plan in
-                last = await ask(plan.target.address)
+                last = await ask(plan.target.address, request)
+                request = Self.unadapted(stream.request)
                 isFinal = isFinal && last.isFinal
                 if let time = last.retryAfter { retryAfter = max(time, retryAfter ?? time) }
                 if !last.wasOpen, !last.isOwn, let error = last.error, error.mayBeOneHostsOwn {
@@ -40,13 +42,15 @@ struct SSEAttempt {
 
     /// Asks one host, with fresh credentials, and with others when it refuses them.
     ///
-    /// Credentials are fresh for each host: where the app holds the server back, the host before may have taken any
-    /// time.
-    private func ask(_ address: ServiceAddress) async -> SSEOutcome {
+    /// Credentials are fresh for each host: the host before may have refused earlier ones, and it may have taken any
+    /// time, where the app holds the server back.
+    private func ask(_ address: ServiceAddress, _ request: Request) async -> SSEOutcome {
         var occasion = ConnectOccasion(isReconnection: isReconnection, isUnattended: isUnattended)
         while true {
             var plan: HTTPRequestPlan
-            do { plan = try await self.plan(for: &occasion) } catch let error as WaybillError {
+            do {
+                plan = try await self.plan(request, for: &occasion)
+            } catch let error as WaybillError {
                 return SSEOutcome(error: error, isFinal: !error.isRetryable, isOwn: true)
             } catch {
                 return .cancelled
@@ -81,13 +85,25 @@ struct SSEAttempt {
         }
     }
 
+    /// The request before its provider's interceptors, which adapt it again.
+    ///
+    /// At the first host the provider has run them a moment ago.
+    private static func unadapted(_ request: Request) -> Request {
+        guard var original = request.chain?.original else { return request }
+        original.chain = Request.connecting(for: request).chain
+        return original
+    }
+
     /// The request, adapted by the interceptors, with credentials where these have set none.
-    private func plan(for occasion: inout ConnectOccasion) async throws -> HTTPRequestPlan {
-        let request = try await occasion.adapted(stream.request, askingAt: nil)
-        var plan = try stream.makePlan(request)
+    private func plan(
+        _ request: Request,
+        for occasion: inout ConnectOccasion
+    ) async throws -> HTTPRequestPlan {
+        let adapted = try await occasion.adapted(request, askingAt: nil)
+        var plan = try stream.makePlan(adapted)
         guard let provider = stream.credentials else { return plan }
         let credentials = try await provider.credentials(for: occasion)
-        let isReplacing = stream.request.chain == nil
+        let isReplacing = request.chain == nil
         occasion.showsCredentials = try plan.show(credentials, replacing: isReplacing)
         return plan
     }

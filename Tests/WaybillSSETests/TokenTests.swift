@@ -103,6 +103,35 @@ struct TokenTests {
         #expect(refused == [nil, nil, "Bearer 2"])
     }
 
+    @Test(
+        "A token that one host has refused is not shown to the next one, which may have its own replaced",
+        arguments: [false, true]
+    )
+    func nextHost(isRefusedAgain: Bool) async throws {
+        let count = Locked(0)
+        let tokens = TokenInterceptor { _ in
+            count.withLock { count in
+                count += 1
+                return "\(count)"
+            }
+        }
+        let refusal = HTTPServer.Answer.open(Say.status(401))
+        let server = HTTPServer(
+            [refusal, .open(Say.status(503))] + (isRefusedAgain ? [refusal] : [])
+                + [.open(Say.stream(""))]
+        )
+        let transport = try server.transport("http://a/api") { $0.failover.hosts = ["b"] }
+        let provider = Provider<StreamEntry>(transport: transport).intercepted(tokens)
+        _ = try await provider.messages(.listen())
+        let shown = server.requests.map { request in
+            let headers = request.head.headers
+            return "\(headers.first("host") ?? "") \(headers.first("authorization") ?? "")"
+        }
+        let last = isRefusedAgain ? ["b Bearer 3"] : []
+        #expect(shown == ["a Bearer 1", "a Bearer 2", "b Bearer 2"] + last)
+        await transport.shutdown()
+    }
+
     @Test("Where there are no credentials, no other host is tried")
     func noCredentials() async throws {
         let (error, shown, refused) = try await open([], WaybillError(.timedOut, "no token"))
