@@ -24,7 +24,7 @@ package struct EventStreamConnection: ProtocolCore {
     private enum State: Sendable {
         case asked
         case open
-        case refused(HTTPResponseHead, body: [UInt8])
+        case refused(HTTPResponseHead, HTTPBodyCollector)
         case closed
     }
 
@@ -214,7 +214,8 @@ package struct EventStreamConnection: ProtocolCore {
         guard head.status == 200,
             HTTPSyntax.areSameName(HTTPSyntax.trimmed(media), "text/event-stream")
         else {
-            state = .refused(head, body: [])
+            let body = HTTPBodyCollector(limit: Self.refusalLimit, decoder: decoder)
+            state = .refused(head, body)
             // The end of a refusal is awaited no longer than its head.
             http.limitWhole()
             return
@@ -227,26 +228,14 @@ package struct EventStreamConnection: ProtocolCore {
     private mutating func take(_ slice: ByteSlice) {
         switch state {
         case .refused(let head, var body):
-            let wantsMore = keep(slice, in: &body)
-            state = .refused(head, body: body)
+            let wantsMore = body.append(slice)
+            state = .refused(head, body)
             if !wantsMore { end(.endOfStream) }
         case .open:
             guard decoder == nil else { return compressed = slice }
             slice.withUnsafeBytes { append($0) }
         case .asked, .closed: break
         }
-    }
-
-    /// Adds a piece to the body of a refusal, decoded if the response is compressed.
-    ///
-    /// - Returns: Whether more is wanted: false at the limit, and after data that cannot be decoded.
-    private func keep(_ slice: ByteSlice, in body: inout [UInt8]) -> Bool {
-        func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
-            body += bytes.prefix(Self.refusalLimit - body.count)
-            return body.count < Self.refusalLimit
-        }
-        guard let decoder else { return slice.withUnsafeBytes(append) }
-        return decoder.decode(slice, append)
     }
 
     /// Decompresses one part of the rest.
@@ -294,7 +283,7 @@ package struct EventStreamConnection: ProtocolCore {
     /// Handles the end of the body or of the connection.
     private mutating func end(_ closure: EventStreamClosure) {
         if case .refused(let head, let body) = state {
-            close(.refused(head, body: body))
+            close(.refused(head, body: body.bytes))
         } else {
             close(closure)
         }

@@ -9,8 +9,8 @@ final class HTTPExchange: Sendable {
     private struct State: Sendable {
         var pending: Promise<HTTPPool.Response>?
         var head: HTTPResponseHead?
-        var body: [UInt8] = []
-        var decoder: HTTPContentDecoder?
+        /// One byte beyond the limit tells that the body is longer.
+        var body = HTTPBodyCollector(limit: 0)
         /// Whether the request asks for more than `identity`.
         var isInvited = true
         var isUsable = true
@@ -106,8 +106,6 @@ final class HTTPExchange: Sendable {
             state.isInvited = isInvited
             state.pending = promise
             state.head = nil
-            state.body = []
-            state.decoder = nil
             state.hasAnswered = false
             state.requestByteCount = 0
             state.keptUntil = nil
@@ -182,9 +180,11 @@ final class HTTPExchange: Sendable {
             state.lastAnswer = now
             state.keptUntil = keptUntil
             let coding = codings.count == 1 ? codings[0] : nil
-            // What is not known, or coded more than once, is left to the caller.
-            state.decoder =
-                state.isInvited ? coding.flatMap { HTTPContentDecoder(coding: $0) } : nil
+            // A body with an unknown coding, or with several, is left to the caller.
+            state.body = HTTPBodyCollector(
+                limit: limit + 1,
+                decoder: state.isInvited ? coding.flatMap { HTTPContentDecoder(coding: $0) } : nil
+            )
             let isUninvited =
                 !state.isInvited && codings.contains(where: HTTPContentDecoder.isKnown)
             return isUninvited && !Self.isRefusal(head) ? codings.first : nil
@@ -216,16 +216,7 @@ final class HTTPExchange: Sendable {
 
     /// Gathers the body, up to the limit.
     private func take(_ slice: ByteSlice) {
-        let limit = configuration.maximumEventSize
-        let isFine = state.withLock { state in
-            func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
-                state.body += bytes.prefix(max(limit - state.body.count, 0) + 1)
-                return state.body.count <= limit
-            }
-            guard let decoder = state.decoder else { return slice.withUnsafeBytes(append) }
-            return decoder.decode(slice, append)
-        }
-        guard !isFine else { return }
+        guard !state.withLock({ $0.body.append(slice) }) else { return }
         let error = WaybillError(
             .limitExceeded,
             "the response is longer than \(limit) bytes, or broken"
@@ -238,9 +229,7 @@ final class HTTPExchange: Sendable {
     private func finish(_ isReusable: Bool) {
         let (isCut, isRefusal) = state.withLock { state in
             if !isReusable { state.isUsable = false }
-            return (
-                state.decoder?.isIncomplete ?? false, state.head.map(Self.isRefusal) ?? false
-            )
+            return (state.body.isIncomplete, state.head.map(Self.isRefusal) ?? false)
         }
         if isCut, !isRefusal {
             fail(WaybillError(.protocolViolation, "the compressed response was cut short"))
@@ -260,12 +249,11 @@ final class HTTPExchange: Sendable {
 
     /// Hands over the answer, or what there is of it.
     private func answer() {
-        let limit = configuration.maximumEventSize
         let (pending, response) = state.withLock { state in
-            let body =
-                state.body.count > limit ? Array(state.body.prefix(max(limit, 0))) : state.body
+            let bytes = state.body.bytes
+            let body = bytes.count > limit ? Array(bytes.prefix(limit)) : bytes
             let response = state.head.map { HTTPPool.Response(head: $0, body: body, tls: tls) }
-            state.body = []
+            state.body = HTTPBodyCollector(limit: 0)
             return (state.pending.take(), response)
         }
         guard let pending, let response else { return }
@@ -274,6 +262,9 @@ final class HTTPExchange: Sendable {
         }
         pending.resolve(.success(response))
     }
+
+    /// How long a body may be.
+    private var limit: Int { min(max(configuration.maximumEventSize, 0), .max - 1) }
 
     private func log(
         _ direction: WireRecord.Direction,

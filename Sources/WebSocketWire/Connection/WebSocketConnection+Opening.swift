@@ -54,7 +54,9 @@ extension WebSocketConnection {
                 if head.isInterim { continue }
                 guard head.status == 101 else {
                     let decoder = HTTPBodyDecoder(try HTTPBodyFraming(head))
-                    state = .refused(Refusal(head: head, decoder: decoder), deadline: deadline)
+                    let body = HTTPBodyCollector(limit: configuration.maximumRefusalBody)
+                    let refusal = Refusal(head: head, decoder: decoder, body: body)
+                    state = .refused(refusal, deadline: deadline)
                     return
                 }
                 return open(handshake, head, at: now)
@@ -79,14 +81,11 @@ extension WebSocketConnection {
     /// Gathers the body of a refusal, up to the limit.
     mutating func receiveRefusal(_ buffer: inout ReceiveBuffer) {
         guard case .refused(var refusal, let deadline) = state else { return }
-        let limit = configuration.maximumRefusalBody
         var isComplete = false
         do throws(HTTPViolation) {
             while !isComplete, let part = try refusal.decoder.next(&buffer) {
                 switch part {
-                case .bytes(let slice):
-                    slice.withUnsafeBytes { refusal.body += $0.prefix(limit - refusal.body.count) }
-                    isComplete = refusal.body.count == limit
+                case .bytes(let slice): isComplete = !refusal.body.append(slice)
                 case .end: isComplete = true
                 }
             }
@@ -94,7 +93,7 @@ extension WebSocketConnection {
             // The received part of the body is kept, although the rest is invalid.
             isComplete = true
         }
-        guard !isComplete else { return finish(.refused(refusal.head, body: refusal.body)) }
+        guard !isComplete else { return finish(.refused(refusal.head, body: refusal.body.bytes)) }
         state = .refused(refusal, deadline: deadline)
     }
 

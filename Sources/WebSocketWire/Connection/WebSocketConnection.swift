@@ -31,7 +31,7 @@ package struct WebSocketConnection: ProtocolCore {
     struct Refusal: Sendable {
         let head: HTTPResponseHead
         var decoder: HTTPBodyDecoder
-        var body: [UInt8] = []
+        var body: HTTPBodyCollector
     }
 
     let role: WebSocketRole
@@ -130,7 +130,7 @@ package struct WebSocketConnection: ProtocolCore {
         guard let deadline, deadline <= now else { return }
         switch state {
         case .connecting, .waiting: finish(.timedOut(.handshake))
-        case .refused(let refusal, _): finish(.refused(refusal.head, body: refusal.body))
+        case .refused(let refusal, _): finish(.refused(refusal.head, body: refusal.body.bytes))
         case .open where pongDeadline != nil: finish(.timedOut(.pong))
         case .open:
             writer.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0))
@@ -171,7 +171,7 @@ package struct WebSocketConnection: ProtocolCore {
     package mutating func receiveEndOfStream(at now: WireInstant) {
         switch state {
         case .connecting, .waiting: finish(.handshakeFailed(.endOfStream))
-        case .refused(let refusal, _): finish(.refused(refusal.head, body: refusal.body))
+        case .refused(let refusal, _): finish(.refused(refusal.head, body: refusal.body.bytes))
         case .asked, .open, .closing:
             finish(pendingViolation.map { .violation($0) } ?? .endOfStream)
         case .lingering: state = .finished
