@@ -56,7 +56,6 @@ final class HTTPExchange: Sendable {
             .init(
                 receive: { self.handle($0) },
                 end: { error in
-                    link.timers.invalidate()
                     let cause = error.map { WaybillError($0) }
                     events.report(.disconnected(from: target.host, since: begun, cause: cause))
                     self.finish(cause ?? WaybillError(.closed))
@@ -110,7 +109,7 @@ final class HTTPExchange: Sendable {
             state.requestByteCount = 0
             state.keptUntil = nil
         }
-        log(.outbound, plan.description, plan.body)
+        configuration.log(.outbound, plan.description, plan.body)
         let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
@@ -169,7 +168,7 @@ final class HTTPExchange: Sendable {
     }
 
     private func begin(_ head: HTTPResponseHead) {
-        log(.inbound, SSEMapping.reason(head))
+        configuration.log(.inbound, SSEMapping.reason(head))
         let codings = head.headers.members("content-encoding")
             .filter { !HTTPSyntax.areSameName($0, "identity") }
         let now = timers.now
@@ -258,21 +257,11 @@ final class HTTPExchange: Sendable {
         }
         guard let pending, let response else { return }
         if configuration.wireLogger?.bodies == .shownAlthoughTheyMayHoldSecrets {
-            log(.inbound, "body of the response", Payload(response.body))
+            configuration.log(.inbound, "body of the response", Payload(response.body))
         }
         pending.resolve(.success(response))
     }
 
     /// How long a body may be.
     private var limit: Int { min(max(configuration.maximumEventSize, 0), .max - 1) }
-
-    private func log(
-        _ direction: WireRecord.Direction,
-        _ text: @autoclosure () -> String,
-        _ body: @autoclosure () -> Payload = Payload()
-    ) {
-        guard let logger = configuration.wireLogger else { return }
-        let body = body()
-        logger.logFrame(direction, text(), byteCount: body.count, body: body)
-    }
 }

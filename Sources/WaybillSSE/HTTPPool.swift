@@ -37,12 +37,14 @@ final class HTTPPool: Sendable {
 
     private let configuration: SSEConfiguration
     private let links: HTTPLinks
+    private let clock: any TimerSource
     private let events: TransportEventSource
     private let state: Locked<State>
 
     init(configuration: SSEConfiguration, links: HTTPLinks, events: TransportEventSource) {
         self.configuration = configuration
         self.links = links
+        clock = links.plain.clock
         self.events = events
         let limit = configuration.maximumConnectionsPerHost
         state = Locked(State(places: HTTPPlaces(limit: limit) { $0.isUsable }))
@@ -172,18 +174,16 @@ final class HTTPPool: Sendable {
         within timeout: Duration
     ) async throws -> (HTTPPlaces<HTTPTarget.Origin, HTTPExchange>.Grant, left: Duration) {
         do {
-            let timers = try clock()
-            defer { timers.invalidate() }
-            let begun = timers.now
-            let timer = timers.scheduleTimer(at: begun.advanced(by: timeout)) {
+            let begun = clock.now
+            let timer = clock.scheduleTimer(at: begun.advanced(by: timeout)) {
                 waiter.resolve(.success(()))
             }
-            defer { timers.cancelTimer(timer) }
+            defer { clock.cancelTimer(timer) }
             try await waiter.value()
             let (grant, isShutDown) = state.withLock { state in
                 (state.places.fetch(number), state.isShutDown)
             }
-            if let grant { return (grant, max(timeout - begun.duration(to: timers.now), .zero)) }
+            if let grant { return (grant, max(timeout - begun.duration(to: clock.now), .zero)) }
             let message = "no connection to the host was free within the time allowed"
             throw isShutDown ? WaybillError.shutDown : WaybillError(.timedOut, message)
         } catch {
@@ -197,14 +197,6 @@ final class HTTPPool: Sendable {
             case nil: break
             }
             throw error
-        }
-    }
-
-    private func clock() throws -> any TimerSource {
-        do {
-            return try links.plain.makeTimers()
-        } catch {
-            throw WaybillError(error)
         }
     }
 

@@ -87,6 +87,17 @@ public struct SSEConfiguration: Sendable {
     /// The defaults.
     public init() {}
 
+    /// Shows something to the wire logger, if there is one.
+    func log(
+        _ direction: WireRecord.Direction,
+        _ text: @autoclosure () -> String,
+        _ body: @autoclosure () -> Payload = Payload()
+    ) {
+        guard let wireLogger else { return }
+        let body = body()
+        wireLogger.logFrame(direction, text(), byteCount: body.count, body: body)
+    }
+
     /// What a line may have: the data of an event, and the name of the field before it.
     var lineLimit: Int {
         let field = "data: ".utf8.count

@@ -62,10 +62,7 @@ final class SSEConnection: Sendable {
         connection.driver.start(
             .init(
                 receive: { connection.receive($0) },
-                end: { error in
-                    link.timers.invalidate()
-                    connection.over.resolve(connection.result(of: error))
-                }
+                end: { connection.over.resolve(connection.result(of: $0)) }
             )
         )
         defer {
@@ -85,7 +82,7 @@ final class SSEConnection: Sendable {
     ) throws(WaybillError) {
         let host = plan.target.host
         stream.report { $0.requesting(host) }
-        log(.outbound, plan.description)
+        stream.configuration.log(.outbound, plan.description)
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
                 let head = plan.head(adding: fields(core.lastEventID))
@@ -140,7 +137,7 @@ final class SSEConnection: Sendable {
             switch event {
             case .opened(let head):
                 let response = EventStreamResponse(head)
-                log(.inbound, SSEMapping.reason(head))
+                stream.configuration.log(.inbound, SSEMapping.reason(head))
                 stream.noteOpened(at: timers.now)
                 stream.engine.observers.report(.opened(topic: stream.topic, response))
                 if stream.announces { batch.append(SSENotice(.opened(response)).message) }
@@ -152,7 +149,7 @@ final class SSEConnection: Sendable {
                 }
             case .event(let event):
                 hasEvents = true
-                log(.inbound, "event \(event.type)", Payload(event.data))
+                stream.configuration.log(.inbound, "event \(event.type)", Payload(event.data))
                 if let types = stream.options.eventTypes,
                     !types.contains(where: event.type.hasSameBytes(as:))
                 {
@@ -175,15 +172,5 @@ final class SSEConnection: Sendable {
         )
         stream.engine.catchAll.deliver(batch)
         source.deliver(batch)
-    }
-
-    private func log(
-        _ direction: WireRecord.Direction,
-        _ text: @autoclosure () -> String,
-        _ body: @autoclosure () -> Payload = Payload()
-    ) {
-        guard let logger = stream.configuration.wireLogger else { return }
-        let body = body()
-        logger.logFrame(direction, text(), byteCount: body.count, body: body)
     }
 }

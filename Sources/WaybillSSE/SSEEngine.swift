@@ -191,9 +191,7 @@ final class SSEEngine: Sendable {
         catchAll.end()
         observers.finish()
         states.end()
-        #if os(Linux)
-            SharedEventLoop.reap()
-        #endif
+        LinkEnvironment.reclaim()
     }
 
     /// Closes idle connections without waiting, when the transport was released.

@@ -164,30 +164,24 @@ final class SSEStream: Sendable {
     // MARK: The task
 
     private func run(_ source: MessageSource) async {
-        let timers: any TimerSource
-        do { timers = try links.plain.makeTimers() } catch {
-            return finish(.init(WaybillError(error), opening: SSEMachine.noStream), source)
-        }
-        var step = advance { $0.next(at: timers.now) }
+        let clock = links.plain.clock
+        var step = advance { $0.next(at: clock.now) }
         while true {
             switch step {
             case .attempt(let number, let wasPaused):
                 if wasPaused { reportPause() }
-                step = await attempt(number, source, by: timers)
+                step = await attempt(number, source, by: clock)
             case .wait(let wait):
                 let until = ContinuousClock.now + wait.delay
                 engine.events.report(
                     .waiting(until: until, attempt: wait.attempt, cause: wait.cause)
                 )
                 engine.states.report(.waiting(until: until, cause: wait.cause), of: self)
-                step = await sleep(until: wait.until, by: timers)
+                step = await sleep(until: wait.until, by: clock)
             case .pause(let until):
                 reportPause()
-                step = await sleep(until: until, by: timers)
-            case .finish(let ending):
-                // First: the event loop may end with the last clock.
-                timers.invalidate()
-                return finish(ending, source)
+                step = await sleep(until: until, by: clock)
+            case .finish(let ending): return finish(ending, source)
             }
         }
     }
@@ -208,7 +202,7 @@ final class SSEStream: Sendable {
     private func attempt(
         _ number: Int,
         _ source: MessageSource,
-        by timers: any TimerSource
+        by clock: any TimerSource
     ) async -> SSEMachine.Step {
         engine.states.report(.connecting(attempt: number), of: self)
         let machine = state.withLock { $0.machine }
@@ -225,7 +219,7 @@ final class SSEStream: Sendable {
             state.alarm = Promise()
             let step = state.machine.attemptEnded(
                 outcome,
-                at: timers.now,
+                at: clock.now,
                 random: links.plain.random
             )
             return (tellsEnd, state.lastEventID, step)
@@ -245,18 +239,18 @@ final class SSEStream: Sendable {
 
     private func sleep(
         until deadline: WireInstant?,
-        by timers: any TimerSource
+        by clock: any TimerSource
     ) async -> SSEMachine.Step {
         let timer = deadline.map { deadline in
-            timers.scheduleTimer(at: deadline) { [weak self] in
+            clock.scheduleTimer(at: deadline) { [weak self] in
                 self?.apply { $0.deadline(at: deadline) }
             }
         }
-        defer { if let timer { timers.cancelTimer(timer) } }
+        defer { if let timer { clock.cancelTimer(timer) } }
         // A timer for a moment that has passed would come at once, in a turn of its own.
-        if let deadline, deadline <= timers.now { apply { $0.deadline(at: deadline) } }
+        if let deadline, deadline <= clock.now { apply { $0.deadline(at: deadline) } }
         _ = try? await state.withLock { $0.alarm }?.value()
-        return advance { $0.next(at: timers.now) }
+        return advance { $0.next(at: clock.now) }
     }
 
     private func finish(_ ending: SSEMachine.Ending, _ source: MessageSource) {
