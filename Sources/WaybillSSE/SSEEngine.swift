@@ -17,9 +17,9 @@ final class SSEEngine: Sendable {
     let links: HTTPLinks
     let states = SSEStates()
     let events = TransportEventSource()
-    /// Who looks on.
+    /// The listeners to all messages.
     let catchAll: CatchAll
-    /// Who looks on at what is no event.
+    /// The observers of response heads and comments.
     let observers = SSEObservers()
     let planner: HTTPRequestPlanner
     private let check: SSERequestCheck
