@@ -172,6 +172,12 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(
+            name: "TransportTestSupport",
+            dependencies: ["Waybill", "WaybillTesting", "WireCore"],
+            path: "Tests/TransportTestSupport",
+            swiftSettings: settings
+        ),
+        .target(
             name: "ChaosSupport",
             dependencies: ["WireCore", "WireTestSupport"],
             path: "Tests/ChaosSupport",
@@ -187,7 +193,10 @@ let package = Package(
             ["EventStreamWire", "HTTPWire", "WireCore", "WireTestSupport"]
         ),
         tests("STOMPWireTests", ["STOMPWire", "WireCore", "WireTestSupport"]),
-        tests("WaybillTests", ["Waybill", "WaybillTesting", "WireCore", "WireTestSupport"]),
+        tests(
+            "WaybillTests",
+            ["Waybill", "WaybillTesting", "TransportTestSupport", "WireCore", "WireTestSupport"]
+        ),
         tests(
             "WaybillLinkTests",
             [
@@ -207,7 +216,7 @@ let package = Package(
             "WaybillMQTTTests",
             [
                 "Waybill", "WaybillMQTT", "WaybillLink", "WaybillTesting", "MQTTWire", "WireCore",
-                "WireTestSupport",
+                "TransportTestSupport", "WireTestSupport",
             ]
         ),
         tests(
@@ -215,7 +224,7 @@ let package = Package(
             [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillLink", "WaybillSession",
                 "WaybillTesting", "STOMPWire", "HTTPWire", "WebSocketWire", "WireCore",
-                "WireTestSupport",
+                "TransportTestSupport", "WireTestSupport",
             ]
         ),
         tests(
@@ -239,7 +248,7 @@ let package = Package(
                 "WaybillWebSocket", "WaybillSession", "WaybillMock", "WaybillTesting",
                 "EventStreamWire",
                 "HTTPWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
-                "WireTestSupport",
+                "TransportTestSupport", "WireTestSupport",
             ]
         ),
         tests("ArchitectureTests", []),

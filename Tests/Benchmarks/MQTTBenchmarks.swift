@@ -66,10 +66,13 @@ enum MQTTBenchmarks {
         case "bulk": try await bulk(port, qos, count, size: size, window: window)
         case "enqueue": try await enqueue(port, qos, count, size: size, window: window)
         case "receive": try await receive(port, qos, count, size: size, window: window)
-        case "echo": try await echo(port, qos, count, size: size)
+        case "echo":
+            try await turn(port, qos, count, size: size, topic: "echo", subscribed: qos)
         case "turn":
+            // Over a real broker.
             let subscribed = QoS(rawValue: number(3, default: 0)) ?? .atMostOnce
-            try await turn(port, qos, count, size: size, subscribed: subscribed)
+            let topic = "turn/waybill"
+            try await turn(port, qos, count, size: size, topic: topic, subscribed: subscribed)
         case "intercepted": try await publish(port, count, size: size, interceptors: numbers[0])
         case "decoded": try await decode(port, count, size: size)
         case "subscriptions": try await route(port, count, size: size, subscriptions: numbers[0])
@@ -94,6 +97,19 @@ enum MQTTBenchmarks {
         return try MQTTTransport(url: "mqtt://127.0.0.1:\(port)", configuration: configuration)
     }
 
+    /// A provider that has sent its first message, and the payload of all its messages.
+    private static func sender(
+        _ port: Int,
+        window: Int = 100,
+        size: Int
+    ) async throws -> (MQTTTransport, Provider<Entry>, Data) {
+        let transport = try transport(port, window: window)
+        let provider = Provider<Entry>(transport: transport)
+        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
+        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        return (transport, provider, payload)
+    }
+
     // MARK: Sending
 
     private static func publish(
@@ -103,10 +119,7 @@ enum MQTTBenchmarks {
         size: Int,
         window: Int
     ) async throws {
-        let transport = try transport(port, window: window)
-        let provider = Provider<Entry>(transport: transport)
-        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
-        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        let (transport, provider, payload) = try await sender(port, window: window, size: size)
         let before = Usage()
         if qos == .atMostOnce {
             for _ in 0..<count { try await provider.request(.send(payload, qos, to: "t")) }
@@ -138,10 +151,7 @@ enum MQTTBenchmarks {
         size: Int,
         window: Int
     ) async throws {
-        let transport = try transport(port, window: window)
-        let provider = Provider<Entry>(transport: transport)
-        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
-        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        let (transport, provider, payload) = try await sender(port, window: window, size: size)
         let before = Usage()
         let results = await provider.request(
             contentsOf: (0..<count).lazy.map { _ in .send(payload, qos, to: "t") },
@@ -161,10 +171,7 @@ enum MQTTBenchmarks {
         size: Int,
         window: Int
     ) async throws {
-        let transport = try transport(port, window: window)
-        let provider = Provider<Entry>(transport: transport)
-        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
-        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        let (transport, provider, payload) = try await sender(port, window: window, size: size)
         let before = Usage()
         for number in 1...count {
             let handle = provider.enqueue(.send(payload, qos, to: "t"))
@@ -304,46 +311,25 @@ enum MQTTBenchmarks {
 
     // MARK: Round trips
 
-    private static func echo(
-        _ port: Int,
-        _ qos: QoS,
-        _ count: Int,
-        size: Int
-    ) async throws {
-        let transport = try transport(port)
-        let provider = Provider<Entry>(transport: transport)
-        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
-        var iterator = try await provider.messages(.listen("echo", qos)).makeAsyncIterator()
-        var times: [Double] = []
-        let before = Usage()
-        for _ in 0..<count {
-            let start = ContinuousClock().now
-            try await provider.request(.send(payload, qos, to: "echo"))
-            _ = try await iterator.next()
-            times.append((ContinuousClock().now - start) / .microseconds(1))
-        }
-        before.report("waybill", count, times: times)
-        await transport.shutdown()
-    }
-
-    /// Sends a message to a real broker and waits for its return, with any two QoS levels.
+    /// Sends a message and waits for its return, with any two QoS levels.
     private static func turn(
         _ port: Int,
         _ qos: QoS,
         _ count: Int,
         size: Int,
+        topic: String,
         subscribed: QoS
     ) async throws {
         let transport = try transport(port)
         let provider = Provider<Entry>(transport: transport)
         let payload = Data(repeating: UInt8(ascii: "x"), count: size)
-        let messages = try await provider.messages(.listen("turn/waybill", subscribed))
+        let messages = try await provider.messages(.listen(topic, subscribed))
         var iterator = messages.makeAsyncIterator()
         var times: [Double] = []
         let before = Usage()
         for _ in 0..<count {
             let start = ContinuousClock().now
-            try await provider.request(.send(payload, qos, to: "turn/waybill"))
+            try await provider.request(.send(payload, qos, to: topic))
             _ = try await iterator.next()
             times.append((ContinuousClock().now - start) / .microseconds(1))
         }
@@ -359,10 +345,7 @@ enum MQTTBenchmarks {
         size: Int,
         isLoaded: Bool
     ) async throws {
-        let transport = try transport(port)
-        let provider = Provider<Entry>(transport: transport)
-        let payload = Data(repeating: UInt8(ascii: "x"), count: size)
-        try await provider.request(.send(payload, .atLeastOnce, to: "t"))
+        let (transport, provider, payload) = try await sender(port, size: size)
         let flood = Task { @concurrent in
             var sent = 0
             while isLoaded, !Task.isCancelled {

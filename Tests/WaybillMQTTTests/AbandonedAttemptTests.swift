@@ -1,5 +1,6 @@
 #if os(Linux)
     import Testing
+    import TransportTestSupport
     import Waybill
     import WaybillLink
     import WaybillMQTT

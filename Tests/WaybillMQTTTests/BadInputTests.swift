@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -141,10 +142,8 @@ import WireCore
 
     @Test("Each is refused while connected, and nothing is written", arguments: versions)
     func connected(version: MQTTConfiguration.Version) async throws {
-        let lines = LineLog()
-        let fixture = try Fixture { $0.log = { lines.append($0) } }
-        let transport = try fixture.transport(version)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let fixture = try Fixture()
+        let (transport, provider) = try fixture.provider(version)
         try await provider.request(.connect)
         for row in Self.rows where row.version == version {
             if case .connect = row.entry.command { continue }
@@ -167,39 +166,34 @@ import WireCore
         try await provider.request(.send("fine", qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "fine")
-        #expect(lines.count("← PUBLISH") == 1)
-        #expect(lines.count("← SUBSCRIBE") == 1)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        #expect(fixture.lines.count("← PUBLISH") == 1)
+        #expect(fixture.lines.count("← SUBSCRIBE") == 1)
+        await fixture.end(transport)
     }
 
     @Test("A payload over the server's maximum packet size is refused; the next one goes")
     func tooLarge() async throws {
         let fixture = try Fixture { $0.maximumPacketSize = 1_000 }
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider()
         try await provider.request(.connect)
         for qos in QoS.allCases {
             let large = String(repeating: "x", count: 1_000)
             await expectError(.limitExceeded) { try await provider.request(.send(large, qos: qos)) }
             try await provider.request(.send("small", qos: qos))
         }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("A packet larger than our own limit ends the connection with a typed error")
     func tooLargeInbound() async throws {
         let fixture = try Fixture()
         // 3.1.1 has no way to announce the limit, so the server sends the message.
-        let transport = try fixture.transport(.v3_1_1) { $0.maximumPacketSize = 100 }
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider(.v3_1_1) { $0.maximumPacketSize = 100 }
         let messages = try await provider.messages(.subscribe())
         try await provider.request(.send(String(repeating: "x", count: 200), qos: .atMostOnce))
         var iterator = messages.makeAsyncIterator()
         await expectError(.limitExceeded) { try await iterator.next() }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("URLs that cannot be spoken or read are refused when the transport is made")

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -17,16 +18,14 @@ import WireTestSupport
         version: MQTTConfiguration.Version = .v5,
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> Provider<MQTTEntry> {
-        var configuration = MQTTConfiguration(version: version)
-        configuration.reconnection = .never
-        configuration.clientIdentifier = "c"
-        configuration.cleanStart = true
-        configuration.sessionExpiry = .seconds(3_600)
-        configuration.receiveMaximum = 1_024
-        change(&configuration)
-        return Provider(
-            transport: try MQTTTransport(scripts: script, configuration: configuration)
-        )
+        let (_, provider) = try scripted([script], version: version) {
+            $0.reconnection = .never
+            $0.cleanStart = true
+            $0.sessionExpiry = .seconds(3_600)
+            $0.receiveMaximum = 1_024
+            change(&$0)
+        }
+        return provider
     }
 
     private func goodbye(
@@ -162,12 +161,10 @@ import WireTestSupport
             .skip(11),
             .expect(isDestroyed ? [0xE0, 7, 0, 5, 0x11, 0, 0, 0, 0] : [0xE0, 1, 0x83])
         )
-        var configuration = MQTTConfiguration()
-        configuration.reconnection = .never
-        configuration.clientIdentifier = "c"
-        configuration.sessionExpiry = .seconds(3_600)
-        let transport = try MQTTTransport(scripts: script, configuration: configuration)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([script], version: .v5) {
+            $0.reconnection = .never
+            $0.sessionExpiry = .seconds(3_600)
+        }
         let messages = try await provider.messages(
             .command(.subscribe(qos: .atMostOnce, startsOffline: true), topic: "t")
         )
@@ -200,19 +197,16 @@ import WireTestSupport
     @Test("The will is published when it is asked for, and only then", arguments: [false, true])
     func will(publishesWill: Bool) async throws {
         let fixture = try Fixture()
-        let watching = try fixture.transport()
-        let watcher = Provider<MQTTEntry>(transport: watching)
+        let (watching, watcher) = try fixture.provider()
         var iterator = try await watcher.messages(.subscribe("#")).makeAsyncIterator()
-        let transport = try fixture.transport {
+        let (_, provider) = try fixture.provider {
             $0.will = Will(topic: "gone", body: Payload("will"))
         }
-        let provider = Provider<MQTTEntry>(transport: transport)
         try await provider.request(.connect)
         try await provider.request(goodbye(DisconnectOptions(publishesWill: publishesWill)))
         try await watcher.request(.send("after", to: "after"))
         let first = try await iterator.next()?.topic
         #expect(first == (publishesWill ? "gone" : "after"))
-        await watching.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(watching)
     }
 }

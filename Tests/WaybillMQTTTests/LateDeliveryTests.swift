@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillTesting
@@ -6,39 +7,38 @@ import WireTestSupport
 
 /// A server that resumes a session before the app has subscribed.
 @Suite("MQTT transport: late subscribers", .timeLimit(.minutes(5))) struct LateDeliveryTests {
-    private static let connect = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
     /// A session that is present, and two messages of QoS 1: `a` to `t` and `b` to `u`.
     private static let resumed =
         ("20 02 01 00 32 06 0001 74 0001 61 32 06 0001 75 0002 62" as Hex).bytes
 
-    private func transport(
+    private func client(
         _ script: ScriptedByteStream,
-        _ clock: ManualClock,
-        _ change: (inout LateDeliveryPolicy) -> Void = { _ in }
-    ) throws -> MQTTTransport {
-        var configuration = MQTTConfiguration(version: .v3_1_1)
-        configuration.clientIdentifier = "c"
-        configuration.cleanStart = false
+        clock: ManualClock = ManualClock(),
+        _ change: (inout LateDeliveryPolicy) -> Void
+    ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         var policy = LateDeliveryPolicy()
         change(&policy)
-        configuration.lateDelivery = policy
-        return try MQTTTransport(scripts: script, clock: clock, configuration: configuration)
+        return try scripted([script], clock: clock) {
+            $0.cleanStart = false
+            $0.lateDelivery = policy
+        }
     }
 
     @Test("A subscriber in time gets the earlier messages in order, and they are acknowledged then")
     func inTime() async throws {
         let script = ScriptedByteStream(
-            .expect(Self.connect),
+            .expect(Packet.lastingConnect),
             .reply(Self.resumed + ("32 06 0001 74 0003 63" as Hex).bytes),
-            .expect(("82 06 0001 0001 74 01" as Hex).bytes),
-            .reply(("90 03 0001 01" as Hex).bytes),
+            .expect(Packet.subscribe),
+            .reply(Packet.suback),
             // In the order of arrival (4.6.0-2): the acknowledgement of a later message waits for the earlier one.
             .expect(("40 02 0001" as Hex).bytes),
             .expect(("40 02 0002 40 02 0003" as Hex).bytes)
         )
         let clock = ManualClock()
-        let transport = try transport(script, clock) { $0.timeToLive = .seconds(30) }
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client(script, clock: clock) {
+            $0.timeToLive = .seconds(30)
+        }
         try await provider.request(.connect)
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
@@ -55,13 +55,13 @@ import WireTestSupport
     @Test("Without a subscriber in time, the messages are acknowledged at the end of the time")
     func tooLate() async throws {
         let script = ScriptedByteStream(
-            .expect(Self.connect),
+            .expect(Packet.lastingConnect),
             .reply(Self.resumed),
             .expect(("40 02 0001 40 02 0002" as Hex).bytes)
         )
         let clock = ManualClock()
-        let transport = try transport(script, clock) { $0.timeToLive = .seconds(5) }
-        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        let (transport, provider) = try client(script, clock: clock) { $0.timeToLive = .seconds(5) }
+        try await provider.request(.connect)
         await letOthersRun()
         clock.advance(by: .milliseconds(4_999))
         #expect(!script.isComplete)
@@ -74,14 +74,14 @@ import WireTestSupport
     @Test("What finds no room goes, the oldest first", arguments: [true, false])
     func limits(byCount: Bool) async throws {
         let script = ScriptedByteStream(
-            .expect(Self.connect),
+            .expect(Packet.lastingConnect),
             .reply(Self.resumed),
             .expect(("40 02 0001" as Hex).bytes)
         )
-        let transport = try transport(script, ManualClock()) { policy in
+        let (transport, provider) = try client(script) { policy in
             if byCount { policy.messageLimit = 1 } else { policy.byteLimit = 500 }
         }
-        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        try await provider.request(.connect)
         try await waitUntil { script.isComplete }
         #expect(script.failures == [])
         await transport.shutdown()
@@ -97,14 +97,14 @@ import WireTestSupport
     @Test("A topic takes room, too")
     func topics() async throws {
         let script = ScriptedByteStream(
-            .expect(Self.connect),
+            .expect(Packet.lastingConnect),
             .reply(
-                ("20 02 01 00" as Hex).bytes + Self.longTopic(1) + Self.longTopic(2)
+                Packet.resumed + Self.longTopic(1) + Self.longTopic(2)
             ),
             .expect(("40 02 0001" as Hex).bytes)
         )
-        let transport = try transport(script, ManualClock()) { $0.byteLimit = 100_000 }
-        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        let (transport, provider) = try client(script) { $0.byteLimit = 100_000 }
+        try await provider.request(.connect)
         try await waitUntil { script.isComplete }
         #expect(script.failures == [])
         await transport.shutdown()
@@ -113,14 +113,13 @@ import WireTestSupport
     @Test("A message for which room cannot be made is not kept, and takes no room from others")
     func tooLong() async throws {
         let script = ScriptedByteStream(
-            .expect(Self.connect),
+            .expect(Packet.lastingConnect),
             .reply(Self.resumed + Self.longTopic(3)),
-            .expect(("82 06 0001 0001 74 01" as Hex).bytes),
-            .reply(("90 03 0001 01" as Hex).bytes),
+            .expect(Packet.subscribe),
+            .reply(Packet.suback),
             .expect(("40 02 0001" as Hex).bytes)
         )
-        let transport = try transport(script, ManualClock()) { $0.byteLimit = 10_000 }
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client(script) { $0.byteLimit = 10_000 }
         try await provider.request(.connect)
         await letOthersRun()
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))

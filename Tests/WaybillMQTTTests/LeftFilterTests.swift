@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -7,23 +8,17 @@ import WireTestSupport
 
 /// Filters without a listener, on a server that keeps the session and has not got the UNSUBSCRIBE.
 @Suite("MQTT transport: what was left", .timeLimit(.minutes(5))) struct LeftFilterTests {
-    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, and a session that outlives the connection.
-    private static let connect = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
-    private static let connack = ("20 02 00 00" as Hex).bytes
-    private static let resumed = ("20 02 01 00" as Hex).bytes
-    private static let subscribe = ("82 06 0001 0001 74 01" as Hex).bytes
-    private static let suback = ("90 03 0001 01" as Hex).bytes
-
-    private func configuration(
+    private func client(
+        _ scripts: [ScriptedByteStream],
         _ store: (any SessionStore)?,
+        clock: ManualClock = ManualClock(),
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
-    ) -> MQTTConfiguration {
-        var configuration = MQTTConfiguration(version: .v3_1_1)
-        configuration.clientIdentifier = "c"
-        configuration.cleanStart = false
-        configuration.store = store
-        change(&configuration)
-        return configuration
+    ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
+        try scripted(scripts, clock: clock) {
+            $0.cleanStart = false
+            $0.store = store
+            change(&$0)
+        }
     }
 
     private func unsubscribe(_ identifier: UInt8, _ filters: [UInt8]) -> [UInt8] {
@@ -38,18 +33,14 @@ import WireTestSupport
     @Test("It is stored until the server has confirmed it, and not a moment longer")
     func confirmed() async throws {
         let store = InMemorySessionStore()
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reply(Self.suback),
+        let script = ScriptedByteStream.subscribed(
+            .new,
             .expect(unsubscribe(2, [0x74])),
             // The server confirms nothing before this message.
             .expect(("30 04 0001 78 79" as Hex).bytes),
             .reply(("B0 02 0002" as Hex).bytes)
         )
-        let transport = try MQTTTransport(scripts: script, configuration: configuration(store))
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client([script], store)
         var messages: Messages<Message>? = try await provider.messages(
             .subscribe(qos: .atLeastOnce)
         )
@@ -66,26 +57,13 @@ import WireTestSupport
     @Test("A connection that is lost before the confirmation: the next one tells the server again")
     func again() async throws {
         let store = InMemorySessionStore()
-        let first = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reply(Self.suback),
-            .expect(unsubscribe(2, [0x74])),
-            .reset
-        )
-        let second = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.resumed),
+        let first = ScriptedByteStream.subscribed(.new, .expect(unsubscribe(2, [0x74])), .reset)
+        let second = ScriptedByteStream.accepted(
+            .present,
             .skip(7),
             .reply(("B0 02 0003" as Hex).bytes)
         )
-        let transport = try MQTTTransport(
-            scripts: first,
-            second,
-            configuration: configuration(store)
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client([first, second], store)
         var messages: Messages<Message>? = try await provider.messages(
             .subscribe(qos: .atLeastOnce)
         )
@@ -101,17 +79,15 @@ import WireTestSupport
     func nextLaunch() async throws {
         let store = InMemorySessionStore()
         store.setPendingUnsubscribes(["a", "b", "t"])
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.resumed),
+        let script = ScriptedByteStream.accepted(
+            .present,
             .expect(unsubscribe(1, [0x61, 0x62, 0x74])),
             .reply(("B0 02 0001" as Hex).bytes),
             // The app's new subscription follows the UNSUBSCRIBE.
             .expect(("82 06 0002 0001 74 01" as Hex).bytes),
             .reply(("90 03 0002 01" as Hex).bytes)
         )
-        let transport = try MQTTTransport(scripts: script, configuration: configuration(store))
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client([script], store)
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         #expect(store.pendingUnsubscribes() == [])
         #expect(script.failures == [])
@@ -123,24 +99,17 @@ import WireTestSupport
     func nothingToTell() async throws {
         let store = InMemorySessionStore()
         store.setPendingUnsubscribes(["a"])
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect(("30 04 0001 78 79" as Hex).bytes)
-        )
-        let transport = try MQTTTransport(scripts: script, configuration: configuration(store))
-        try await Provider<MQTTEntry>(transport: transport).request(.send("y", to: "x"))
+        let script = ScriptedByteStream.accepted(.new, .expect(("30 04 0001 78 79" as Hex).bytes))
+        let (transport, provider) = try client([script], store)
+        try await provider.request(.send("y", to: "x"))
         #expect(store.pendingUnsubscribes() == [])
         #expect(script.failures == [] && script.isComplete)
         await transport.shutdown()
         // With a clean session, the transport does not read the store.
         store.setPendingUnsubscribes(["a"])
-        let clean = ScriptedByteStream(.skip(15), .reply(Self.connack), .skip(100))
-        let other = try MQTTTransport(
-            scripts: clean,
-            configuration: configuration(store) { $0.cleanStart = true }
-        )
-        try await Provider<MQTTEntry>(transport: other).request(.connect)
+        let clean = ScriptedByteStream(.skip(15), .reply(Packet.connack), .skip(100))
+        let (other, otherProvider) = try client([clean], store) { $0.cleanStart = true }
+        try await otherProvider.request(.connect)
         #expect(store.pendingUnsubscribes() == ["a"])
         await other.shutdown()
     }
@@ -149,20 +118,12 @@ import WireTestSupport
     func whileAway() async throws {
         let store = InMemorySessionStore()
         let clock = ManualClock()
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reply(Self.suback),
+        let script = ScriptedByteStream.subscribed(
+            .new,
             .expect(("30 04 0001 78 79" as Hex).bytes),
             .reset
         )
-        let transport = try MQTTTransport(
-            scripts: script,
-            clock: clock,
-            configuration: configuration(store)
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client([script], store, clock: clock)
         var messages: Messages<Message>? = try await provider.messages(
             .subscribe(qos: .atLeastOnce)
         )
@@ -190,13 +151,11 @@ import WireTestSupport
             .expect(("A2 06 0004 00 0001 62" as Hex).bytes),
             .reply(("B0 04 0004 00 00" as Hex).bytes)
         )
-        let configuration = configuration(store) {
+        let (transport, provider) = try client([script], store) {
             $0.version = .v5
             $0.receiveMaximum = 1_024
             $0.sessionExpiry = .seconds(60)
         }
-        let transport = try MQTTTransport(scripts: script, configuration: configuration)
-        let provider = Provider<MQTTEntry>(transport: transport)
         let connect = Task { try await provider.request(.connect) }
         try await waitUntil { script.isComplete || script.failures != [] }
         #expect(script.failures == [])
@@ -208,11 +167,8 @@ import WireTestSupport
     @Test("The confirmation of an earlier leaving does not count for a later one")
     func leftAgain() async throws {
         let store = InMemorySessionStore()
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reply(Self.suback),
+        let script = ScriptedByteStream.subscribed(
+            .new,
             .expect(unsubscribe(2, [0x74])),
             .expect(("82 06 0003 0001 74 01" as Hex).bytes),
             .reply(("90 03 0003 01" as Hex).bytes),
@@ -222,8 +178,7 @@ import WireTestSupport
             .expect(("30 04 0001 78 79" as Hex).bytes),
             .reply(("B0 02 0004" as Hex).bytes)
         )
-        let transport = try MQTTTransport(scripts: script, configuration: configuration(store))
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client([script], store)
         var all = try provider.allMessages().makeAsyncIterator()
         for _ in 0..<2 {
             let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
@@ -240,29 +195,16 @@ import WireTestSupport
     @Test("A SUBSCRIBE that was not answered counts as left: the server may have it")
     func unanswered() async throws {
         let store = InMemorySessionStore()
-        let first = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reset
-        )
+        let first = ScriptedByteStream.accepted(.new, .expect(Packet.subscribe), .reset)
         // The attempt after this one waits for the clock, so the caller has its error before it.
-        let between = ScriptedByteStream(.expect(Self.connect), .reset)
-        let second = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.resumed),
+        let between = ScriptedByteStream(.expect(Packet.lastingConnect), .reset)
+        let second = ScriptedByteStream.accepted(
+            .present,
             .skip(7),
             .reply(("B0 02 0002" as Hex).bytes)
         )
         let clock = ManualClock()
-        let transport = try MQTTTransport(
-            scripts: first,
-            between,
-            second,
-            clock: clock,
-            configuration: configuration(store)
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client([first, between, second], store, clock: clock)
         await expectError(.connectionLost) {
             try await provider.messages(.subscribe(qos: .atLeastOnce))
         }

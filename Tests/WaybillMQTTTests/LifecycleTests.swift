@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -7,34 +8,26 @@ import WireTestSupport
 
 /// Connections that follow a script, on a clock that stands still.
 @Suite("MQTT transport: lifecycle", .timeLimit(.minutes(5))) struct LifecycleTests {
-    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, clean session.
-    private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
-    private static let connack = ("20 02 00 00" as Hex).bytes
-
-    private func configuration(
+    private func client(
+        _ scripts: [ScriptedByteStream],
+        clock: ManualClock = ManualClock(),
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
-    ) -> MQTTConfiguration {
-        var configuration = MQTTConfiguration(version: .v3_1_1)
-        configuration.reconnection = .never
-        configuration.clientIdentifier = "c"
-        change(&configuration)
-        return configuration
+    ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
+        try scripted(scripts, clock: clock) {
+            $0.reconnection = .never
+            change(&$0)
+        }
     }
 
     @Test("The bytes of a session, from CONNECT to DISCONNECT")
     func bytes() async throws {
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect(("82 06 0001 0001 74 01" as Hex).bytes),
-            .reply(("90 03 0001 01" as Hex).bytes),
+        let script = ScriptedByteStream.subscribed(
             .expect(("32 06 0001 74 0002 78" as Hex).bytes),
             .reply(("32 06 0001 74 0009 79 40 02 0002" as Hex).bytes),
             .expect(("40 02 0009" as Hex).bytes),
             .expect(("E0 00" as Hex).bytes)
         )
-        let transport = try MQTTTransport(scripts: script, configuration: configuration())
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (_, provider) = try client([script])
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         try await provider.request(.send("x", qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
@@ -47,12 +40,12 @@ import WireTestSupport
     @Test("A message without a subscriber is acknowledged all the same (4.5.0-2)")
     func unclaimed() async throws {
         let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack + ("32 06 0001 7A 0009 79 34 06 0001 7A 000A 79" as Hex).bytes),
+            .expect(Packet.connect),
+            .reply(Packet.connack + ("32 06 0001 7A 0009 79 34 06 0001 7A 000A 79" as Hex).bytes),
             .expect(("40 02 0009 50 02 000A" as Hex).bytes)
         )
-        let transport = try MQTTTransport(scripts: script, configuration: configuration())
-        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        let (transport, provider) = try client([script])
+        try await provider.request(.connect)
         #expect(script.failures == [])
         #expect(script.isComplete)
         await transport.shutdown()
@@ -60,14 +53,8 @@ import WireTestSupport
 
     @Test("Dropped with calls pending: every one fails once, one state change")
     func droppedWithCallsPending() async throws {
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .skip(20 * 8),
-            .reset
-        )
-        let transport = try MQTTTransport(scripts: script, configuration: configuration())
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let script = ScriptedByteStream.accepted(.skip(20 * 8), .reset)
+        let (transport, provider) = try client([script])
         try await provider.request(.connect)
         var states = transport.states.makeAsyncIterator()
         let failures = await withTaskGroup { group in
@@ -100,25 +87,10 @@ import WireTestSupport
     @Test("A request right after a lost connection makes a new connection")
     func retryAfterLoss() async throws {
         for _ in 0..<20 {
-            let lost = ScriptedByteStream(
-                .expect(Self.connect),
-                .reply(Self.connack),
-                .skip(8),
-                .reset
-            )
-            let answered = ScriptedByteStream(
-                .expect(Self.connect),
-                .reply(Self.connack),
-                .skip(8),
-                .reply([0x40, 0x02, 0x00, 0x01])
-            )
-            let transport = try MQTTTransport(
-                scripts: lost,
-                answered,
-                configuration: configuration()
-            )
-            let provider = Provider<MQTTEntry>(transport: transport).intercepted(RetryOnce())
-            try await provider.request(.send("x", qos: .atLeastOnce))
+            let lost = ScriptedByteStream.accepted(.skip(8), .reset)
+            let answered = ScriptedByteStream.accepted(.skip(8), .reply([0x40, 0x02, 0x00, 0x01]))
+            let (_, provider) = try client([lost, answered])
+            try await provider.intercepted(RetryOnce()).request(.send("x", qos: .atLeastOnce))
             #expect(answered.isComplete)
         }
     }
@@ -126,21 +98,14 @@ import WireTestSupport
     @Test("A half-open peer is found within keep alive and the ping's deadline")
     func halfOpen() async throws {
         let clock = ManualClock()
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
+        let script = ScriptedByteStream.accepted(
             .skip(8),
             .reply(("90 03 0001 00" as Hex).bytes),
             .expect(("C0 00" as Hex).bytes),
             .reply(("D0 00" as Hex).bytes),
             .expect(("C0 00" as Hex).bytes)
         )
-        let transport = try MQTTTransport(
-            scripts: script,
-            clock: clock,
-            configuration: configuration()
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client([script], clock: clock)
         let messages = try await provider.messages(.subscribe(qos: .atMostOnce))
         clock.advance(by: .seconds(60))
         clock.advance(by: .seconds(60))
@@ -157,15 +122,9 @@ import WireTestSupport
     @Test("Timeouts of connect and acknowledgement, by the clock")
     func timeouts() async throws {
         let clock = ManualClock()
-        let silent = ScriptedByteStream(.expect(Self.connect))
-        let mute = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(8))
-        let transport = try MQTTTransport(
-            scripts: silent,
-            mute,
-            clock: clock,
-            configuration: configuration()
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let silent = ScriptedByteStream(.expect(Packet.connect))
+        let mute = ScriptedByteStream.accepted(.skip(8))
+        let (transport, provider) = try client([silent, mute], clock: clock)
         let connecting = Task { try await provider.request(.connect) }
         try await waitUntil { silent.isComplete }
         clock.advance(by: .seconds(10))
@@ -181,9 +140,8 @@ import WireTestSupport
 
     @Test("A second connect is refused with its reason; disconnecting cancels a connect under way")
     func connectTwice() async throws {
-        let silent = ScriptedByteStream(.expect(Self.connect))
-        let transport = try MQTTTransport(scripts: silent, configuration: configuration())
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let silent = ScriptedByteStream(.expect(Packet.connect))
+        let (transport, provider) = try client([silent])
         let connecting = Task { try await provider.request(.connect) }
         try await waitUntil { silent.isComplete }
         await expectError(.rejected) { try await provider.request(.connect) }
@@ -200,9 +158,8 @@ import WireTestSupport
 
     @Test("Cancelling the only request that waits for a connection cancels the attempt")
     func cancelledConnect() async throws {
-        let silent = ScriptedByteStream(.expect(Self.connect), .expect(("E0 00" as Hex).bytes))
-        let transport = try MQTTTransport(scripts: silent, configuration: configuration())
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let silent = ScriptedByteStream(.expect(Packet.connect), .expect(("E0 00" as Hex).bytes))
+        let (transport, provider) = try client([silent])
         let sending = Task { try await provider.request(.send("x")) }
         try await waitUntil { "\(transport.states.current)".hasPrefix("connecting") }
         await letOthersRun()
@@ -213,10 +170,7 @@ import WireTestSupport
 
     @Test("Without connecting on demand, a request fails until the app connects")
     func noDemand() async throws {
-        let transport = try MQTTTransport(
-            configuration: configuration { $0.connectsOnDemand = false }
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (_, provider) = try client([]) { $0.connectsOnDemand = false }
         await expectError(.notConnected) { try await provider.request(.send("x")) }
         await expectError(.notConnected) { try await provider.messages(.subscribe()) }
         await expectError(.connectionRefused) { try await provider.request(.connect) }
@@ -226,15 +180,12 @@ import WireTestSupport
         "A server that breaks the protocol: typed error, streams end, the next request connects anew"
     )
     func violation() async throws {
-        let broken = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
+        let broken = ScriptedByteStream.accepted(
             .skip(8),
             .reply(("90 03 0001 00 36 05 0001 61 0001" as Hex).bytes)
         )
-        let fine = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(6))
-        let transport = try MQTTTransport(scripts: broken, fine, configuration: configuration())
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let fine = ScriptedByteStream.accepted(.skip(6))
+        let (transport, provider) = try client([broken, fine])
         let messages = try await provider.messages(.subscribe(qos: .atMostOnce))
         var iterator = messages.makeAsyncIterator()
         await expectError(.protocolViolation) { try await iterator.next() }
@@ -245,10 +196,9 @@ import WireTestSupport
 
     @Test("A server that accepts and hangs up at once: the next request connects anew")
     func hangsUpAtOnce() async throws {
-        let brief = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .finish)
-        let fine = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(6))
-        let transport = try MQTTTransport(scripts: brief, fine, configuration: configuration())
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let brief = ScriptedByteStream.accepted(.finish)
+        let fine = ScriptedByteStream.accepted(.skip(6))
+        let (transport, provider) = try client([brief, fine])
         try await provider.request(.connect)
         try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected") }
         try await provider.request(.send("x"))
@@ -260,9 +210,7 @@ import WireTestSupport
     func cancelledRequest() async throws {
         // The window is two. The first request is sent. The second waits for a place, and so does a third, which is
         // not cancelled.
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
+        let script = ScriptedByteStream.accepted(
             .expect(("34 06 0001 74 0001 61" as Hex).bytes),
             .expect(("34 06 0001 74 0002 62" as Hex).bytes),
             // The server answers the first request although it was cancelled. Its identifier is used again only after
@@ -276,11 +224,7 @@ import WireTestSupport
             .expect(("62 02 0002 62 02 0003" as Hex).bytes),
             .reply(("70 02 0002 70 02 0003" as Hex).bytes)
         )
-        let transport = try MQTTTransport(
-            scripts: script,
-            configuration: configuration { $0.inflightWindow = 2 }
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try client([script]) { $0.inflightWindow = 2 }
         try await provider.request(.connect)
         func send(_ text: String) -> Task<Receipt, any Error> {
             Task { try await provider.request(.send(text, qos: .exactlyOnce)) }
@@ -307,16 +251,14 @@ import WireTestSupport
     @Test("Several providers with different entries share one transport and its connection")
     func sharedTransport() async throws {
         let fixture = try Fixture()
-        let transport = try fixture.transport()
-        let one = Provider<MQTTEntry>(transport: transport)
+        let (transport, one) = try fixture.provider()
         let two = Provider<OtherEntry>(transport: transport)
         let messages: Messages<String> = try await two.messages(.hear)
         try await one.request(.send("x", to: "other"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "x")
         #expect(fixture.broker.connectionCount == 1)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     private enum OtherEntry: EntryType {

@@ -1,5 +1,6 @@
 #if os(Linux)
     import Testing
+    import TransportTestSupport
     import Waybill
     import WaybillLink
     import WaybillMQTT
@@ -32,8 +33,7 @@
         func letGo() async throws {
             let fixture = try Fixture()
             do {
-                let transport = try fixture.transport()
-                let provider = Provider<MQTTEntry>(transport: transport)
+                let (_, provider) = try fixture.provider()
                 try await provider.request(.connect)
                 await expectError(.timedOut) { try await ask(provider) }
                 #expect(fixture.broker.connectionCount == 1)

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -8,18 +9,6 @@ import WireTestSupport
 /// Sends while there is no connection, and sends when there will be no more connection.
 @Suite("MQTT transport: offline (design 5.9)", .timeLimit(.minutes(5)))
 struct OfflineTests {
-    private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
-    private static let connack = ("20 02 00 00" as Hex).bytes
-
-    private func configuration(
-        _ change: (inout MQTTConfiguration) -> Void = { _ in }
-    ) -> MQTTConfiguration {
-        var configuration = MQTTConfiguration(version: .v3_1_1)
-        configuration.clientIdentifier = "c"
-        change(&configuration)
-        return configuration
-    }
-
     /// PUBLISH of QoS 1 to `t` with one byte.
     private func publish(_ id: UInt8, _ text: UInt8) -> [UInt8] {
         [0x32, 0x06, 0, 1, 0x74, 0, id, text]
@@ -31,16 +20,9 @@ struct OfflineTests {
         _ clock: ManualClock,
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) async throws -> (MQTTTransport, Provider<MQTTEntry>) {
-        let lost = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(6), .reset)
-        let refused = ScriptedByteStream(.expect(Self.connect), .finish)
-        let transport = try MQTTTransport(
-            scripts: lost,
-            refused,
-            next,
-            clock: clock,
-            configuration: configuration(change)
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let lost = ScriptedByteStream.accepted(.skip(6), .reset)
+        let refused = ScriptedByteStream(.expect(Packet.connect), .finish)
+        let (transport, provider) = try scripted([lost, refused, next], clock: clock, change)
         try await provider.request(.send("x"))
         try await waitUntil {
             "\(transport.states.current)".hasPrefix("waiting") && refused.isComplete
@@ -66,9 +48,7 @@ struct OfflineTests {
     @Test("Sends wait in the order of the calls and go out when the connection is back")
     func order() async throws {
         let clock = ManualClock()
-        let next = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
+        let next = ScriptedByteStream.accepted(
             .expect(publish(1, 0x61) + publish(2, 0x62) + publish(3, 0x63)),
             .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2, 0x40, 2, 0, 3])
         )
@@ -83,7 +63,7 @@ struct OfflineTests {
     @Test("QoS 0 does not wait by default: it fails when the connection is not back in time")
     func atMostOnce() async throws {
         let clock = ManualClock()
-        let next = ScriptedByteStream(.expect(Self.connect))
+        let next = ScriptedByteStream(.expect(Packet.connect))
         let (transport, provider) = try await offline(next, clock)
         let sending = Task { try await provider.request(.send("a")) }
         await letOthersRun()
@@ -95,11 +75,7 @@ struct OfflineTests {
     @Test("QoS 0 waits where that is asked for")
     func queuedAtMostOnce() async throws {
         let clock = ManualClock()
-        let next = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect([0x30, 0x04, 0, 1, 0x74, 0x61])
-        )
+        let next = ScriptedByteStream.accepted(.expect([0x30, 0x04, 0, 1, 0x74, 0x61]))
         let (transport, provider) = try await offline(next, clock) {
             $0.offlineQueue.includesUnacknowledged = true
         }
@@ -121,9 +97,7 @@ struct OfflineTests {
     func overflow(policy: OfflineQueuePolicy.Overflow, loser: Int) async throws {
         let clock = ManualClock()
         let left: [UInt8] = loser == 0 ? [0x62, 0x63] : [0x61, 0x62]
-        let next = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
+        let next = ScriptedByteStream.accepted(
             .expect(publish(1, left[0]) + publish(2, left[1])),
             .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2])
         )
@@ -144,7 +118,7 @@ struct OfflineTests {
     func byteLimit() async throws {
         let clock = ManualClock()
         let (transport, provider) = try await offline(
-            ScriptedByteStream(.expect(Self.connect)),
+            ScriptedByteStream(.expect(Packet.connect)),
             clock
         ) {
             $0.offlineQueue.byteLimit = 3
@@ -158,7 +132,7 @@ struct OfflineTests {
     @Test("A send that has waited too long fails, and is not sent")
     func timeToLive() async throws {
         let clock = ManualClock()
-        let silent = ScriptedByteStream(.expect(Self.connect))
+        let silent = ScriptedByteStream(.expect(Packet.connect))
         let (transport, provider) = try await offline(silent, clock) {
             $0.offlineQueue.timeToLive = .seconds(2)
         }
@@ -172,12 +146,7 @@ struct OfflineTests {
     @Test("Cancelled while it waits, a send is not sent")
     func cancelled() async throws {
         let clock = ManualClock()
-        let next = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect(publish(1, 0x62)),
-            .reply([0x40, 2, 0, 1])
-        )
+        let next = ScriptedByteStream.accepted(.expect(publish(1, 0x62)), .reply([0x40, 2, 0, 1]))
         let (transport, provider) = try await offline(next, clock)
         let sends = await send(["a", "b"], provider)
         sends[0].cancel()
@@ -196,18 +165,13 @@ struct OfflineTests {
                 StoredMessage(topic: "t", body: Array(text.utf8), qos: 1)
             )
         }
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
+        let script = ScriptedByteStream.accepted(
             .expect(publish(1, 0x61) + publish(2, 0x62)),
             .expect(publish(3, 0x63)),
             .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2, 0x40, 2, 0, 3])
         )
-        let transport = try MQTTTransport(
-            scripts: script,
-            configuration: configuration { $0.store = store }
-        )
-        try await Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([script]) { $0.store = store }
+        try await provider
             .request(.send("c", qos: .atLeastOnce))
         try await waitUntil { store.messages().isEmpty }
         #expect(script.failures == [])
@@ -219,12 +183,8 @@ struct OfflineTests {
     )
     func stored() async throws {
         let store = InMemorySessionStore()
-        let script = ScriptedByteStream(.expect(Self.connect), .reply(Self.connack), .skip(8))
-        let transport = try MQTTTransport(
-            scripts: script,
-            configuration: configuration { $0.store = store }
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let script = ScriptedByteStream.accepted(.skip(8))
+        let (transport, provider) = try scripted([script]) { $0.store = store }
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { script.isComplete }
         #expect(store.messages().map(\.body) == [[0x78]])
@@ -241,8 +201,7 @@ struct OfflineTests {
             func messages() -> [StoredMessage] { [] }
             func removeAll() {}
         }
-        let transport = try MQTTTransport(configuration: configuration { $0.store = Full() })
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([]) { $0.store = Full() }
         let error = await expectError(.limitExceeded) {
             try await provider.request(.send("x", qos: .atLeastOnce))
         }
@@ -259,15 +218,11 @@ struct OfflineTests {
             .skip(9),
             .expect(("E0 07 00 05 11 00000000" as Hex).bytes)
         )
-        let transport = try MQTTTransport(
-            scripts: script,
-            configuration: configuration {
-                $0.version = .v5
-                $0.sessionExpiry = .seconds(60)
-                $0.store = store
-            }
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([script]) {
+            $0.version = .v5
+            $0.sessionExpiry = .seconds(60)
+            $0.store = store
+        }
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { !store.messages().isEmpty }
         try await waitUntil { "\(transport.states.current)".hasPrefix("connected") }
@@ -282,19 +237,12 @@ struct OfflineTests {
     func drain() async throws {
         for isAnswered in [true, false] {
             let clock = ManualClock()
-            let script = ScriptedByteStream(
-                .expect(Self.connect),
-                .reply(Self.connack),
+            let script = ScriptedByteStream.accepted(
                 .skip(8 + 6),
                 .reply(isAnswered ? [0x40, 2, 0, 1] : []),
                 .expect([0xE0, 0])
             )
-            let transport = try MQTTTransport(
-                scripts: script,
-                clock: clock,
-                configuration: configuration()
-            )
-            let provider = Provider<MQTTEntry>(transport: transport)
+            let (transport, provider) = try scripted([script], clock: clock)
             try await provider.request(.connect)
             let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
             await letOthersRun()

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -8,58 +9,19 @@ import WireTestSupport
 /// Streams and calls across a lost connection, byte by byte. The first reconnection does not wait.
 @Suite("MQTT transport: reconnection (design 5.2)", .timeLimit(.minutes(5)))
 struct ReconnectionTests {
-    /// CONNECT of MQTT 3.1.1 with client identifier `c` and keep alive 60: with a clean session, and with a lasting
-    /// one.
-    private static let clean = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
-    private static let lasting = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
-    private static let connack = ("20 02 00 00" as Hex).bytes
-    private static let resumed = ("20 02 01 00" as Hex).bytes
-    private static let subscribe = ("82 06 0001 0001 74 01" as Hex).bytes
-    private static let suback = ("90 03 0001 01" as Hex).bytes
-
-    private func transport(
-        _ first: ScriptedByteStream,
-        _ second: ScriptedByteStream? = nil,
-        clock: ManualClock = ManualClock(),
-        change: (inout MQTTConfiguration) -> Void = { _ in }
-    ) throws -> MQTTTransport {
-        var configuration = MQTTConfiguration(version: .v3_1_1)
-        configuration.clientIdentifier = "c"
-        change(&configuration)
-        guard let second else {
-            return try MQTTTransport(scripts: first, clock: clock, configuration: configuration)
-        }
-        return try MQTTTransport(
-            scripts: first,
-            second,
-            clock: clock,
-            configuration: configuration
-        )
-    }
-
     @Test(
         "A clean session: subscribed again, in-flight re-sent as new, then new traffic; the stream lives on"
     )
     func cleanSession() async throws {
-        let first = ScriptedByteStream(
-            .expect(Self.clean),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reply(Self.suback),
-            .skip(8),
-            .reset
-        )
-        let second = ScriptedByteStream(
-            .expect(Self.clean),
-            .reply(Self.connack),
+        let first = ScriptedByteStream.subscribed(.skip(8), .reset)
+        let second = ScriptedByteStream.accepted(
             .skip(8),
             // The send waits for the SUBACK.
-            .reply(("90 03 0001 01" as Hex).bytes),
+            .reply(Packet.suback),
             .expect(("32 06 0001 74 0002 78" as Hex).bytes),
             .reply(("40 02 0002 30 04 0001 74 79" as Hex).bytes)
         )
-        let transport = try transport(first, second)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([first, second])
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         try await provider.request(.send("x", qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
@@ -70,22 +32,17 @@ struct ReconnectionTests {
 
     @Test("A session that is present: nothing subscribed again, PUBLISH with DUP, PUBREL without")
     func sessionPresent() async throws {
-        let first = ScriptedByteStream(
-            .expect(Self.lasting),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reply(Self.suback),
+        let first = ScriptedByteStream.subscribed(
+            .new,
             .expect(("32 06 0001 74 0002 78" as Hex).bytes),
             .reset
         )
-        let second = ScriptedByteStream(
-            .expect(Self.lasting),
-            .reply(Self.resumed),
+        let second = ScriptedByteStream.accepted(
+            .present,
             .expect(("3A 06 0001 74 0002 78" as Hex).bytes),
             .reply(("40 02 0002 30 04 0001 74 79" as Hex).bytes)
         )
-        let transport = try transport(first, second) { $0.cleanStart = false }
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         try await provider.request(.send("x", qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
@@ -97,34 +54,22 @@ struct ReconnectionTests {
 
     @Test("A session that a CONNECT without an answer may have begun: subscribed again")
     func sessionInDoubt() async throws {
-        let first = ScriptedByteStream(
-            .expect(Self.lasting),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reply(Self.suback),
+        let first = ScriptedByteStream.subscribed(
+            .new,
             .expect(("30 04 0001 74 78" as Hex).bytes),
             .reset
         )
         // The server has lost the session. The CONNACK that reports it is lost, too.
-        let second = ScriptedByteStream(.expect(Self.lasting), .reset)
-        let third = ScriptedByteStream(
-            .expect(Self.lasting),
-            .reply(Self.resumed),
+        let second = ScriptedByteStream(.expect(Packet.lastingConnect), .reset)
+        let third = ScriptedByteStream.accepted(
+            .present,
             .expect(("82 06 0002 0001 74 01" as Hex).bytes),
             .reply(("90 03 0002 01 30 04 0001 74 79" as Hex).bytes)
         )
         let clock = ManualClock()
-        var configuration = MQTTConfiguration(version: .v3_1_1)
-        configuration.clientIdentifier = "c"
-        configuration.cleanStart = false
-        let transport = try MQTTTransport(
-            scripts: first,
-            second,
-            third,
-            clock: clock,
-            configuration: configuration
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([first, second, third], clock: clock) {
+            $0.cleanStart = false
+        }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         try await provider.request(.send("x"))
         try await waitUntil(moving: { clock.advance(by: .milliseconds(500)) }) {
@@ -140,15 +85,9 @@ struct ReconnectionTests {
         "A server that loses its session: a QoS 2 message in flight fails rather than coming twice"
     )
     func sessionLost() async throws {
-        let first = ScriptedByteStream(
-            .expect(Self.lasting),
-            .reply(Self.connack),
-            .skip(8),
-            .reset
-        )
-        let second = ScriptedByteStream(.expect(Self.lasting), .reply(Self.connack))
-        let transport = try transport(first, second) { $0.cleanStart = false }
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let first = ScriptedByteStream.accepted(.new, .skip(8), .reset)
+        let second = ScriptedByteStream.accepted(.new)
+        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
         let error = await expectError(.connectionLost) {
             try await provider.request(.send("x", qos: .exactlyOnce))
         }
@@ -159,14 +98,8 @@ struct ReconnectionTests {
     @Test("A call whose time is up while there is no connection fails then, once")
     func timesOutMeanwhile() async throws {
         let clock = ManualClock()
-        let first = ScriptedByteStream(
-            .expect(Self.clean),
-            .reply(Self.connack),
-            .skip(8),
-            .reset
-        )
-        let transport = try transport(first, clock: clock)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let first = ScriptedByteStream.accepted(.skip(8), .reset)
+        let (transport, provider) = try scripted([first], clock: clock)
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil {
             "\(transport.states.current)".hasPrefix("waiting (connectionRefused")
@@ -178,25 +111,18 @@ struct ReconnectionTests {
 
     @Test("A refused re-subscription ends its own stream with the refusal; the others live on")
     func refusedAgain() async throws {
-        let first = ScriptedByteStream(
-            .expect(Self.clean),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reply(Self.suback),
+        let first = ScriptedByteStream.subscribed(
             .skip(8),
             .reply(("90 03 0002 01" as Hex).bytes),
             .skip(6),
             .reset
         )
-        let second = ScriptedByteStream(
-            .expect(Self.clean),
-            .reply(Self.connack),
+        let second = ScriptedByteStream.accepted(
             // One packet subscribes to both filters.
             .expect(("82 0A 0003 0001 74 01 0001 75 01" as Hex).bytes),
             .reply(("90 04 0003 80 01 30 04 0001 75 79" as Hex).bytes)
         )
-        let transport = try transport(first, second)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([first, second])
         let refused = try await provider.messages(.subscribe(qos: .atLeastOnce))
         let fine = try await provider.messages(.subscribe("u", qos: .atLeastOnce))
         try await provider.request(.send("x"))
@@ -220,8 +146,7 @@ struct ReconnectionTests {
         // A second connection would reach a step of this script.
         let second = ScriptedByteStream(.skip(1), .skip(1 << 20))
         let clock = ManualClock()
-        let transport = try transport(first, second, clock: clock) { $0.version = .v5 }
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([first, second], clock: clock) { $0.version = .v5 }
         try await provider.request(.connect)
         let messages = try await provider.messages(.subscribe(qos: .atMostOnce))
         try await provider.request(.send("x"))
@@ -251,16 +176,8 @@ struct ReconnectionTests {
             .reply(Self.takenOver)
         )
         let clock = ManualClock()
-        var configuration = MQTTConfiguration(version: .v5)
-        configuration.clientIdentifier = "c"
-        let transport = try MQTTTransport(
-            scripts: silent,
-            first,
-            second,
-            clock: clock,
-            configuration: configuration
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let scripts = [silent, first, second]
+        let (transport, provider) = try scripted(scripts, version: .v5, clock: clock)
         let connecting = Task { try await provider.request(.connect) }
         try await waitUntil { silent.hasReached(2) }
         clock.advance(by: .seconds(10))
@@ -292,19 +209,7 @@ struct ReconnectionTests {
             .skip(6),
             .reply(Self.takenOver)
         )
-        let clock = ManualClock()
-        var configuration = MQTTConfiguration(version: .v5)
-        configuration.clientIdentifier = "c"
-        let transport = try MQTTTransport(
-            scripts: closings[0],
-            closings[1],
-            closings[2],
-            first,
-            second,
-            clock: clock,
-            configuration: configuration
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted(closings + [first, second], version: .v5)
         for _ in closings {
             await #expect(throws: WaybillError.self) { try await provider.request(.connect) }
         }
@@ -325,8 +230,7 @@ struct ReconnectionTests {
             .reply(("20 03 00 00 00" as Hex).bytes + Self.takenOver)
         )
         let clock = ManualClock()
-        let transport = try transport(silent, first, clock: clock) { $0.version = .v5 }
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([silent, first], clock: clock) { $0.version = .v5 }
         let connecting = Task { try await provider.request(.connect) }
         try await waitUntil { silent.hasReached(2) }
         clock.advance(by: .seconds(10))

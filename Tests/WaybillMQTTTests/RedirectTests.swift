@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -11,13 +12,6 @@ import WireTestSupport
 )
 struct RedirectTests {
     private static let connack = ("20 03 00 00 00" as Hex).bytes
-
-    private func configuration(_ hosts: [String] = []) -> MQTTConfiguration {
-        var configuration = MQTTConfiguration()
-        configuration.clientIdentifier = "c"
-        configuration.failover.hosts = hosts
-        return configuration
-    }
 
     /// The first reconnection waits only as long as the server asks. No delay is random here.
     @Test(
@@ -32,13 +26,8 @@ struct RedirectTests {
             .reply([0xE0, 0x01, code])
         )
         let second = ScriptedByteStream(.skip(24), .reply(Self.connack))
-        let transport = try MQTTTransport(
-            scripts: first,
-            second,
-            clock: clock,
-            configuration: configuration()
-        )
-        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        let (transport, provider) = try scripted([first, second], version: .v5, clock: clock)
+        try await provider.request(.connect)
         try await waitUntil { "\(transport.states.current)".hasPrefix("waiting") }
         guard case .waiting(_, let cause) = transport.states.current else { return }
         #expect(cause.isServerBusy && cause.code == .connectionLost)
@@ -57,12 +46,10 @@ struct RedirectTests {
             .reply(("E0 01 9C" as Hex).bytes)
         )
         let second = ScriptedByteStream(.skip(24), .reply(Self.connack))
-        let transport = try MQTTTransport(
-            scripts: first,
-            second,
-            configuration: configuration(["b"])
-        )
-        try await Provider<MQTTEntry>(transport: transport).request(.connect)
+        let (transport, provider) = try scripted([first, second], version: .v5) {
+            $0.failover.hosts = ["b"]
+        }
+        try await provider.request(.connect)
         try await waitUntil { second.hasReached(3) }
         await transport.shutdown()
     }
@@ -73,10 +60,8 @@ struct RedirectTests {
             (UInt8(0x9C), WaybillError.Code.connectionRefused), (0x9D, .rejected),
         ] {
             let script = ScriptedByteStream(.skip(24), .reply([0x20, 0x03, 0x00, code, 0x00]))
-            let transport = try MQTTTransport(scripts: script, configuration: configuration())
-            let error = await expectError(outcome) {
-                try await Provider<MQTTEntry>(transport: transport).request(.connect)
-            }
+            let (transport, provider) = try scripted([script], version: .v5)
+            let error = await expectError(outcome) { try await provider.request(.connect) }
             #expect(error?.isServerBusy == (code == 0x9C))
             await transport.shutdown()
         }
@@ -89,10 +74,8 @@ struct RedirectTests {
             .reply(("20 08 00 00 05 27 00 00 00 04" as Hex).bytes),
             .expect(("E0 01 95" as Hex).bytes)
         )
-        let transport = try MQTTTransport(scripts: script, configuration: configuration())
-        await expectError(.limitExceeded) {
-            try await Provider<MQTTEntry>(transport: transport).request(.connect)
-        }
+        let (transport, provider) = try scripted([script], version: .v5)
+        await expectError(.limitExceeded) { try await provider.request(.connect) }
         #expect(script.failures == [])
         await transport.shutdown()
     }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -9,13 +10,6 @@ import WireTestSupport
 /// Unread messages of QoS 1 when the connection is lost, byte by byte.
 @Suite("MQTT transport: unread messages and their repetitions", .timeLimit(.minutes(5)))
 struct RepetitionTests {
-    /// CONNECT of MQTT 3.1.1 with client identifier `c`, keep alive 60, and a session that outlives the connection.
-    private static let connect = ("10 0D 0004 4D515454 04 00 003C 0001 63" as Hex).bytes
-    private static let connack = ("20 02 00 00" as Hex).bytes
-    private static let resumed = ("20 02 01 00" as Hex).bytes
-    private static let subscribe = ("82 06 0001 0001 74 01" as Hex).bytes
-    private static let suback = ("90 03 0001 01" as Hex).bytes
-
     private static func publish(_ numbers: ClosedRange<UInt8>, isAgain: Bool = false) -> [UInt8] {
         numbers.flatMap { [isAgain ? 0x3A : 0x32, 6, 0, 1, 0x74, 0, $0, 0x30 + $0] as [UInt8] }
     }
@@ -25,25 +19,19 @@ struct RepetitionTests {
     /// Five messages, of which the consumer takes the first. Then the connection breaks.
     ///
     /// The iterator takes the first three as one batch. The others wait in the buffer.
-    private static let first: [ScriptedByteStream.Step] = [
-        .expect(connect), .reply(connack), .expect(subscribe), .reply(suback),
-        .expect(go), .reply(publish(1...3)), .expect(puback(1)), .reply(publish(4...5)), .finish,
-    ]
+    private static func first() -> ScriptedByteStream {
+        .subscribed(
+            .new,
+            .expect(go),
+            .reply(publish(1...3)),
+            .expect(puback(1)),
+            .reply(publish(4...5)),
+            .finish
+        )
+    }
 
     /// A message of QoS 0. The script continues when it arrives.
     private static let go = ("30 05 0001 74 67 6F" as Hex).bytes
-
-    private func transport(_ scripts: [ScriptedByteStream]) throws -> MQTTTransport {
-        var configuration = MQTTConfiguration(version: .v3_1_1)
-        configuration.clientIdentifier = "c"
-        configuration.cleanStart = false
-        return try MQTTTransport(
-            scripts: scripts[0],
-            scripts[1],
-            clock: ManualClock(),
-            configuration: configuration
-        )
-    }
 
     private func texts(
         _ count: Int,
@@ -77,16 +65,14 @@ struct RepetitionTests {
 
     @Test("With the session present the consumer gets the repetitions alone, in order")
     func present() async throws {
-        let first = ScriptedByteStream(steps: Self.first)
-        let second = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.resumed),
+        let first = Self.first()
+        let second = ScriptedByteStream.accepted(
+            .present,
             .reply(Self.publish(2...5, isAgain: true) + Self.publish(6...6)),
             .expect((UInt8(2)...6).flatMap(Self.puback))
         )
-        let transport = try transport([first, second])
+        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
         let arrivals = Arrivals(at: transport)
-        let provider = Provider<MQTTEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
         try await provider.request(.send("go"))
@@ -102,18 +88,16 @@ struct RepetitionTests {
 
     @Test("Without the session unread messages stay: they do not come again")
     func lost() async throws {
-        let first = ScriptedByteStream(steps: Self.first)
-        let second = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
+        let first = Self.first()
+        let second = ScriptedByteStream.accepted(
+            .new,
             // The same SUBSCRIBE with the next identifier.
             .expect(("82 06 0002 0001 74 01" as Hex).bytes),
             .reply(("90 03 0002 01" as Hex).bytes),
             .reply(Self.publish(6...6)),
             .expect(Self.puback(6))
         )
-        let transport = try transport([first, second])
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
         try await provider.request(.send("go"))
@@ -126,16 +110,14 @@ struct RepetitionTests {
 
     @Test("Two iterations of one stream each get the repetitions once")
     func twoIterations() async throws {
-        let first = ScriptedByteStream(steps: Self.first)
-        let second = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.resumed),
+        let first = Self.first()
+        let second = ScriptedByteStream.accepted(
+            .present,
             .reply(Self.publish(2...5, isAgain: true)),
             .expect((UInt8(2)...5).flatMap(Self.puback))
         )
-        let transport = try transport([first, second])
+        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
         let arrivals = Arrivals(at: transport)
-        let provider = Provider<MQTTEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var one = messages.makeAsyncIterator()
         var two = messages.makeAsyncIterator()
@@ -154,11 +136,8 @@ struct RepetitionTests {
     func ended() async throws {
         let unsubscribe = ("A2 05 0002 0001 74" as Hex).bytes
         let unsuback = ("B0 02 0002" as Hex).bytes
-        let first = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
-            .expect(Self.subscribe),
-            .reply(Self.suback),
+        let first = ScriptedByteStream.subscribed(
+            .new,
             .expect(Self.go),
             .reply(Self.publish(1...3)),
             .expect(Self.puback(1)),
@@ -166,14 +145,12 @@ struct RepetitionTests {
             .reply(unsuback),
             .finish
         )
-        let second = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.resumed),
+        let second = ScriptedByteStream.accepted(
+            .present,
             .reply(Self.publish(2...3, isAgain: true)),
             .expect((UInt8(2)...3).flatMap(Self.puback))
         )
-        let transport = try transport([first, second])
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
         try await provider.request(.send("go"))

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSession
@@ -45,33 +46,25 @@ import WireTestSupport
         .expect(connect), .reply(connack), .expect(subscribe), .reply(suback),
     ]
 
-    private func transport(
+    private func client(
         _ first: [ScriptedByteStream.Step],
-        _ second: ScriptedByteStream? = nil,
+        _ others: ScriptedByteStream...,
         clock: ManualClock = ManualClock(),
         change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> (MQTTTransport, Provider<MQTTEntry>, ScriptedByteStream) {
-        var configuration = MQTTConfiguration()
-        configuration.clientIdentifier = "c"
-        change(&configuration)
         let script = ScriptedByteStream(steps: first)
-        let transport =
-            if let second {
-                try MQTTTransport(
-                    scripts: script,
-                    second,
-                    clock: clock,
-                    configuration: configuration
-                )
-            } else {
-                try MQTTTransport(scripts: script, clock: clock, configuration: configuration)
-            }
-        return (transport, Provider(transport: transport), script)
+        let (transport, provider) = try scripted(
+            [script] + others,
+            version: .v5,
+            clock: clock,
+            change
+        )
+        return (transport, provider, script)
     }
 
     @Test("Subscribed before anything is asked, once; a peer that answers at once is heard")
     func bytes() async throws {
-        let (transport, provider, script) = try transport(
+        let (transport, provider, script) = try client(
             Self.start + [
                 .expect(Self.request("1-00")),
                 // Replies to other requests, without a correlation and with a wrong one, come first.
@@ -94,7 +87,7 @@ import WireTestSupport
     func timesOut() async throws {
         for timeout in [nil, Duration.seconds(5)] {
             let clock = ManualClock()
-            let (transport, provider, script) = try transport(
+            let (transport, provider, script) = try client(
                 Self.start + [.expect(Self.request("1-00"))],
                 clock: clock
             ) { $0.keepAlive = .seconds(60) }
@@ -116,7 +109,7 @@ import WireTestSupport
 
     @Test("A refused subscription fails the request; nothing is published; the next one asks anew")
     func refused() async throws {
-        let (transport, provider, script) = try transport([
+        let (transport, provider, script) = try client([
             .expect(Self.connect), .reply(Self.connack),
             .expect(Self.subscribe), .reply(("90 04 0001 00 87" as Hex).bytes),
             .skip(Self.subscribe.count), .reply(("90 04 0002 00 87" as Hex).bytes),
@@ -136,7 +129,7 @@ import WireTestSupport
             .expect(Self.connect), .reply(Self.connack), .expect(Self.subscribe(2)),
             .reply(("90 04 0002 00 01" as Hex).bytes), .reply(Self.answer("y", "1-00")),
         ])
-        let (transport, provider, _) = try transport(
+        let (transport, provider, _) = try client(
             Self.start + [.expect(Self.request("1-00")), .reset],
             second
         )
@@ -147,7 +140,7 @@ import WireTestSupport
 
     @Test("A connection that does not come back fails pending requests; a shutdown does, too")
     func concludes() async throws {
-        let (lost, provider, _) = try transport(
+        let (lost, provider, _) = try client(
             Self.start + [.expect(Self.request("1-00")), .reset]
         ) { $0.reconnection = .never }
         await expectError(.connectionLost) {
@@ -155,7 +148,7 @@ import WireTestSupport
         }
         #expect(lost.pendingReplies.count == 0)
 
-        let (transport, other, script) = try transport(
+        let (transport, other, script) = try client(
             Self.start + [.expect(Self.request("1-00"))]
         )
         let asking = Task { try await other.request(.send("x"), as: String.self) }
@@ -169,7 +162,7 @@ import WireTestSupport
     func responseInformation() async throws {
         let topic = Self.field("you/c/00")
         let properties = [0x08] + topic + [0x09] + Self.field("1-00")
-        let (transport, provider, script) = try transport([
+        let (transport, provider, script) = try client([
             .expect(
                 ("10 18 0004 4D515454 05 02 003C 0A 21 0400 27 00100000 19 01 0001 63" as Hex).bytes
             ),
@@ -265,9 +258,7 @@ import WireTestSupport
         }
         try await answering.value
         #expect(transport.pendingReplies.count == 0 && transport.pendingReplies.strayCount == 0)
-        await transport.shutdown()
-        await responder.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport, responder)
     }
 
     @Test("A caller that is cancelled leaves nothing; the answer that follows is counted")
@@ -285,16 +276,13 @@ import WireTestSupport
         #expect(transport.pendingReplies.count == 0)
         try await answers.request(.command(.reply(to: message), topic: message.replyTopic))
         try await waitUntil { transport.pendingReplies.strayCount != 0 }
-        await transport.shutdown()
-        await responder.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport, responder)
     }
 
     @Test("Response topic and correlation data of an entry's own go as they are")
     func own() async throws {
         let fixture = try Fixture()
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider()
         let messages = try await provider.messages(.subscribe())
         var options = SendOptions()
         options.responseTopic = "r"
@@ -303,7 +291,6 @@ import WireTestSupport
         var iterator = messages.makeAsyncIterator()
         let message = try #require(try await iterator.next())
         #expect(message.replyTopic == "r" && message.details?.correlationData == [0, 0xFF])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillTesting
@@ -26,10 +27,8 @@ struct RetainedTests {
         QoS.allCases
     )
     func each(way: Way, qos: QoS) async throws {
-        let lines = LineLog()
-        let fixture = try Fixture(way.service) { $0.log = { lines.append($0) } }
-        let transport = try fixture.transport(way.version)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let fixture = try Fixture(way.service)
+        let (transport, provider) = try fixture.provider(way.version)
         for name in ["a", "b"] {
             try await provider.request(
                 .send(name, to: "r/\(name)", qos: .atLeastOnce, retain: true)
@@ -46,23 +45,20 @@ struct RetainedTests {
         #expect(try await texts(&one, until: "live") == ["kept a", "kept b", "c", "live"])
         #expect(try await texts(&two, until: "live") == ["kept a", "kept b", "c", "live"])
         #expect(try await texts(&three, until: "live") == ["kept a", "kept b", "kept c", "live"])
-        #expect(lines.count("← SUBSCRIBE") == 3)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        #expect(fixture.lines.count("← SUBSCRIBE") == 3)
+        await fixture.end(transport)
     }
 
     @Test("A listener that leaves takes nothing from the others, nor one that wants none")
     func leaving() async throws {
-        let lines = LineLog()
-        let fixture = try Fixture { $0.log = { lines.append($0) } }
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let fixture = try Fixture()
+        let (transport, provider) = try fixture.provider()
         try await provider.request(.send("a", to: "r", qos: .atLeastOnce, retain: true))
         let first = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
         var options = SubscribeOptions(qos: .atLeastOnce)
         options.retainHandling = .doNotSend
         let quiet = try await provider.messages(.command(.subscribe(options), topic: "r"))
-        #expect(lines.count("← SUBSCRIBE") == 1)
+        #expect(fixture.lines.count("← SUBSCRIBE") == 1)
         let second = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
         second.cancel()
         let third = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
@@ -73,8 +69,7 @@ struct RetainedTests {
             var iterator = stream.makeAsyncIterator()
             #expect(try await texts(&iterator, until: "live") == expected)
         }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test(
@@ -94,14 +89,7 @@ struct RetainedTests {
             // A retained message, then a live one.
             .reply(("31 05 0001 72 00 61 30 05 0001 72 00 62" as Hex).bytes)
         )
-        var configuration = MQTTConfiguration(version: .v5)
-        configuration.clientIdentifier = "c"
-        let transport = try MQTTTransport(
-            scripts: script,
-            clock: ManualClock(),
-            configuration: configuration
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([script], version: .v5)
         try await provider.request(.connect)
         let first = Task {
             var options = SubscribeOptions(qos: .atLeastOnce)
@@ -122,8 +110,7 @@ struct RetainedTests {
     @Test("A better quality of service brings them to the new listener alone", arguments: ways)
     func better(way: Way) async throws {
         let fixture = try Fixture(way.service)
-        let transport = try fixture.transport(way.version)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider(way.version)
         try await provider.request(.send("a", to: "r", qos: .atLeastOnce, retain: true))
         let low = try await provider.messages(.subscribe("r", qos: .atMostOnce))
         let high = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
@@ -132,7 +119,6 @@ struct RetainedTests {
             var iterator = stream.makeAsyncIterator()
             #expect(try await texts(&iterator, until: "live") == ["kept a", "live"])
         }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -8,27 +9,17 @@ import WireTestSupport
 /// Several filters of one call, byte by byte.
 @Suite("MQTT transport: several filters in a packet", .timeLimit(.minutes(5)))
 struct SubscribeBatchTests {
-    private static let connect = ("10 0D 0004 4D515454 04 02 003C 0001 63" as Hex).bytes
-    private static let connack = ("20 02 00 00" as Hex).bytes
     /// SUBSCRIBE to `a` and `b`.
     private static let subscribe = ("82 0A 0001 0001 61 01 0001 62 01" as Hex).bytes
 
-    private func transport(_ script: ScriptedByteStream) throws -> MQTTTransport {
-        var configuration = MQTTConfiguration(version: .v3_1_1)
-        configuration.clientIdentifier = "c"
-        return try MQTTTransport(scripts: script, configuration: configuration)
-    }
-
     @Test("One SUBSCRIBE for all, and the worst of what is granted")
     func onePacket() async throws {
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
+        let script = ScriptedByteStream.accepted(
             .expect(Self.subscribe),
             .reply(("90 04 0001 01 00" as Hex).bytes),
             .reply(("30 04 0001 62 78" as Hex).bytes)
         )
-        let transport = try transport(script)
+        let (transport, _) = try scripted([script])
         let provider = Provider<AnyEntry>(transport: transport)
         let messages = try await provider.messages(
             .subscribe(topics: ["a", "b"], qos: .atLeastOnce)
@@ -42,16 +33,14 @@ struct SubscribeBatchTests {
 
     @Test("A refused filter fails the call, and the granted one is left")
     func refused() async throws {
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connack),
+        let script = ScriptedByteStream.accepted(
             .expect(Self.subscribe),
             .reply(("90 04 0001 01 80" as Hex).bytes),
             // UNSUBSCRIBE only from `a`.
             .expect(("A2 05 0002 0001 61" as Hex).bytes),
             .reply(("B0 02 0002" as Hex).bytes)
         )
-        let transport = try transport(script)
+        let (transport, _) = try scripted([script])
         let provider = Provider<AnyEntry>(transport: transport)
         let error = await #expect(throws: WaybillError.self) {
             _ = try await provider.messages(.subscribe(topics: ["a", "b"], qos: .atLeastOnce))

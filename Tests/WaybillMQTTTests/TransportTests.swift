@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillTesting
@@ -6,15 +7,6 @@ import WireTestSupport
 
 @Suite("MQTT transport over the loopback broker", .timeLimit(.minutes(5)))
 struct TransportTests {
-    private func texts(_ count: Int, _ messages: Messages<Message>) async throws -> [String] {
-        var texts: [String] = []
-        for try await message in messages {
-            texts.append(message.text ?? "")
-            if texts.count == count { break }
-        }
-        return texts
-    }
-
     @Test(
         "Every quality both ways, connecting on demand",
         arguments: ways,
@@ -22,28 +14,24 @@ struct TransportTests {
     )
     func qualities(way: Way, qos: QoS) async throws {
         let fixture = try Fixture(way.service)
-        let transport = try fixture.transport(way.version)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider(way.version)
         let messages = try await provider.messages(.subscribe(qos: qos))
         #expect(messages.grantedQoS == qos)
         for number in 0..<50 { try await provider.request(.send("\(number)", qos: qos)) }
         #expect(try await texts(50, messages) == (0..<50).map { "\($0)" })
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Sending QoS 0 without end lets the actor's other tasks run") @MainActor
     func turns() async throws {
         let fixture = try Fixture()
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider()
         try await provider.request(.connect)
         let count = try await callsBeforeNeighbour(atMost: 10_000) { number in
             try await provider.request(.send("\(number)"))
         }
         #expect(count == 256)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test(
@@ -51,8 +39,7 @@ struct TransportTests {
     )
     func noHops() async throws {
         let fixture = try Fixture()
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider()
         try await provider.request(.connect)
         let hops = try await CountingActor().hops { _ in
             for number in 0..<1_000 { try await provider.request(.send("\(number)")) }
@@ -66,15 +53,13 @@ struct TransportTests {
         #expect(waiting <= 100)
         // Proves that the executor counts hops.
         #expect(await CountingActor().hops { _ in await Task.yield() } > 0)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("At the end, streams end in the order in which they were subscribed to")
     func endingOrder() async throws {
         let fixture = try Fixture()
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider()
         var streams: [Messages<Message>] = []
         for number in 0..<100 {
             streams.append(try await provider.messages(.subscribe("t/\(number)")))
@@ -92,8 +77,7 @@ struct TransportTests {
     @Test("All that MQTT 5 carries beside the body goes there and back")
     func properties() async throws {
         let fixture = try Fixture()
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider()
         let messages = try await provider.messages(.subscribe())
         var options = SendOptions(qos: .atLeastOnce)
         options.expiry = .seconds(90)
@@ -113,16 +97,13 @@ struct TransportTests {
         #expect(
             message.qos == .atLeastOnce && !message.isRetained && message.id == nil
         )
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Two subscribers of a filter share one subscription; the last to leave sends UNSUBSCRIBE")
     func sharing() async throws {
-        let lines = LineLog()
-        let fixture = try Fixture { $0.log = { lines.append($0) } }
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let fixture = try Fixture()
+        let (transport, provider) = try fixture.provider()
         let first = try await provider.messages(.subscribe("a/+", qos: .atLeastOnce))
         let second = try await provider.messages(.subscribe("a/+", qos: .atLeastOnce))
         try await provider.request(.send("x", to: "a/b", qos: .atLeastOnce))
@@ -134,18 +115,15 @@ struct TransportTests {
         second.cancel()
         try await provider.request(.send("z", to: "a/b", qos: .atLeastOnce))
         // The second SUBSCRIBE gets the retained messages for the second stream.
-        #expect(lines.count("← SUBSCRIBE") == 2)
-        #expect(lines.count("← UNSUBSCRIBE") == 1)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        #expect(fixture.lines.count("← SUBSCRIBE") == 2)
+        #expect(fixture.lines.count("← UNSUBSCRIBE") == 1)
+        await fixture.end(transport)
     }
 
     @Test("A higher QoS is requested with a new SUBSCRIBE, for all streams of the filter")
     func raising() async throws {
-        let lines = LineLog()
-        let fixture = try Fixture { $0.log = { lines.append($0) } }
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let fixture = try Fixture()
+        let (transport, provider) = try fixture.provider()
         let low = try await provider.messages(.subscribe(qos: .atMostOnce))
         let high = try await provider.messages(.subscribe(qos: .exactlyOnce))
         try await provider.request(.send("x", qos: .exactlyOnce))
@@ -153,16 +131,14 @@ struct TransportTests {
             var iterator = messages.makeAsyncIterator()
             #expect(try await iterator.next()?.qos == .exactlyOnce)
         }
-        #expect(lines.count("← SUBSCRIBE") == 2)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        #expect(fixture.lines.count("← SUBSCRIBE") == 2)
+        await fixture.end(transport)
     }
 
     @Test("Overlapping filters each get a message once", arguments: ways)
     func overlapping(way: Way) async throws {
         let fixture = try Fixture(way.service)
-        let transport = try fixture.transport(way.version)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider(way.version)
         var streams: [Messages<Message>] = []
         for filter in ["a/#", "a/+", "a/b", "+/b"] {
             streams.append(try await provider.messages(.subscribe(filter)))
@@ -171,23 +147,20 @@ struct TransportTests {
             try await provider.request(.send(text, to: "a/b", qos: .exactlyOnce))
         }
         for stream in streams { #expect(try await texts(3, stream) == ["1", "2", "end"]) }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Unsubscribing ends every stream of the filter", arguments: ways)
     func unsubscribe(way: Way) async throws {
         let fixture = try Fixture(way.service)
-        let transport = try fixture.transport(way.version)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider(way.version)
         let messages = try await provider.messages(.subscribe())
         try await provider.request(.command(.unsubscribe, topic: "t"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == nil)
         let again = try await provider.request(.command(.unsubscribe, topic: "t"))
         if way.version == .v5 { #expect(again.reason == "No subscription existed (0x11)") }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("A refused subscription and a refused connection are typed errors", arguments: ways)
@@ -195,8 +168,7 @@ struct TransportTests {
         let fixture = try Fixture(way.service)
         let version = way.version
         fixture.broker.faults.refusesSubscriptions = ["secret/#"]
-        let transport = try fixture.transport(version)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider(version)
         let error = await expectError(version == .v5 ? .unauthorized : .rejected) {
             try await provider.messages(.subscribe("secret/#"))
         }
@@ -228,15 +200,13 @@ struct TransportTests {
         let byURL = try MQTTTransport(url: url)
         try await Provider<MQTTEntry>(transport: byURL).request(.connect)
         await byURL.shutdown()
-        let wrong = try fixture.transport {
+        let (wrong, provider) = try fixture.provider {
             $0.userName = "ada"
             $0.password = "wrong"
         }
-        let provider = Provider<MQTTEntry>(transport: wrong)
         await expectError(.unauthorized) { try await provider.request(.connect) }
         try await provider.request(.command(.connect(userName: "ada", password: "secret")))
-        await wrong.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(wrong)
     }
 
     @Test(
@@ -260,8 +230,7 @@ struct TransportTests {
             await transport.shutdown()
         }
         // The watcher connects after the others were disconnected.
-        let watcher = try fixture.transport(version)
-        let watching = Provider<MQTTEntry>(transport: watcher)
+        let (watcher, watching) = try fixture.provider(version)
         var messages = try await watching.messages(.subscribe("will/+", qos: .atLeastOnce))
             .makeAsyncIterator()
         let will = try #require(try await messages.next())
@@ -269,29 +238,24 @@ struct TransportTests {
         // Messages that were published earlier arrive before this one.
         try await watching.request(.send("end", to: "will/end", qos: .atLeastOnce))
         #expect(try await messages.next()?.topic == "will/end")
-        await watcher.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(watcher)
     }
 
     @Test("Retained messages come to later subscribers", arguments: ways)
     func retained(way: Way) async throws {
         let fixture = try Fixture(way.service)
-        let transport = try fixture.transport(way.version)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider(way.version)
         try await provider.request(.send("kept", to: "a/b", qos: .atLeastOnce, retain: true))
         var iterator = try await provider.messages(.subscribe("a/#")).makeAsyncIterator()
         let message = try #require(try await iterator.next())
         #expect(message.isRetained && message.text == "kept")
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Manual acknowledgement: nothing is confirmed until the app says so")
     func manual() async throws {
-        let lines = LineLog()
-        let fixture = try Fixture { $0.log = { lines.append($0) } }
-        let transport = try fixture.transport()
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let fixture = try Fixture()
+        let (transport, provider) = try fixture.provider()
         let messages = try await provider.messages(
             .subscribe(qos: .atLeastOnce, acknowledgement: .manual)
         )
@@ -301,15 +265,14 @@ struct TransportTests {
         let first = try #require(try await iterator.next()?.id)
         let second = try #require(try await iterator.next()?.id)
         try await provider.request(.send("probe", to: "other", qos: .atLeastOnce))
-        #expect(lines.count("← PUBACK") == 0)
+        #expect(fixture.lines.count("← PUBACK") == 0)
         try await provider.request(.command(.nack(first)))
         try await provider.request(.command(.ack(second)))
         await expectError(.invalidEntry) { try await provider.request(.command(.ack(second))) }
         try await provider.request(.send("probe", to: "other", qos: .atLeastOnce))
-        #expect(lines.count("← PUBACK id=1 Unspecified error (0x80)") == 1)
-        #expect(lines.count("← PUBACK id=2") == 1)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        #expect(fixture.lines.count("← PUBACK id=1 Unspecified error (0x80)") == 1)
+        #expect(fixture.lines.count("← PUBACK id=2") == 1)
+        await fixture.end(transport)
     }
 
     @Test("Slow and split delivery changes nothing", arguments: ways)
@@ -318,21 +281,10 @@ struct TransportTests {
         let version = way.version
         fixture.broker.faults.splitsWrites = 1
         fixture.broker.faults.delay = .milliseconds(2)
-        let transport = try fixture.transport(version)
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider(version)
         let messages = try await provider.messages(.subscribe())
         for text in ["1", "2", "3"] { try await provider.request(.send(text, qos: .exactlyOnce)) }
         #expect(try await texts(3, messages) == ["1", "2", "3"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
-}
-
-/// Lines of a broker's log.
-final class LineLog: Sendable {
-    private let lines = LockedLines()
-
-    func append(_ line: String) { lines.append(line) }
-
-    func count(_ text: String) -> Int { lines.all.count { $0.contains(text) } }
 }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -15,14 +16,7 @@ struct UnsubscribeTests {
             .expect(("A2 0D 0001 07 26 0001 6E 0001 76 0001 74" as Hex).bytes),
             .reply(("B0 04 0001 00 00" as Hex).bytes)
         )
-        var configuration = MQTTConfiguration()
-        configuration.clientIdentifier = "c"
-        let transport = try MQTTTransport(
-            scripts: script,
-            clock: ManualClock(),
-            configuration: configuration
-        )
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try scripted([script], version: .v5)
         try await provider.request(.connect)
         let entry = MQTTEntry.command(.unsubscribe, topic: "t", headers: ["n": "v"])
         try await provider.request(entry)
@@ -48,33 +42,28 @@ struct UnsubscribeTests {
 
     @Test("The identifier that the server assigns is in the receipt and in each reconnection")
     func assignedIdentifier() async throws {
-        let lines = LineLog()
-        let fixture = try Fixture { $0.log = { lines.append($0) } }
-        let transport = try fixture.transport {
+        let fixture = try Fixture()
+        let (transport, provider) = try fixture.provider {
             $0.clientIdentifier = ""
             $0.reconnection = ReconnectionPolicy()
             $0.reconnection.initialDelay = .zero
         }
-        let provider = Provider<MQTTEntry>(transport: transport)
         let receipt = try await provider.request(.connect)
         let identifier = try #require(receipt.clientIdentifier)
         #expect(identifier.hasPrefix("loopback-"))
         for round in 1...2 {
             fixture.broker.dropConnections()
-            try await waitUntil { lines.count("CONNACK") > round }
-            #expect(lines.count("← CONNECT client=\(identifier) ") == round)
+            try await waitUntil { fixture.lines.count("CONNACK") > round }
+            #expect(fixture.lines.count("← CONNECT client=\(identifier) ") == round)
         }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("The client's own identifier is in the receipt, too", arguments: versions)
     func ownIdentifier(version: MQTTConfiguration.Version) async throws {
         let fixture = try Fixture()
-        let transport = try fixture.transport(version) { $0.clientIdentifier = "ada" }
-        let provider = Provider<MQTTEntry>(transport: transport)
+        let (transport, provider) = try fixture.provider(version) { $0.clientIdentifier = "ada" }
         #expect(try await provider.request(.connect).clientIdentifier == "ada")
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
@@ -27,8 +28,7 @@ struct AcknowledgementTests {
         #expect(heard.map(\.text) == ["3", "4"])
         #expect(heard.allSatisfy { $0.isDuplicate && $0.qos == .atLeastOnce })
         #expect(fixture.lines.count("← ACK id=1/") == 2)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test(
@@ -52,8 +52,7 @@ struct AcknowledgementTests {
         let again = try await take(1, messages)
         #expect(again.map(\.text) == ["3"])
         #expect(again.first?.isDuplicate == true)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("A lost connection brings back what was not acknowledged", arguments: services)
@@ -74,8 +73,7 @@ struct AcknowledgementTests {
         let heard = try await take(2, again)
         #expect(heard.map(\.text) == ["1", "3"])
         #expect(heard.allSatisfy { $0.isDuplicate })
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Mode client: an acknowledgement covers all before it", arguments: services)
@@ -91,8 +89,7 @@ struct AcknowledgementTests {
         try await provider.request(.nack(ids[4]))
         let again = try await take(2, messages)
         #expect(again.map(\.text) == ["4", "5"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Acknowledging every third message keeps a cumulative subscription going")
@@ -109,8 +106,7 @@ struct AcknowledgementTests {
             try #require(ids.count == 3, "round \(round)")
             try await provider.request(.ack(ids[2]))
         }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     // MARK: Transactions
@@ -142,8 +138,7 @@ struct AcknowledgementTests {
         let later = try await provider.messages(.subscribe("t"))
         try await provider.request(.send("end", to: "t"))
         #expect(try await texts(1, later) == ["end"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("An acknowledgement in a transaction holds with it: abort undoes it, commit seals it")
@@ -168,8 +163,7 @@ struct AcknowledgementTests {
         await expectError(.invalidEntry) { try await provider.request(.ack(ids[0])) }
         let again = try await take(1, messages)
         #expect(again.map(\.text) == ["2"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("What transactions have settled no longer counts as waiting")
@@ -191,8 +185,7 @@ struct AcknowledgementTests {
             try await provider.request(.ack(id, in: "\(round)"))
             try await provider.request(.commit("\(round)"))
         }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("What could not be sent still waits: NACK in 1.0, a reserved header")
@@ -212,8 +205,7 @@ struct AcknowledgementTests {
         }
         await #expect(throws: CancellationError.self) { try await cancelled.value }
         try await provider.request(.ack(id))
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     // MARK: Slow consumers
@@ -241,8 +233,7 @@ struct AcknowledgementTests {
         )
         try await provider.request(.send("x"))
         #expect(try await texts(1, one) == ["x"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("In client-individual mode a slow consumer fails without losing anything")
@@ -262,8 +253,7 @@ struct AcknowledgementTests {
         await expectError(.slowConsumer) { for try await _ in messages {} }
         let again = try await provider.messages(.subscribe())
         #expect(try await texts(5, again) == ["1", "2", "3", "4", "5"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test(
@@ -281,8 +271,6 @@ struct AcknowledgementTests {
         for number in 1...50 { try await sending.request(.send("\(number)")) }
         #expect(try await texts(50, messages) == (1...50).map { "\($0)" })
         try await provider.request(.unsubscribe())
-        await sender.shutdown()
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(sender, transport)
     }
 }

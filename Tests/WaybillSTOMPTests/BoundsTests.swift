@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
@@ -16,8 +17,7 @@ import WaybillTesting
         let messages = try await provider.messages(.subscribe("t"))
         try await provider.request(.send("x", to: "t"))
         #expect(try await texts(1, messages) == ["x"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("A limit below one is one")
@@ -34,8 +34,7 @@ import WaybillTesting
             try await provider.request(.send("\(number)"))
             #expect(try await texts(1, messages) == ["\(number)"])
         }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test(
@@ -58,8 +57,7 @@ import WaybillTesting
             try await provider.request(.send(body))
             #expect(try await texts(1, again) == [body])
         }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("An acknowledgement counts once it is sent: the next message may overtake its receipt")
@@ -77,10 +75,7 @@ import WaybillTesting
             .expect("ACK\nid:b\nreceipt:3\n\n\0"),
             .reply("RECEIPT\nreceipt-id:3\n\n\0")
         )
-        var configuration = STOMPConfiguration()
-        configuration.versions = [.v1_2]
-        let transport = try STOMPTransport(scripts: script, configuration: configuration)
-        let provider = Provider<STOMPEntry>(transport: transport)
+        let (_, provider) = try scripted([script])
         let messages = try await provider.messages(
             .subscribe("t", .client, .manual, buffering: BufferPolicy(.fail, messageLimit: 1))
         )

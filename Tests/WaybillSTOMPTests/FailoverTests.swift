@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
@@ -21,17 +22,12 @@ import WaybillTesting
         _ second: ScriptedByteStream,
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) async throws -> STOMPTransport {
-        var configuration = STOMPConfiguration()
-        configuration.reconnection = .never
-        configuration.versions = [.v1_2]
-        configuration.failover.hosts = ["other"]
-        change(&configuration)
-        let transport = try STOMPTransport(
-            scripts: first,
-            second,
-            configuration: configuration
-        )
-        try await Provider<STOMPEntry>(transport: transport).request(.command(.connect))
+        let (transport, provider) = try scripted([first, second]) {
+            $0.reconnection = .never
+            $0.failover.hosts = ["other"]
+            change(&$0)
+        }
+        try await provider.request(.connect)
         return transport
     }
 

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
@@ -20,8 +21,7 @@ import WireTestSupport
         // ERROR ends the connection. The next request makes a new one.
         #expect("\(transport.states.current)".hasPrefix("disconnected (connectionLost"))
         _ = try await provider.messages(.subscribe("public"))
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("A refused connection: credentials, and everything else", arguments: services)
@@ -52,8 +52,7 @@ import WireTestSupport
         fixture.broker.faults.refusesUpgrades = nil
         try await provider.request(.connect)
         #expect(fixture.broker.connectionCount == 1)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("An ERROR that answers no request ends everything with the server's words")
@@ -84,8 +83,7 @@ import WireTestSupport
             #expect(error?.underlying is STOMPServerError)
         }
         #expect("\(transport.states.current)".contains("The server is going away"))
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Shut down with calls pending: each fails once, with shutDown", arguments: services)
@@ -116,8 +114,7 @@ import WireTestSupport
         fixture.broker.faults.withholdsReceipts = false
         try await provider.request(.send("y", to: "t"))
         #expect(try await texts(1, messages) == ["y"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Slow and split delivery changes nothing", arguments: services)
@@ -129,8 +126,7 @@ import WireTestSupport
         let messages = try await provider.messages(.subscribe("t"))
         for text in ["1", "2", "3"] { try await provider.request(.send(text, to: "t")) }
         #expect(try await texts(3, messages) == ["1", "2", "3"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Dropped with calls pending: every one fails once, one state change", arguments: services)
@@ -149,8 +145,7 @@ import WireTestSupport
         fixture.broker.faults.withholdsReceipts = false
         try await provider.request(.connect)
         #expect("\(await states.next()!)".hasPrefix("connecting"))
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     // MARK: Retries
@@ -198,8 +193,7 @@ import WireTestSupport
                 default: "← SEND"
                 }
             #expect(fixture.lines.count(name) == 4)
-            await transport.shutdown()
-            await fixture.broker.stop()
+            await fixture.end(transport)
         }
     }
 
@@ -211,8 +205,7 @@ import WireTestSupport
         let provider = Provider<STOMPEntry>(transport: transport).intercepted(Stubborn(count: 3))
         try await provider.request(.send("x"))
         #expect(fixture.lines.count("← SEND") == 3)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Two subscribers, one message: two callbacks; after a reconnect only the other's")
@@ -245,8 +238,7 @@ import WireTestSupport
         try await provider.request(.disconnect)
         #expect(heard.all.dropFirst(2) == ["again 2"])
         again.cancel()
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     /// Adds a header after a short wait.
@@ -282,7 +274,6 @@ import WireTestSupport
         try await provider.request(.connect)
         let attempt = [#"a sees []"#, #"b sees ["a"]"#]
         #expect(seen.all == attempt + ["original []"] + attempt)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WaybillSession
@@ -39,28 +40,15 @@ import WireTestSupport
             + "correlation-id:\(correlation)\n\n\(text)\0"
     }
 
-    private func transport(
+    private func client(
         _ first: [ScriptedByteStream.Step],
-        _ second: ScriptedByteStream? = nil,
+        _ others: ScriptedByteStream...,
         clock: ManualClock,
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws -> (STOMPTransport, Provider<STOMPEntry>, ScriptedByteStream) {
-        var configuration = STOMPConfiguration()
-        configuration.versions = [.v1_2]
-        change(&configuration)
         let script = ScriptedByteStream(steps: first)
-        let transport =
-            if let second {
-                try STOMPTransport(
-                    scripts: script,
-                    second,
-                    clock: clock,
-                    configuration: configuration
-                )
-            } else {
-                try STOMPTransport(scripts: script, clock: clock, configuration: configuration)
-            }
-        return (transport, Provider(transport: transport), script)
+        let (transport, provider) = try scripted([script] + others, clock: clock, change)
+        return (transport, provider, script)
     }
 
     /// Shuts a transport down whose server sends nothing more.
@@ -78,7 +66,7 @@ import WireTestSupport
     func explicit() async throws {
         let clock = ManualClock()
         let queue = Self.temporary
-        let (transport, provider, script) = try transport(
+        let (transport, provider, script) = try client(
             [
                 .expect(Self.connect), .reply(Self.connected),
                 .expect(Self.subscribe(queue, 1)), .reply(Self.receipt(1)),
@@ -102,7 +90,7 @@ import WireTestSupport
     func implicit() async throws {
         let clock = ManualClock()
         let queue = Self.temporary
-        let (transport, provider, script) = try transport(
+        let (transport, provider, script) = try client(
             [
                 .expect(Self.connect), .reply(Self.rabbit),
                 .expect(Self.request(queue, "1-00", 1)),
@@ -115,7 +103,7 @@ import WireTestSupport
         try await close(transport, clock)
 
         let own = "/queue/mine"
-        let (other, asking, second) = try self.transport(
+        let (other, asking, second) = try client(
             [
                 .expect(Self.connect), .reply(Self.rabbit),
                 .expect(Self.subscribe(own, 1)), .reply(Self.receipt(1)),
@@ -132,7 +120,7 @@ import WireTestSupport
     @Test("No answer: timedOut after the configured time")
     func timesOut() async throws {
         let clock = ManualClock()
-        let (transport, provider, script) = try transport(
+        let (transport, provider, script) = try client(
             [
                 .expect(Self.connect), .reply(Self.rabbit),
                 .expect(Self.request(Self.temporary, "1-00", 1)), .reply(Self.receipt(1)),
@@ -157,7 +145,7 @@ import WireTestSupport
             .expect(Self.request(queue, "2-00", 2)),
             .reply(Self.receipt(2) + Self.answer(queue, "2-00", "y")),
         ])
-        let (transport, provider, _) = try transport(
+        let (transport, provider, _) = try client(
             [
                 .expect(Self.connect), .reply(Self.connected),
                 .expect(Self.subscribe(queue, 1)), .reply(Self.receipt(1)),
@@ -186,7 +174,7 @@ import WireTestSupport
             .expect(Self.subscribe(queue, 1)),
             .reply(Self.receipt(1) + Self.answer(queue, "1-00", "y")),
         ])
-        let (transport, provider, _) = try transport(
+        let (transport, provider, _) = try client(
             [
                 .expect(Self.connect), .reply(Self.connected),
                 .expect(Self.subscribe(queue, 1)), .reply(Self.receipt(1)),
@@ -214,7 +202,7 @@ import WireTestSupport
             .expect(Self.subscribe(queue, 1)), .reply(Self.receipt(1)),
             .expect(Self.request(queue, "1-00", 2)), .reply(Self.receipt(2)),
         ]
-        let (lost, provider, _) = try transport(start + [.reset], clock: clock) {
+        let (lost, provider, _) = try client(start + [.reset], clock: clock) {
             $0.replyDestination = queue
             $0.reconnection = .never
         }
@@ -223,7 +211,7 @@ import WireTestSupport
         }
         #expect(lost.pendingReplies.count == 0)
 
-        let (transport, other, script) = try transport(start, clock: clock) {
+        let (transport, other, script) = try client(start, clock: clock) {
             $0.replyDestination = queue
         }
         let asking = Task { try await other.request(.send("x"), as: String.self) }
@@ -292,9 +280,7 @@ import WireTestSupport
         }
         try await answering.value
         #expect(transport.pendingReplies.count == 0 && transport.pendingReplies.strayCount == 0)
-        await transport.shutdown()
-        await responder.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport, responder)
     }
 
     @Test("A caller that is cancelled leaves nothing; the answer that follows is counted")
@@ -312,8 +298,6 @@ import WireTestSupport
         #expect(transport.pendingReplies.count == 0)
         try await answers.request(.command(.reply(to: message), topic: message.replyTopic))
         try await waitUntil { transport.pendingReplies.strayCount != 0 }
-        await transport.shutdown()
-        await responder.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport, responder)
     }
 }

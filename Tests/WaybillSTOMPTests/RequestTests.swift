@@ -1,5 +1,6 @@
 import STOMPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
@@ -29,8 +30,7 @@ import WaybillTesting
             // DISCONNECT always has a receipt, so all frames before it have arrived.
             #expect(fixture.lines.first("← DISCONNECT")?.contains("receipt=") == true)
             #expect(fixture.lines.first("← BEGIN")?.contains("receipt=") == asks)
-            await transport.shutdown()
-            await fixture.broker.stop()
+            await fixture.end(transport)
         }
     }
 
@@ -61,8 +61,7 @@ import WaybillTesting
         #expect(again.reason == "no subscription existed")
         try await provider.request(.send("3", to: "u"))
         #expect(try await texts(1, other) == ["3"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Subscriptions to a queue share its messages")
@@ -74,8 +73,7 @@ import WaybillTesting
         for number in 1...4 { try await provider.request(.send("\(number)")) }
         let heard = try await texts(2, first) + texts(2, second)
         #expect(heard.sorted() == ["1", "2", "3", "4"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("An UNSUBSCRIBE that cannot be sent ends nothing")
@@ -90,8 +88,7 @@ import WaybillTesting
         }
         try await provider.request(.send("still here", to: "t"))
         #expect(try await texts(1, messages) == ["still here"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Cancelled while leaving: every subscription of the destination is gone all the same")
@@ -114,8 +111,7 @@ import WaybillTesting
         try await provider.request(.send("x", to: "t"))
         #expect(fixture.lines.count("← UNSUBSCRIBE") == 2)
         #expect(fixture.lines.count("→ MESSAGE") == 0)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("Two providers and a copy share one connection")
@@ -184,8 +180,7 @@ import WaybillTesting
         let port = fixture.broker.port(for: .stomp)
         let byURL = try STOMPTransport(url: "stomp://url:too@127.0.0.1:\(port)")
         try await Provider<STOMPEntry>(transport: byURL).request(.connect)
-        await byURL.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(byURL)
     }
 
     // MARK: Bad input
@@ -332,8 +327,7 @@ import WaybillTesting
         #expect(fixture.lines.count("← SEND") == 1)
         #expect(fixture.lines.count("← CONNECT") == 1)
         #expect("\(transport.states.current)" == "connected")
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test(

@@ -1,18 +1,11 @@
-import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
-import WireCore
 
-/// An entry for all tests: any command on any destination.
-enum STOMPEntry: EntryType {
-    case command(
-        EntryCommand,
-        topic: String? = nil,
-        body: EntryBody = .none,
-        headers: Headers = [:]
-    )
+typealias STOMPEntry = CommandEntry
 
+extension CommandEntry {
     static func send(
         _ text: String,
         to topic: String = "/queue/t",
@@ -59,41 +52,17 @@ enum STOMPEntry: EntryType {
     static func begin(_ name: String) -> STOMPEntry { .command(.begin(transaction: name)) }
     static func commit(_ name: String) -> STOMPEntry { .command(.commit(transaction: name)) }
     static func abort(_ name: String) -> STOMPEntry { .command(.abort(transaction: name)) }
-
-    static let connect = STOMPEntry.command(.connect)
-    static let disconnect = STOMPEntry.command(.disconnect)
-
-    var topic: String? { if case .command(_, let topic, _, _) = self { topic } else { nil } }
-
-    var command: EntryCommand {
-        if case .command(let command, _, _, _) = self { command } else { .connect }
-    }
-
-    var body: EntryBody { if case .command(_, _, let body, _) = self { body } else { .none } }
-
-    var headers: Headers { if case .command(_, _, _, let headers) = self { headers } else { [:] } }
 }
 
 /// The services that carry STOMP frames.
 let services: [LoopbackBroker.Service] = [.stomp, .stompOverWebSocket]
 
-/// A broker for one test, and transports to it.
-struct Fixture {
-    let broker: LoopbackBroker
-    let service: LoopbackBroker.Service
-    /// The lines of the broker's log.
-    let lines = LineLog()
-
+extension Fixture {
     init(
         _ service: LoopbackBroker.Service = .stomp,
         _ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }
     ) throws {
-        self.service = service
-        var configuration = LoopbackBroker.Configuration()
-        configuration.log = { [lines] in lines.append($0) }
-        change(&configuration)
-        broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
+        try self.init(service: service, change)
     }
 
     func transport(
@@ -117,52 +86,19 @@ struct Fixture {
     }
 }
 
-/// Lines that several threads append to.
-final class LineLog: Sendable {
-    private let lines = Locked([String]())
-
-    var all: [String] { lines.withLock { $0 } }
-
-    func append(_ line: String) { lines.withLock { $0.append(line) } }
-
-    func count(_ text: String) -> Int { all.count { $0.contains(text) } }
-
-    /// The first line with this text, from the frame on.
-    func first(_ text: String) -> String? {
-        all.first { $0.contains(text) }.map { line in
-            line.split(separator: " ", maxSplits: 3).last.map(String.init) ?? line
-        }
-    }
-}
-
-/// Takes a number of messages, in order.
-func take(_ count: Int, _ messages: Messages<Message>) async throws -> [Message] {
-    var taken: [Message] = []
-    for try await message in messages {
-        taken.append(message)
-        if taken.count == count { break }
-    }
-    return taken
-}
-
-/// Takes the texts of a number of messages, in order.
-func texts(_ count: Int, _ messages: Messages<Message>) async throws -> [String] {
-    try await take(count, messages).map { $0.text ?? "" }
-}
-
-@discardableResult
-func expectError<T>(
-    _ code: WaybillError.Code,
-    _ location: SourceLocation = #_sourceLocation,
-    _ body: () async throws -> T
-) async -> WaybillError? {
-    do {
-        _ = try await body()
-        Issue.record("no error", sourceLocation: location)
-        return nil
-    } catch {
-        let found = error as? WaybillError
-        #expect(found?.code == code, "\(error)", sourceLocation: location)
-        return found
-    }
+/// A transport of STOMP 1.2 whose connections follow scripts.
+func scripted(
+    _ scripts: [ScriptedByteStream],
+    clock: ManualClock = ManualClock(),
+    _ change: (inout STOMPConfiguration) -> Void = { _ in }
+) throws -> (STOMPTransport, Provider<STOMPEntry>) {
+    var configuration = STOMPConfiguration()
+    configuration.versions = [.v1_2]
+    change(&configuration)
+    let transport = try STOMPTransport(
+        scripts: scripts,
+        clock: clock,
+        configuration: configuration
+    )
+    return (transport, Provider(transport: transport))
 }

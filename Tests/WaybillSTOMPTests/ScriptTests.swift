@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
@@ -13,26 +14,20 @@ import WireTestSupport
     private static let subscribe = "SUBSCRIBE\nid:1\ndestination:t\nreceipt:1\n\n\0"
     private static let subscribed = "RECEIPT\nreceipt-id:1\n\n\0"
 
-    private func transport(
-        _ scripts: ScriptedByteStream...,
+    private func client(
+        _ script: ScriptedByteStream,
         clock: ManualClock = ManualClock(),
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws -> (STOMPTransport, Provider<STOMPEntry>) {
-        var configuration = STOMPConfiguration()
-        configuration.reconnection = .never
-        configuration.versions = [.v1_2]
-        change(&configuration)
-        let transport =
-            switch scripts.count {
-            case 0: try STOMPTransport(clock: clock, configuration: configuration)
-            default:
-                try STOMPTransport(
-                    scripts: scripts[0],
-                    clock: clock,
-                    configuration: configuration
-                )
-            }
-        return (transport, Provider(transport: transport))
+        try scripted([script], clock: clock) {
+            $0.reconnection = .never
+            change(&$0)
+        }
+    }
+
+    /// A script that accepts the client's CONNECT, and then follows the steps.
+    private static func accepted(_ steps: ScriptedByteStream.Step...) -> ScriptedByteStream {
+        ScriptedByteStream(steps: [.expect(connect), .reply(connected)] + steps)
     }
 
     @Test(
@@ -50,7 +45,7 @@ import WireTestSupport
             steps: [.expect(Self.connect), .reply(Self.connected)] + sends
                 + [.reply(receipts + "ERROR\nmessage:enough\n\n\0"), .finish]
         )
-        let (transport, provider) = try transport(script)
+        let (transport, provider) = try client(script)
         try await withThrowingTaskGroup { group in
             for _ in 0..<count { group.addTask { try await provider.request(.send("x", to: "t")) } }
             try await group.waitForAll()
@@ -64,14 +59,12 @@ import WireTestSupport
     )
     func unknownDestination() async throws {
         let body = "'/nowhere' is not a valid destination.\n"
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connected),
+        let script = Self.accepted(
             .expect("SEND\ncontent-length:1\ndestination:/nowhere\nreceipt:1\n\nx\0"),
             .reply("ERROR\nmessage:Unknown destination\n\n\(body)\0"),
             .finish
         )
-        let (transport, provider) = try transport(script)
+        let (transport, provider) = try client(script)
         let error = await #expect(throws: WaybillError.self) {
             try await provider.request(.send("x", to: "/nowhere"))
         }
@@ -88,9 +81,7 @@ import WireTestSupport
         "Requests beyond the window wait for receipts; those never sent try another connection"
     )
     func window() async throws {
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connected),
+        let script = Self.accepted(
             .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:1\n\nx\0"),
             .reply("RECEIPT\nreceipt-id:1\n\n\0"),
             .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:2\n\nx\0"),
@@ -98,7 +89,7 @@ import WireTestSupport
             .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:3\n\nx\0"),
             .finish
         )
-        let (transport, provider) = try transport(script) { $0.maximumInFlight = 1 }
+        let (transport, provider) = try client(script) { $0.maximumInFlight = 1 }
         try await provider.request(.connect)
         let sends = (0..<5).map { _ in
             Task { try await provider.request(.send("x", to: "t")) }
@@ -121,9 +112,7 @@ import WireTestSupport
 
     @Test("The bytes of a session, from CONNECT to DISCONNECT")
     func bytes() async throws {
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connected),
+        let script = Self.accepted(
             .expect(
                 "SUBSCRIBE\nid:1\ndestination:t\nack:client-individual\nselector:a = 1\nreceipt:1\n\n\0"
             ),
@@ -139,7 +128,7 @@ import WireTestSupport
             .expect("DISCONNECT\nreceipt:4\n\n\0"),
             .reply("RECEIPT\nreceipt-id:4\n\n\0")
         )
-        let (_, provider) = try transport(script)
+        let (_, provider) = try client(script)
         let messages = try await provider.messages(
             .subscribe("t", .clientIndividual, headers: ["selector": "a = 1"])
         )
@@ -191,7 +180,7 @@ import WireTestSupport
         ]
         let pieces = wire.pieces + [Self.head + "\nend\0"]
         let script = ScriptedByteStream(steps: start + pieces.map { .reply($0) })
-        let (_, provider) = try transport(script)
+        let (_, provider) = try client(script)
         let messages = try await provider.messages(.subscribe("t"))
         #expect(try await texts(wire.bodies.count + 1, messages) == wire.bodies + ["end"])
         #expect(script.failures == [] && script.isComplete)
@@ -199,14 +188,12 @@ import WireTestSupport
 
     @Test("An escaped header comes out as it went in; an undefined escape ends the connection")
     func escapes() async throws {
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connected),
+        let script = Self.accepted(
             .expect(Self.subscribe),
             .reply(Self.subscribed + Self.head + "a\\cb:1\\n2\\\\3\\r\n\nx\0"),
             .reply(Self.head + "a:\\t\n\nx\0")
         )
-        let (transport, provider) = try transport(script)
+        let (transport, provider) = try client(script)
         let messages = try await provider.messages(.subscribe("t"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.headers["a:b"] == "1\n2\\3\r")
@@ -222,13 +209,8 @@ import WireTestSupport
             Self.head + "a:" + String(repeating: "x", count: 101) + "\n\n\0",
             Self.head + String(repeating: "a:1\n", count: 20) + "\n\0",
         ] {
-            let script = ScriptedByteStream(
-                .expect(Self.connect),
-                .reply(Self.connected),
-                .expect(Self.subscribe),
-                .reply(Self.subscribed + frame)
-            )
-            let (_, provider) = try transport(script) {
+            let script = Self.accepted(.expect(Self.subscribe), .reply(Self.subscribed + frame))
+            let (_, provider) = try client(script) {
                 $0.maximumBodySize = 100
                 $0.maximumHeaderLineSize = 100
                 $0.maximumHeaderCount = 20
@@ -253,7 +235,7 @@ import WireTestSupport
             .expect("\n"),
             .expect("\n")
         )
-        let (transport, provider) = try transport(script, clock: clock)
+        let (transport, provider) = try client(script, clock: clock)
         try await provider.request(.connect)
         clock.advance(by: .seconds(8))
         clock.advance(by: .seconds(8))
@@ -277,7 +259,7 @@ import WireTestSupport
             .expect("\n"),
             .expect("\n")
         )
-        let (transport, provider) = try transport(script, clock: clock)
+        let (transport, provider) = try client(script, clock: clock)
         let messages = try await provider.messages(
             .subscribe("t", buffering: BufferPolicy(.holdBack, messageLimit: 2))
         )
@@ -293,15 +275,13 @@ import WireTestSupport
 
     @Test("A disconnect gets its receipt, although a slow consumer held the server back")
     func leaveWhileHeldBack() async throws {
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connected),
+        let script = Self.accepted(
             .expect(Self.subscribe),
             .reply(Self.subscribed + String(repeating: Self.head + "\nx\0", count: 3)),
             .expect("DISCONNECT\nreceipt:2\n\n\0"),
             .reply("RECEIPT\nreceipt-id:2\n\n\0")
         )
-        let (transport, provider) = try transport(script)
+        let (transport, provider) = try client(script)
         let messages = try await provider.messages(
             .subscribe("t", buffering: BufferPolicy(.holdBack, messageLimit: 2))
         )
@@ -316,14 +296,12 @@ import WireTestSupport
     func receiptTimeout() async throws {
         let clock = ManualClock()
         let send = "SEND\ncontent-length:1\ndestination:/queue/t\nreceipt:"
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connected),
+        let script = Self.accepted(
             .expect(send + "1\n\nx\0"),
             .expect(send + "2\n\ny\0"),
             .reply("RECEIPT\nreceipt-id:1\n\n\0RECEIPT\nreceipt-id:2\n\n\0")
         )
-        let (transport, provider) = try transport(script, clock: clock) {
+        let (transport, provider) = try client(script, clock: clock) {
             $0.receiptTimeout = .seconds(15)
         }
         try await provider.request(.connect)
@@ -343,7 +321,7 @@ import WireTestSupport
     func connecting() async throws {
         let clock = ManualClock()
         let silent = ScriptedByteStream(.expect(Self.connect), .expect("\n"))
-        let (slow, provider) = try transport(silent, clock: clock)
+        let (slow, provider) = try client(silent, clock: clock)
         let call = Task { try await provider.request(.connect) }
         try await waitUntil { silent.hasReached(2) }
         clock.advance(by: .seconds(10))
@@ -351,7 +329,7 @@ import WireTestSupport
         #expect("\(slow.states.current)".hasPrefix("disconnected (timedOut"))
 
         let other = ScriptedByteStream(.expect(Self.connect), .expect("\n"))
-        let (left, second) = try transport(other, clock: clock)
+        let (left, second) = try client(other, clock: clock)
         let waiting = Task { try await second.request(.connect) }
         try await waitUntil { other.hasReached(2) }
         try await second.request(.disconnect)
@@ -362,12 +340,8 @@ import WireTestSupport
     @Test("A server that does not answer DISCONNECT is not waited for longer than allowed")
     func closeTimeout() async throws {
         let clock = ManualClock()
-        let script = ScriptedByteStream(
-            .expect(Self.connect),
-            .reply(Self.connected),
-            .expect("DISCONNECT\nreceipt:1\n\n\0")
-        )
-        let (transport, provider) = try transport(script, clock: clock)
+        let script = Self.accepted(.expect("DISCONNECT\nreceipt:1\n\n\0"))
+        let (transport, provider) = try client(script, clock: clock)
         try await provider.request(.connect)
         let call = Task { try await provider.request(.disconnect) }
         try await waitUntil { script.isComplete }
@@ -407,7 +381,6 @@ import WireTestSupport
             #expect(text.contains(word), "\(word)")
         }
         for word in ["hunter", "private", "ada"] { #expect(!text.contains(word), "\(word)") }
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 }

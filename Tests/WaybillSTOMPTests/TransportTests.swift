@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSTOMP
@@ -16,8 +17,7 @@ struct TransportTests {
             try await provider.request(.send("\(number)", asksForReceipt: false))
         }
         #expect(count == 256)
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("At the end, streams end in the order in which they were subscribed to")
@@ -47,8 +47,7 @@ struct TransportTests {
         #expect(try await texts(50, messages) == (0..<50).map { "\($0)" })
         try await provider.request(.disconnect)
         #expect("\(transport.states.current)" == "disconnected")
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test(
@@ -73,8 +72,7 @@ struct TransportTests {
         let again = try await provider.messages(.subscribe())
         try await provider.request(.send("new"))
         #expect(try await texts(1, again) == ["new"])
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("All that STOMP carries beside the body goes there and back", arguments: services)
@@ -95,8 +93,7 @@ struct TransportTests {
         #expect(message.details?.responseTopic == "/queue/r")
         #expect(message.topic == "t" && !message.isDuplicate)
         #expect(message.headers["content-length"] == "7")
-        await transport.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(transport)
     }
 
     @Test("One entry, one topic, two protocols: messages cross over")
@@ -126,8 +123,6 @@ struct TransportTests {
             #expect(heard.map(\.contentType) == ["application/json", "text/plain; charset=utf-8"])
             #expect(heard.map { $0.headers["a"] } == ["1", "2"])
         }
-        await stomp.shutdown()
-        await mqtt.shutdown()
-        await fixture.broker.stop()
+        await fixture.end(stomp, mqtt)
     }
 }

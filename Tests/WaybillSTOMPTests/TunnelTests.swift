@@ -1,5 +1,6 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillSTOMP

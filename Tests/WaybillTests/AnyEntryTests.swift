@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -66,7 +67,7 @@ struct AnyEntryTests {
     func ownPolicy() async throws {
         let mock = MockTransport().expect(.send, Self.lost, Self.lost, .success)
         let plain = Provider<AnyEntry>(transport: mock)
-        _ = await expectError(.connectionLost) { try await plain.request(Self.entry(nil)) }
+        await expectError(.connectionLost) { try await plain.request(Self.entry(nil)) }
         try await plain.request(Self.entry(RetryPolicy(maximumAttempts: 2, delay: .none)))
         #expect(mock.requests.count == 3)
     }
@@ -76,15 +77,15 @@ struct AnyEntryTests {
         let mock = MockTransport().expect(.send, Self.lost)
         let provider = Provider<AnyEntry>(transport: mock)
             .intercepted(RetryPolicy(maximumAttempts: 5, delay: .none))
-        _ = await expectError(.connectionLost) {
+        await expectError(.connectionLost) {
             try await provider.request(Self.entry(RetryPolicy(maximumAttempts: 2, delay: .none)))
         }
         #expect(mock.requests.count == 2)
-        _ = await expectError(.connectionLost) { try await provider.request(Self.entry(nil)) }
+        await expectError(.connectionLost) { try await provider.request(Self.entry(nil)) }
         #expect(mock.requests.count == 2 + 5)
         // An error outside the entry's policy is left to the interceptors.
         let narrow = RetryPolicy(maximumAttempts: 1, delay: .none, codes: [.timedOut])
-        _ = await expectError(.connectionLost) { try await provider.request(Self.entry(narrow)) }
+        await expectError(.connectionLost) { try await provider.request(Self.entry(narrow)) }
         #expect(mock.requests.count == 2 + 5 + 5)
     }
 
@@ -94,7 +95,7 @@ struct AnyEntryTests {
         let provider = Provider<AnyEntry>(transport: mock)
         let budget = RetryBudget(capacity: 2)
         let policy = RetryPolicy(maximumAttempts: 10, delay: .none, budget: budget)
-        _ = await expectError(.connectionLost) { try await provider.request(Self.entry(policy)) }
+        await expectError(.connectionLost) { try await provider.request(Self.entry(policy)) }
         #expect(mock.requests.count < 10)
     }
 

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 import WireTestSupport
@@ -91,7 +92,7 @@ private struct MainActorWitness: Interceptor {
         for task in tasks { task.cancel() }
         for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
         await mock.shutdown()
-        _ = await expectError(.shutDown) { try await provider.request(.send(.none)) }
+        await expectError(.shutDown) { try await provider.request(.send(.none)) }
     }
 
     @Test("States replay the present and report each change once, to every observer")
@@ -125,7 +126,7 @@ private struct MainActorWitness: Interceptor {
             .logged(ClosureWireLogger { log.append("\($0)") })
         let body = EntryBody.text("secret")
         try await provider.request(.send(body, headers: ["token": "secret"]))
-        _ = await expectError(.rejected) { try await provider.request(.send(body)) }
+        await expectError(.rejected) { try await provider.request(.send(body)) }
         let messages = try await provider.messages(.subscribe())
         mock.push("secret", to: "t")
         var iterator = messages.makeAsyncIterator()

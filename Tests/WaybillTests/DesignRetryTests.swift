@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -140,7 +141,7 @@ import WaybillTesting
             let mock = MockTransport().expect(.send, .failure(WaybillError(code, "")))
             let provider = Provider<PlainEntry>(transport: mock)
                 .intercepted(Marking(name: "a", log: log, decision: .retry(count: 1, delay: .zero)))
-            _ = await expectError(code) {
+            await expectError(code) {
                 try await provider.request(PlainEntry(command: .send(options)))
             }
             // The server has not carried out a refused request, so repeating it is harmless.

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 import WireTestSupport
@@ -68,7 +69,7 @@ import WireTestSupport
         await clock.waitForSleepers()
         // Copies of a provider count as one provider, whatever interceptors they have.
         try await plain.request(Self.disconnect)
-        _ = await expectError(.connectionRefused) { try await connecting.value }
+        await expectError(.connectionRefused) { try await connecting.value }
         #expect(mock.requests.count == 2 && clock.sleeperCount == 0)
     }
 
@@ -107,7 +108,7 @@ import WireTestSupport
         try await waitUntil { hasBegun.value }
         try await provider.request(Self.disconnect)
         gate.open()
-        _ = await expectError(.notConnected) { try await connecting.value }
+        await expectError(.notConnected) { try await connecting.value }
         #expect(mock.requests.count == 1)
     }
 

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -86,9 +87,9 @@ import WaybillTesting
         }
         #expect(failure?.underlying is Broken.Failure)
         #expect(failure?.topic == "t")
-        _ = await expectError(.invalidEntry) { try await provider.request(.sendNowhere) }
-        _ = await expectError(.invalidEntry) { try await provider.request(.subscribe()) }
-        _ = await expectError(.invalidEntry) { try await provider.messages(.send(.none)) }
+        await expectError(.invalidEntry) { try await provider.request(.sendNowhere) }
+        await expectError(.invalidEntry) { try await provider.request(.subscribe()) }
+        await expectError(.invalidEntry) { try await provider.messages(.send(.none)) }
         #expect(mock.requests.isEmpty)
     }
 
@@ -142,7 +143,7 @@ import WaybillTesting
     @Test("No reply, and one that cannot be decoded, are typed errors")
     func failures() async throws {
         let provider = Provider<TestEntry>(transport: MockTransport().expect(.send))
-        _ = await expectError(.decodingFailed) {
+        await expectError(.decodingFailed) {
             try await provider.request(.send(.none), as: Point.self)
         }
         let rubbish = Provider<TestEntry>(
@@ -156,7 +157,7 @@ import WaybillTesting
         let binary = Provider<TestEntry>(
             transport: MockTransport().expect(.send, .reply(Payload([0xFF])))
         )
-        _ = await expectError(.decodingFailed) {
+        await expectError(.decodingFailed) {
             try await binary.request(.send(.none), as: String.self)
         }
     }

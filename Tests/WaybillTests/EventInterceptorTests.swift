@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -137,7 +138,7 @@ private struct Observing: EventInterceptor {
         try await provider.request(.send)
         try await second.request(.send)
         try await provider.request(.send)
-        _ = await expectError(.unauthorized) { try await provider.request(.send) }
+        await expectError(.unauthorized) { try await provider.request(.send) }
         mock.report(TransportEvent(.missed))
         other.report(TransportEvent(.missed))
         var seen: [TransportEvent] = []

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -125,7 +126,7 @@ import WaybillTesting
         try await provider.request(.connect)
         let messages = try await provider.messages(.subscribe())
         try await provider.request(.send(.text("12345")))
-        _ = await expectError(.rejected) { try await provider.request(.send(.text("6"))) }
+        await expectError(.rejected) { try await provider.request(.send(.text("6"))) }
         mock.push("123", to: "t")
         mock.dropConnection(lost)
         mock.report(Self.end)

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -85,7 +86,7 @@ final class Log: Sendable {
         }
         #expect(foreign?.underlying is Failing.Failure)
         let own = WaybillError(.unauthorized, "no token")
-        _ = await expectError(.unauthorized) {
+        await expectError(.unauthorized) {
             try await provider.intercepted(Failing(error: own)).request(.send(.none))
         }
         // The interceptor has waited for another task. That task's cancellation does not cancel this call.
@@ -109,8 +110,8 @@ final class Log: Sendable {
             .intercepted(Retrying(decision: .retry(count: retries, delay: .zero)))
         let error = await expectError(.rejected) { try await provider.request(.connect) }
         #expect(error?.attempt == retries + 1)
-        _ = await expectError(.rejected) { try await provider.messages(.subscribe()) }
-        _ = await expectError(.rejected) { try await provider.request(.send(.none)) }
+        await expectError(.rejected) { try await provider.messages(.subscribe()) }
+        await expectError(.rejected) { try await provider.request(.send(.none)) }
         #expect(mock.requests.count == 3 * (retries + 1))
     }
 
@@ -137,7 +138,7 @@ final class Log: Sendable {
             }
         }
         let retry = RetryDecision.retry(count: 1, delay: .zero)
-        _ = await expectError(.rejected) {
+        await expectError(.rejected) {
             try await provider(.noOpinion, .doNotRetry, retry).request(.send(.none))
         }
         #expect(mock.requests.count == 1)
@@ -146,11 +147,11 @@ final class Log: Sendable {
         }
         #expect(other?.underlying is Own)
         let own = WaybillError(.unauthorized, "stop")
-        _ = await expectError(.unauthorized) {
+        await expectError(.unauthorized) {
             try await provider(.noOpinion, .doNotRetryWithError(own)).request(.send(.none))
         }
         #expect(mock.requests.count == 3)
-        _ = await expectError(.rejected) {
+        await expectError(.rejected) {
             try await provider(.noOpinion, retry).request(.send(.none))
         }
         #expect(mock.requests.count == 5)
@@ -169,7 +170,7 @@ final class Log: Sendable {
             let mock = MockTransport().expect(.send, .failure(lost))
             let provider = Provider<TestEntry>(transport: mock)
                 .intercepted(Retrying(decision: .retry(count: 2, delay: .zero)))
-            _ = await expectError(.timedOut) {
+            await expectError(.timedOut) {
                 try await provider.request(.send(.none, options: options))
             }
             #expect(mock.requests.count == attempts)

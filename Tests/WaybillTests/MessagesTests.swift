@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 import WireTestSupport
@@ -137,7 +138,7 @@ import WireTestSupport
 
         var iterator = points.makeAsyncIterator()
         #expect(try await iterator.next() == Point(x: 1, y: 1))
-        _ = await expectError(.decodingFailed) { try await iterator.next() }
+        await expectError(.decodingFailed) { try await iterator.next() }
         #expect(try await iterator.next() == Point(x: 2, y: 2))
 
         var others = raw.makeAsyncIterator()
@@ -152,7 +153,7 @@ import WireTestSupport
         }
         #expect(seen.isEmpty)
         #expect(try await iterator.next() == Point(x: 1, y: 1))
-        _ = await expectError(.decodingFailed) { try await iterator.next() }
+        await expectError(.decodingFailed) { try await iterator.next() }
         #expect(try await iterator.next() == Point(x: 2, y: 2))
         await #expect(throws: WaybillError.self) { try await iterator.next() }
     }
@@ -187,7 +188,7 @@ import WireTestSupport
         feed.deliver([text(2)])
         var iterator = messages.makeAsyncIterator()
         #expect(try await take(1, &iterator) == ["1"])
-        _ = await expectError(.connectionLost) { try await iterator.next() }
+        await expectError(.connectionLost) { try await iterator.next() }
         #expect(try await iterator.next() == nil)
     }
 
@@ -212,7 +213,7 @@ import WireTestSupport
         feed.deliver((1...5).map(text))
         var iterator = failing.makeAsyncIterator()
         #expect(try await take(3, &iterator) == ["1", "2", "3"])
-        _ = await expectError(.slowConsumer) { try await iterator.next() }
+        await expectError(.slowConsumer) { try await iterator.next() }
     }
 
     @Test("Bytes are bounded, too; one message may pass the limit alone")

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -46,8 +47,8 @@ import WaybillTesting
             .expect(.subscribe, .failure(lost))
         let provider = Provider<PlainEntry>(transport: mock)
             .intercepted(RetryPolicy(maximumAttempts: count, delay: .none))
-        _ = await expectError(.connectionRefused) { try await provider.request(.connect) }
-        _ = await expectError(.connectionRefused) { try await provider.request(.send) }
+        await expectError(.connectionRefused) { try await provider.request(.connect) }
+        await expectError(.connectionRefused) { try await provider.request(.send) }
         let last = await expectError(.connectionRefused) { try await provider.messages(.subscribe) }
         #expect(mock.requests.count == 3 * count && last?.attempt == count)
     }
@@ -184,10 +185,10 @@ import WaybillTesting
             Provider<PlainEntry>(transport: mock).intercepted(policy)
         }
         // Five failures leave five of ten, which is not more than half.
-        _ = await expectError(.connectionRefused) { try await providers[0].request(.send) }
+        await expectError(.connectionRefused) { try await providers[0].request(.send) }
         #expect(mock.requests.count == 5 && !budget.allowsRetries)
         // The providers share the budget, so the other one's request is not repeated either.
-        _ = await expectError(.connectionRefused) { try await providers[1].request(.send) }
+        await expectError(.connectionRefused) { try await providers[1].request(.send) }
         #expect(mock.requests.count == 6)
         mock.expect(.send)
         for _ in 0..<2 { try await providers[0].request(.send) }
@@ -195,7 +196,7 @@ import WaybillTesting
         try await providers[1].request(.send)
         #expect(budget.allowsRetries)
         mock.expect(.send, .failure(lost))
-        _ = await expectError(.connectionRefused) { try await providers[1].request(.send) }
+        await expectError(.connectionRefused) { try await providers[1].request(.send) }
         // The budget is at 5.5. One failure reduces it to 4.5.
         #expect(mock.requests.count == 10)
     }
@@ -213,7 +214,7 @@ import WaybillTesting
         mock.expect(.send, .failure(lost))
         clock.advance(by: .seconds(1))
         for task in tasks {
-            _ = await expectError(.connectionRefused) { try await task.value }
+            await expectError(.connectionRefused) { try await task.value }
         }
         #expect(mock.requests.count == 1_004)
     }
@@ -227,7 +228,7 @@ import WaybillTesting
                 budget: RetryBudget(capacity: capacity, credit: .nan)
             )
             let mock = MockTransport().expect(.send, .failure(lost))
-            _ = await expectError(.connectionRefused) {
+            await expectError(.connectionRefused) {
                 try await Provider<PlainEntry>(transport: mock).intercepted(policy).request(.send)
             }
             #expect(mock.requests.count == failures + 1, "\(capacity)")
@@ -240,7 +241,7 @@ import WaybillTesting
         let mock = MockTransport().expect(.send, .failure(WaybillError(.rejected, "no")))
         let provider = Provider<PlainEntry>(transport: mock)
             .intercepted(RetryPolicy(delay: .none, budget: budget))
-        for _ in 0..<10 { _ = await expectError(.rejected) { try await provider.request(.send) } }
+        for _ in 0..<10 { await expectError(.rejected) { try await provider.request(.send) } }
         #expect(budget.allowsRetries)
     }
 
@@ -258,7 +259,7 @@ import WaybillTesting
         policy.busyDelay = .zero
         func count(_ options: SendOptions) async -> Int {
             let mock = MockTransport().expect(.send, .failure(error))
-            _ = await expectError(.connectionRefused) {
+            await expectError(.connectionRefused) {
                 try await Provider<PlainEntry>(transport: mock)
                     .intercepted(policy)
                     .request(PlainEntry(command: .send(options)))

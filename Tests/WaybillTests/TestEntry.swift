@@ -1,4 +1,3 @@
-import Testing
 import Waybill
 import WaybillTesting
 
@@ -48,20 +47,4 @@ enum TestEntry: EntryType {
 struct Point: Codable, Equatable, Sendable {
     var x: Int
     var y: Int
-}
-
-func expectError<T>(
-    _ code: WaybillError.Code,
-    _ location: SourceLocation = #_sourceLocation,
-    _ body: () async throws -> T
-) async -> WaybillError? {
-    do {
-        _ = try await body()
-        Issue.record("no error", sourceLocation: location)
-        return nil
-    } catch {
-        let found = error as? WaybillError
-        #expect(found?.code == code, "\(error)", sourceLocation: location)
-        return found
-    }
 }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 import WireTestSupport
@@ -144,7 +145,7 @@ import WireTestSupport
         let source = NumberedTokens()
         let provider = provider(mock, source)
         for _ in 0..<5 {
-            _ = await expectError(.unauthorized) { try await provider.request(.send) }
+            await expectError(.unauthorized) { try await provider.request(.send) }
         }
         #expect(source.calls.count == 6 && mock.requests.count == 10)
         for _ in 0..<20 {
@@ -153,10 +154,10 @@ import WireTestSupport
         }
         #expect(source.calls.count == 6 && mock.requests.count == 30)
         clock.advance(by: .milliseconds(29_999))
-        _ = await expectError(.unauthorized) { try await provider.request(.send) }
+        await expectError(.unauthorized) { try await provider.request(.send) }
         #expect(source.calls.count == 6)
         clock.advance(by: .milliseconds(1))
-        _ = await expectError(.unauthorized) { try await provider.request(.send) }
+        await expectError(.unauthorized) { try await provider.request(.send) }
         #expect(source.calls.count == 7)
     }
 
@@ -167,7 +168,7 @@ import WireTestSupport
         let provider = provider(mock, source)
         let tasks = (0..<1_000).map { _ in Task { try await provider.request(.send) } }
         for task in tasks {
-            _ = await expectError(.unauthorized) { try await task.value }
+            await expectError(.unauthorized) { try await task.value }
         }
         #expect(source.calls.count <= 6)
         #expect(mock.requests.count <= 3_000)
@@ -188,7 +189,7 @@ import WireTestSupport
         }
         #expect(source.calls == ["token", "token"] && mock.requests.isEmpty)
         clock.advance(by: .seconds(100))
-        _ = await expectError(.unauthorized) { try await provider.request(.send) }
+        await expectError(.unauthorized) { try await provider.request(.send) }
         try await provider.request(.send)
         #expect(source.calls.count == 4)
     }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -9,7 +10,7 @@ import WaybillTesting
         let mock = MockTransport().expect(.send, .failure(outdated))
         let source = NumberedTokens()
         let plain = TokenInterceptor(source: source)
-        _ = await expectError(.rejected) {
+        await expectError(.rejected) {
             try await Provider<PlainEntry>(transport: mock).intercepted(plain).request(.send)
         }
         #expect(source.calls == ["token"] && mock.requests.count == 1)
@@ -59,7 +60,7 @@ import WaybillTesting
         )
         let mock = MockTransport().expect(.send, .failure(error))
         let source = NumberedTokens()
-        _ = await expectError(.unauthorized) {
+        await expectError(.unauthorized) {
             try await Provider<PlainEntry>(transport: mock)
                 .intercepted(TokenInterceptor(source: source)).request(.send)
         }
@@ -128,7 +129,7 @@ import WaybillTesting
         let log = Log()
         let mock = MockTransport().expect(.send, .failure(expired))
         let tokens = TokenInterceptor(source: NumberedTokens())
-        _ = await expectError(.unauthorized) {
+        await expectError(.unauthorized) {
             try await Provider<PlainEntry>(transport: mock)
                 .intercepted(Seeing(log: log), tokens, Seeing(log: log)).request(.send)
         }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 import WireTestSupport
@@ -65,20 +66,20 @@ private struct Stranger: Sendable {}
         "A reply that there cannot be, and a type that nothing makes, fail before anything is sent"
     )
     func early() async throws {
-        _ = await expectError(.unsupported) { try await shop.request(.open, as: Fare.self) }
-        _ = await expectError(.unsupported) { try await shop.request(.open, as: String.self) }
+        await expectError(.unsupported) { try await shop.request(.open, as: Fare.self) }
+        await expectError(.unsupported) { try await shop.request(.open, as: String.self) }
         let error = await expectError(.invalidEntry) {
             try await shop.request(.say("a"), as: Stranger.self)
         }
         #expect(error?.message.contains("Stranger") == true && error?.topic == "shop/say")
-        _ = await expectError(.invalidEntry) {
+        await expectError(.invalidEntry) {
             try await shop.messages(.priceFeed, as: Stranger.self)
         }
         let protobuf = Provider<ShopEntry>(
             transport: mock,
             configuration: ProviderConfiguration(decoders: [ProtobufCoder()])
         )
-        _ = await expectError(.invalidEntry) {
+        await expectError(.invalidEntry) {
             try await protobuf.request(.say("a"), as: Fare.self)
         }
         let unencoded = await expectError(.encodingFailed) {
@@ -145,7 +146,7 @@ private struct Stranger: Sendable {}
         #expect(
             try await sent(.encoded(FareProto(cents: 4), by: ProtobufCoder())).body.bytes == [8, 4]
         )
-        _ = await expectError(.encodingFailed) {
+        await expectError(.encodingFailed) {
             try await sent(.encoded(Fare(cents: 4), by: ProtobufCoder()))
         }
     }
@@ -248,7 +249,7 @@ private struct Stranger: Sendable {}
         let quote = TypedEntry<ShopEntry, Fare>.quote(Quote(from: "Turin"))
         let error = await expectError(.rejected) { try await shop.request(quote) }
         #expect(error?.serviceError as? ShopError == ShopError(reason: "sold out"))
-        _ = await expectError(.decodingFailed) { try await shop.request(quote) }
+        await expectError(.decodingFailed) { try await shop.request(quote) }
     }
 }
 

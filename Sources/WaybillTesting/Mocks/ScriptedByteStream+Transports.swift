@@ -62,6 +62,14 @@ extension MQTTTransport {
         clock: ManualClock = ManualClock(),
         configuration: MQTTConfiguration = MQTTConfiguration()
     ) throws(WaybillError) {
+        try self.init(scripts: scripts, clock: clock, configuration: configuration)
+    }
+
+    package convenience init(
+        scripts: [ScriptedByteStream],
+        clock: ManualClock,
+        configuration: MQTTConfiguration
+    ) throws(WaybillError) {
         try self.init(
             url: scriptURL("mqtt://script"),
             configuration: configuration,
@@ -82,6 +90,14 @@ extension STOMPTransport {
         scripts: ScriptedByteStream...,
         clock: ManualClock = ManualClock(),
         configuration: STOMPConfiguration = STOMPConfiguration()
+    ) throws(WaybillError) {
+        try self.init(scripts: scripts, clock: clock, configuration: configuration)
+    }
+
+    package convenience init(
+        scripts: [ScriptedByteStream],
+        clock: ManualClock,
+        configuration: STOMPConfiguration
     ) throws(WaybillError) {
         try self.init(
             url: scriptURL("stomp://script"),

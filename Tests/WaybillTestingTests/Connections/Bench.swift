@@ -144,6 +144,18 @@ final class Bench: Sendable {
         return try await provider.messages(.listen(topic))
     }
 
+    /// Sends a text, which must be the first that the stream gets.
+    func deliver(
+        _ text: String,
+        to topic: String = "room",
+        by messages: Messages<String>,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await provider.request(.say(text, to: topic))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == text, sourceLocation: sourceLocation)
+    }
+
     /// Sets the wait after the next failure. It must not exceed the ceiling.
     func setWait(_ duration: Duration) {
         dice.withLock { $0 = UInt64(clamping: Int64(duration / .nanoseconds(1))) }

@@ -54,7 +54,6 @@ struct ConnectionCatchAllTests {
         try await bench.provider.request(.say("two"))
         #expect(try await iterator.next()?.text == "two")
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("It holds up no acknowledgement, and takes part in none", arguments: Way.shared)
@@ -76,7 +75,6 @@ struct ConnectionCatchAllTests {
         // It is acknowledged although the stream of all messages has not read it.
         await until { bench.count(word) == 2 }
         withExtendedLifetime(all) {}
-        await bench.end()
     }
 
     @Test("Messages without a subscription come, too (MQTT)")
@@ -97,7 +95,6 @@ struct ConnectionCatchAllTests {
         #expect(message?.topic == "z" && message?.text == "hi")
         await until { script.isComplete }
         #expect(script.failures == [])
-        await bench.end()
     }
 
     @Test(

@@ -81,7 +81,6 @@ struct ConnectionChainTests {
         try await provider.request(.say("hello"))
         #expect(Set(service.shown) == ["1"])
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -98,7 +97,6 @@ struct ConnectionChainTests {
         let messages: Messages<String> = try await provider.messages(.listen())
         #expect(service.shown == ["1", "2"] && service.refreshCount == 1)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("Each connection after a loss shows the token of its time", arguments: Way.allCases)
@@ -116,7 +114,6 @@ struct ConnectionChainTests {
         }
         #expect(service.shown == ["1", "1", "2", "2", "3", "3", "4", "4", "5", "5", "6"])
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("The same after an explicit connect", arguments: Way.shared)
@@ -131,7 +128,6 @@ struct ConnectionChainTests {
         await bench.comeBack(&watch)
         #expect(service.shown == ["1", "1", "2"] && service.refreshCount == 1)
         #expect(provider.isConnected)
-        await bench.end()
     }
 
     @Test("Refused again, it ends with `unauthorized` after one refresh", arguments: Way.allCases)
@@ -148,7 +144,6 @@ struct ConnectionChainTests {
         let end = await failure { for try await _ in messages {} }
         #expect(end?.code == .unauthorized)
         #expect(service.shown == ["1", "1", "1"] && service.refreshCount == 1)
-        await bench.end()
     }
 
     @Test(
@@ -170,7 +165,6 @@ struct ConnectionChainTests {
         await bench.comeBack(&watch)
         #expect(service.shown == ["1", "1", "1", "2"])
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     /// A subscription that starts offline.
@@ -198,7 +192,6 @@ struct ConnectionChainTests {
         await bench.comeBack(&watch)
         #expect(service.shown == ["1"])
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     /// Sets the user name; over HTTP a header with the same purpose.
@@ -239,7 +232,6 @@ struct ConnectionChainTests {
         await bench.lose(&watch)
         await bench.comeBack(&watch)
         #expect(seen.withLock { $0 }.suffix(2) == ["second connect again", "second connect again"])
-        await bench.end()
     }
 
     @Test("An upgrade header is fresh at each connection", arguments: Way.webSockets)
@@ -291,6 +283,5 @@ struct ConnectionChainTests {
             try await provider.disconnect()
         }
         #expect(marker == nil)
-        await bench.end()
     }
 }

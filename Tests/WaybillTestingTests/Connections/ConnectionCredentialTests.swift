@@ -55,7 +55,6 @@ struct ConnectionCredentialTests {
         let again = Array(repeating: "again -", count: 3)
         #expect(passwords.asked.withLock { $0 } == ["first -"] + again)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -73,7 +72,6 @@ struct ConnectionCredentialTests {
         await bench.comeBack(&watch)
         #expect(passwords.asked.withLock { $0 }.suffix(2) == ["again -", "again old"])
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("5.2: refused again, it stops with `unauthorized`, no loop", arguments: Way.allCases)
@@ -97,7 +95,6 @@ struct ConnectionCredentialTests {
         bench.clock.advance(by: .seconds(3_600))
         await bench.settle()
         #expect(bench.dialer.count == dials + 2)
-        await bench.end()
     }
 
     @Test(
@@ -130,7 +127,6 @@ struct ConnectionCredentialTests {
         await watch.until("disconnected (unauthorized: signed out")
         #expect(bench.dialer.count == 2)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     /// A source that returns nothing until its task is cancelled, and reports when it is called.
@@ -157,7 +153,6 @@ struct ConnectionCredentialTests {
         #expect(await call.error()?.code == .timedOut)
         #expect(bench.dialer.count == 0)
         await until { cancelled.withLock { $0 } == 1 }
-        await bench.end()
     }
 
     @Test(
@@ -176,7 +171,6 @@ struct ConnectionCredentialTests {
         await bench.settle()
         #expect(bench.dialer.count == 0)
         #expect("\(bench.transport.states.current)".hasPrefix("disconnected"))
-        await bench.end()
     }
 
     @Test(
@@ -191,7 +185,6 @@ struct ConnectionCredentialTests {
         await bench.transport.shutdown()
         #expect(await call.error()?.code == .shutDown)
         #expect(bench.dialer.count == 0)
-        await bench.end()
     }
 
     @Test(
@@ -215,6 +208,5 @@ struct ConnectionCredentialTests {
         await watch.until("disconnected")
         #expect(bench.dialer.count == 1)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 }

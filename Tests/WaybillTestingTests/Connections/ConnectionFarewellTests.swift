@@ -31,7 +31,6 @@ struct ConnectionFarewellTests {
         await bench.pass(.seconds(2), endsAt: call)
         #expect(await call.error() == nil)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("Sends under way may take as long as the entry allows before", arguments: Way.allMQTT)
@@ -55,7 +54,6 @@ struct ConnectionFarewellTests {
         #expect(await call.error() == nil)
         #expect(await send.error()?.code == .connectionLost)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -74,6 +72,5 @@ struct ConnectionFarewellTests {
         #expect(error?.code == .unsupported)
         #expect("\(bench.transport.states.current)" == "connected")
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 }

@@ -12,7 +12,8 @@ import WireTestSupport
 @Suite(
     "Every transport: chains, tokens and limits (design 5.4 to 5.6)",
     .serialized,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(5)),
+    .benchesEnd
 )
 struct ConnectionInterceptorTests {
     /// An interceptor made of closures.
@@ -56,7 +57,6 @@ struct ConnectionInterceptorTests {
         try await bench.others.request(.say("x") { $0.qos = .atLeastOnce })
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "xcba")
-        await bench.end()
     }
 
     @Test(
@@ -82,7 +82,6 @@ struct ConnectionInterceptorTests {
         #expect(calls.withLock { $0 } == (triesAgain ? 3 : 1))
         #expect((error?.underlying is Stopped) == !triesAgain)
         #expect(bench.log.isEmpty && bench.dialer.count == 0)
-        await bench.end()
     }
 
     /// One command of each kind. The chain sees all of them, whether the transport supports them or not.
@@ -122,7 +121,6 @@ struct ConnectionInterceptorTests {
             #expect(attempts.withLock { $0 } == [1, 2, 3, 4, 1, 2, 3, 4], "\(command.name)")
         }
         #expect(bench.dialer.count == 0)
-        await bench.end()
     }
 
     @Test(
@@ -154,7 +152,6 @@ struct ConnectionInterceptorTests {
         await letOthersRun()
         #expect(way.isMQTT ? bench.dialer.swallowed == sent : bench.count(way.sendWord) == 3)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -183,7 +180,6 @@ struct ConnectionInterceptorTests {
         await letOthersRun()
         #expect(bench.count(way.sendWord) == (isIdempotent ? 2 : 1))
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     // MARK: 5.5
@@ -216,7 +212,6 @@ struct ConnectionInterceptorTests {
             #expect(try await iterator.next()?.headers.first("token") == expected)
             #expect(try await tokens.token(replacing: "token-0") == "token-1")
         }
-        await bench.end()
     }
 
     @Test(
@@ -274,7 +269,6 @@ struct ConnectionInterceptorTests {
         var heard: Set<String> = []
         for _ in 0..<21 { heard.insert(try await iterator.next() ?? "") }
         #expect(heard.count == 21)
-        await bench.end()
     }
 
     @Test(
@@ -418,6 +412,5 @@ struct ConnectionInterceptorTests {
         await until { bench.dialer.written > 0 }
         await bench.pass(.seconds(3), endsAt: call)
         #expect(await call.error()?.code == .timedOut)
-        await bench.end()
     }
 }

@@ -6,7 +6,12 @@ import WaybillTesting
 import WireTestSupport
 
 /// Design 5.7: which layer sends keep-alives, and when. The tests count bytes on a manual clock.
-@Suite("Every transport: signs of life (design 5.7)", .serialized, .timeLimit(.minutes(5)))
+@Suite(
+    "Every transport: signs of life (design 5.7)",
+    .serialized,
+    .timeLimit(.minutes(5)),
+    .benchesEnd
+)
 struct ConnectionKeepAliveTests {
     /// A ping of a client: two bytes and the mask.
     private static let pingLength = 6
@@ -64,7 +69,6 @@ struct ConnectionKeepAliveTests {
         }
         #expect(bench.dialer.count == 1)
         #expect("\(bench.transport.states.current)" == "connected")
-        await bench.end()
     }
 
     @Test(
@@ -86,14 +90,11 @@ struct ConnectionKeepAliveTests {
         bench.clock.advance(by: .nanoseconds(1))
         await watch.until("waiting (connectionLost")
         await bench.comeBack(&watch)
-        try await bench.provider.request(.say("alive"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "alive")
+        try await bench.deliver("alive", by: messages)
         #expect(bench.dialer.count == 2)
         // The next connection has keep-alives, too.
         await until { bench.count(way.isMQTT ? "PUBACK" : "ACK") == 1 }
         await expect(Self.pingLength, after: .seconds(20), bench)
-        await bench.end()
     }
 
     @Test(
@@ -123,7 +124,6 @@ struct ConnectionKeepAliveTests {
             #expect("\(bench.transport.states.current)" == "connected")
         }
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -155,7 +155,6 @@ struct ConnectionKeepAliveTests {
             bench
         )
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -173,9 +172,7 @@ struct ConnectionKeepAliveTests {
         let length = 2 + (way.isOverWebSocket ? Self.frameLength : 0)
         await expect(length, after: .seconds(30), bench)
         // The message comes after PINGRESP, so its arrival shows that PINGRESP has arrived.
-        try await bench.provider.request(.say("alive"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "alive")
+        try await bench.deliver("alive", by: messages)
         await until { bench.count("PUBACK") == 1 }
         #expect(bench.count("PINGREQ") == 1)
         bench.dialer.mute()
@@ -185,7 +182,6 @@ struct ConnectionKeepAliveTests {
         #expect("\(bench.transport.states.current)" == "connected")
         bench.clock.advance(by: .nanoseconds(1))
         await watch.until("waiting (connectionLost")
-        await bench.end()
     }
 
     @Test(
@@ -208,7 +204,6 @@ struct ConnectionKeepAliveTests {
         }
         #expect(bench.dialer.count == 1)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("5.7: an event stream may be silent for ever by default")
@@ -219,10 +214,7 @@ struct ConnectionKeepAliveTests {
         await letOthersRun()
         #expect("\(bench.transport.states.current)" == "connected")
         #expect(bench.dialer.count == 1)
-        try await bench.provider.request(.say("still there"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "still there")
+        try await bench.deliver("still there", by: messages)
         #expect(bench.count("GET") == 1)
-        await bench.end()
     }
 }

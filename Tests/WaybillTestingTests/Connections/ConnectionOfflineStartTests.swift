@@ -38,11 +38,8 @@ struct ConnectionOfflineStartTests {
         bench.clock.advance(by: .seconds(10))
         await watch.until("waiting (timedOut")
         await bench.comeBack(&watch)
-        try await bench.provider.request(.say("hello"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "hello")
+        try await bench.deliver("hello", by: messages)
         #expect(bench.dialer.count == (way == .events ? 4 : 3))
-        await bench.end()
     }
 
     @Test("Credentials that are refused end it", arguments: Way.allCases)
@@ -53,7 +50,6 @@ struct ConnectionOfflineStartTests {
         // The state of an event stream changes after its end.
         var watch = bench.watch()
         await watch.until("disconnected (unauthorized")
-        await bench.end()
     }
 
     @Test("A first attempt cleans the session, if the app wants that (MQTT 5)")
@@ -69,7 +65,6 @@ struct ConnectionOfflineStartTests {
         let connects = bench.sentences("← CONNECT")
         #expect(connects.map { $0.contains("clean") } == [true, false], "\(connects)")
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("Nothing else is needed: it connects by itself", arguments: Way.allCases)
@@ -79,11 +74,8 @@ struct ConnectionOfflineStartTests {
         var watch = bench.watch()
         await watch.until("connected")
         await until { bench.count(way.subscribeWord) == 1 }
-        try await bench.provider.request(.say("hello"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "hello")
+        try await bench.deliver("hello", by: messages)
         if way.isMQTT { #expect(messages.grantedQoS == .atLeastOnce) }
-        await bench.end()
     }
 
     @Test("Where connections are made by hand only, it waits for one", arguments: Way.shared)
@@ -99,12 +91,9 @@ struct ConnectionOfflineStartTests {
         try await bench.provider.request(.connect)
         // The SUBSCRIBE is sent before the state becomes "connected".
         #expect(bench.count(way.subscribedWord) == 0 && bench.count(way.subscribeWord) == 1)
-        try await bench.provider.request(.say("hello"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "hello")
+        try await bench.deliver("hello", by: messages)
         await until { !noted.of(.subscribed).isEmpty }
         #expect(noted.of(.subscribed).count == 1)
-        await bench.end()
     }
 
     @Test(
@@ -135,14 +124,11 @@ struct ConnectionOfflineStartTests {
                 return bench.count(way.subscribeWord, from: client + 1) == count
             }
             await watch.until("connected")
-            try await bench.provider.request(.say("hello", to: "lounge"))
-            var iterator = messages.makeAsyncIterator()
-            #expect(try await iterator.next() == "hello")
+            try await bench.deliver("hello", to: "lounge", by: messages)
             bench.clock.advance(by: .seconds(60))
             await bench.lose(&watch)
         }
         withExtendedLifetime(stream) {}
-        await bench.end()
     }
 
     @Test(
@@ -158,10 +144,7 @@ struct ConnectionOfflineStartTests {
         let bad = try await bench.others.messages(line("secret"), as: String.self)
         try await bench.provider.request(.connect)
         #expect(await failure { for try await _ in bad {} }?.code != nil)
-        try await bench.provider.request(.say("hello"))
-        var iterator = good.makeAsyncIterator()
-        #expect(try await iterator.next() == "hello")
-        await bench.end()
+        try await bench.deliver("hello", by: good)
     }
 
     @Test("Let go of before there is a link, nothing is asked for", arguments: Way.shared)
@@ -176,7 +159,6 @@ struct ConnectionOfflineStartTests {
         try await bench.provider.request(.connect)
         try await bench.provider.request(.say("hello"))
         #expect(bench.count(way.subscribeWord) == 0)
-        await bench.end()
     }
 
     @Test(
@@ -194,7 +176,6 @@ struct ConnectionOfflineStartTests {
         for try await _ in messages { Issue.record("a message") }
         let error = await failure { try await bench.others.messages(line()) }
         #expect(error?.code == .shutDown)
-        await bench.end()
     }
 
     @Test(
@@ -224,7 +205,6 @@ struct ConnectionOfflineStartTests {
             var iterator = messages.makeAsyncIterator()
             #expect(try await iterator.next() == "hello")
         }
-        await bench.end()
     }
 
     @Test(
@@ -245,10 +225,7 @@ struct ConnectionOfflineStartTests {
         #expect(await connect.error()?.code == .timedOut)
         await watch.until("waiting (timedOut")
         await bench.comeBack(&watch)
-        try await bench.provider.request(.say("hello"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "hello")
-        await bench.end()
+        try await bench.deliver("hello", by: messages)
     }
 
     @Test(
@@ -274,11 +251,8 @@ struct ConnectionOfflineStartTests {
         let messages = try await call.value()
         // After an explicit disconnect, the app must ask for the next connection.
         try await bench.provider.request(.connect)
-        try await bench.provider.request(.say("hello", to: "lounge"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "hello")
+        try await bench.deliver("hello", to: "lounge", by: messages)
         withExtendedLifetime(stream) {}
-        await bench.end()
     }
 
     @Test("A refusal of it is reported, once", arguments: [Way.mqtt311, .mqtt5])
@@ -291,7 +265,6 @@ struct ConnectionOfflineStartTests {
         await until { !noted.of(.subscriptionRefused).isEmpty }
         #expect(noted.of(.subscriptionRefused).map(\.topic) == ["secret"])
         #expect(noted.of(.subscriptionEnded).isEmpty)
-        await bench.end()
     }
 
     @Test("What an earlier process subscribed to under the same number goes elsewhere (MQTT 5)")
@@ -322,7 +295,6 @@ struct ConnectionOfflineStartTests {
         #expect(try await iterator.next()?.topic == "room")
         await bench.transport.shutdown()
         _ = await connect.error()
-        await bench.end()
     }
 
     @Test("A stream that joins a filter offline knows its QoS, or raises it (MQTT)")
@@ -353,7 +325,6 @@ struct ConnectionOfflineStartTests {
         for messages in [first, same, better, later] {
             #expect(messages.grantedQoS == .atLeastOnce)
         }
-        await bench.end()
     }
 
     @Test(
@@ -387,6 +358,5 @@ struct ConnectionOfflineStartTests {
         }
         #expect(subscribe == (wantsMore ? [0x82, 9, 0, 4] + Array("room".utf8) + [1] : []))
         withExtendedLifetime((first, second)) {}
-        await bench.end()
     }
 }

@@ -55,7 +55,6 @@ struct ConnectionPauseTests {
             try await bench.provider.request(.say("\(round)"))
             #expect(try await iterator.next() == "\(round)")
         }
-        await bench.end()
     }
 
     @Test(
@@ -76,7 +75,6 @@ struct ConnectionPauseTests {
             bench.clock.advance(by: .seconds(60))
         }
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("An explicit connect cuts the wait short, too", arguments: Way.shared)
@@ -91,7 +89,6 @@ struct ConnectionPauseTests {
             bench.clock.advance(by: .seconds(60))
         }
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("Sends while there is no link wait in order, and end once", arguments: Way.shared)
@@ -108,7 +105,6 @@ struct ConnectionPauseTests {
         for call in calls { #expect(await call.error() == nil) }
         var iterator = messages.makeAsyncIterator()
         for number in 0..<20 { #expect(try await iterator.next() == "\(number)") }
-        await bench.end()
     }
 
     @Test("A send by event streams goes by a connection of its own, link or no link")
@@ -120,7 +116,6 @@ struct ConnectionPauseTests {
         try await bench.provider.request(.say("hello"))
         await bench.comeBack(&watch)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("Full, or too late: the send fails, once, and was never sent", arguments: Way.shared)
@@ -149,11 +144,8 @@ struct ConnectionPauseTests {
         bench.dialer.mode = .open
         hints.send(.retryNow)
         await watch.until("connected")
-        try await bench.provider.request(.say("after"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "after")
+        try await bench.deliver("after", by: messages)
         #expect(bench.count(way.sendWord, from: last + 1) == 1)
-        await bench.end()
     }
 
     @Test(
@@ -174,7 +166,6 @@ struct ConnectionPauseTests {
         bench.clock.advance(by: .seconds(3_600))
         await bench.settle()
         #expect(bench.dialer.count == 1)
-        await bench.end()
     }
 
     @Test("Subscribing while there is no link waits for it", arguments: Way.shared)
@@ -191,11 +182,8 @@ struct ConnectionPauseTests {
         #expect(!call.isDone)
         await bench.comeBack(&watch)
         let others = try await call.value()
-        try await bench.provider.request(.say("hello", to: "lounge"))
-        var iterator = others.makeAsyncIterator()
-        #expect(try await iterator.next() == "hello")
+        try await bench.deliver("hello", to: "lounge", by: others)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("Subscribing waits for no other stream: each has a connection of its own (event streams)")
@@ -205,11 +193,8 @@ struct ConnectionPauseTests {
         var watch = bench.watch()
         await bench.lose(&watch)
         let others = try await bench.provider.messages(.listen("lounge"), as: String.self)
-        try await bench.provider.request(.say("hello", to: "lounge"))
-        var iterator = others.makeAsyncIterator()
-        #expect(try await iterator.next() == "hello")
+        try await bench.deliver("hello", to: "lounge", by: others)
         #expect(bench.clock.now.offset == .zero)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 }

@@ -7,7 +7,12 @@ import WaybillTesting
 import WireTestSupport
 
 /// Design 5.3: a slow app, and the messages that it does not take.
-@Suite("Every transport: back-pressure (design 5.3)", .serialized, .timeLimit(.minutes(5)))
+@Suite(
+    "Every transport: back-pressure (design 5.3)",
+    .serialized,
+    .timeLimit(.minutes(5)),
+    .benchesEnd
+)
 struct ConnectionPressureTests {
     /// The broker's log word for a message to a client.
     private func messageWord(_ way: Way) -> String { way.isMQTT ? "→ PUBLISH" : "→ MESSAGE" }
@@ -51,7 +56,6 @@ struct ConnectionPressureTests {
         await until { bench.sentences("← PUBCOMP").count == 1 }
         #expect(bench.sentences("← PUBREC").count == 1 && bench.sentences("→ PUBREL").count == 1)
         #expect(bench.sentences("→ PUBLISH").count == 1)
-        await bench.end()
     }
 
     @Test(
@@ -76,7 +80,6 @@ struct ConnectionPressureTests {
             let expected = min(4 + number, 10)
             await until { bench.sentences("→ PUBLISH").count >= expected }
         }
-        await bench.end()
     }
 
     // MARK: Policies
@@ -106,7 +109,6 @@ struct ConnectionPressureTests {
         // Later messages are not affected.
         try await speak(10..<11, bench)
         #expect(try await iterator.next() == "10")
-        await bench.end()
     }
 
     @Test(
@@ -127,7 +129,6 @@ struct ConnectionPressureTests {
         let texts = try await next(3, &iterator)
         #expect(texts.map { $0.prefix(1) } == ["0", "1", "2"])
         #expect(messages.droppedCount == 2)
-        await bench.end()
     }
 
     @Test(
@@ -152,7 +153,6 @@ struct ConnectionPressureTests {
         var iterator = other.makeAsyncIterator()
         #expect(try await iterator.next() == "here")
         #expect(bench.dialer.count == (way == .events ? 2 : 1))
-        await bench.end()
     }
 
     @Test(
@@ -182,7 +182,6 @@ struct ConnectionPressureTests {
             #expect(text?.prefix { $0 != " " } == "\(number)")
         }
         #expect(messages.droppedCount == 0 && bench.dialer.count == 1)
-        await bench.end()
     }
 
     @Test("5.3: 16 MiB of bodies wait by default, and no more", arguments: [Way.mqtt5, .stomp])
@@ -206,7 +205,6 @@ struct ConnectionPressureTests {
             let error = await failure { while try await iterator.next() != nil {} }
             #expect(error?.code == .slowConsumer)
         }
-        await bench.end()
     }
 
     @Test(
@@ -230,7 +228,6 @@ struct ConnectionPressureTests {
             var iterator = messages.makeAsyncIterator()
             #expect(try await next(4, &iterator) == ["6", "7", "8", "9"])
         }
-        await bench.end()
     }
 
     @Test(
@@ -260,6 +257,5 @@ struct ConnectionPressureTests {
         #expect(error?.code == (way.isSTOMP ? .slowConsumer : nil))
         #expect(messages.droppedCount == 1)
         #expect(BufferPolicy(.fail).byteLimit == 16 << 20)
-        await bench.end()
     }
 }

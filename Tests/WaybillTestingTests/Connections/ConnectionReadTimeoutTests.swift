@@ -52,7 +52,6 @@ struct ConnectionReadTimeoutTests {
         try await bench.provider.request(.say("back"))
         #expect(try await iterator.next() == "back")
         #expect(bench.dialer.count == 2)
-        await bench.end()
     }
 
     @Test("Calls under way learn of it, once", arguments: Way.shared)
@@ -70,7 +69,6 @@ struct ConnectionReadTimeoutTests {
         if way.isMQTT { await bench.comeBack(&watch) }
         #expect(await call.error()?.code == (way.isMQTT ? nil : .connectionLost))
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("Time in which the server is held back does not count", arguments: Way.shared)
@@ -97,7 +95,6 @@ struct ConnectionReadTimeoutTests {
         var iterator = messages.makeAsyncIterator()
         for _ in 0..<count { #expect(try await iterator.next() != nil) }
         #expect(bench.dialer.count == 1)
-        await bench.end()
     }
 
     @Test("Without it, silence is no loss", arguments: Way.shared)
@@ -108,6 +105,5 @@ struct ConnectionReadTimeoutTests {
         await letOthersRun()
         #expect("\(bench.transport.states.current)" == "connected")
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 }

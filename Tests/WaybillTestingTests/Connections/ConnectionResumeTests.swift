@@ -45,7 +45,6 @@ struct ConnectionResumeTests {
         #expect(before.count { $0 == "← \(way.subscribeWord)" } == (isBatched ? 1 : 2), "\(words)")
         #expect(before.count { $0 == "→ \(way.subscribedWord)" } == (isBatched ? 1 : 2), "\(words)")
         withExtendedLifetime(others) {}
-        await bench.end()
     }
 
     @Test(
@@ -90,7 +89,6 @@ struct ConnectionResumeTests {
         // The server's session is new, so no message is a repetition: neither version sets DUP.
         #expect(!lines.contains { $0.contains(" dup") }, "\(lines)")
         #expect(try await noMore(iterator, bench))
-        await bench.end()
     }
 
     /// True when no further message arrives once all work is done.
@@ -214,7 +212,6 @@ struct ConnectionResumeTests {
             return words.count > 1 && Int(words[1]) ?? 0 > last
         }
         #expect(!after.contains { $0.contains("lounge") }, "\(after)")
-        await bench.end()
     }
 
     @Test(
@@ -234,11 +231,8 @@ struct ConnectionResumeTests {
         await bench.comeBack(&watch)
         if way == .events { await until { bench.words().count { $0 == "→ 200" } >= 20 } }
         for (number, stream) in streams.enumerated() {
-            try await bench.provider.request(.say("\(number)", to: "room\(number)"))
-            var iterator = stream.makeAsyncIterator()
-            #expect(try await iterator.next() == "\(number)")
+            try await bench.deliver("\(number)", to: "room\(number)", by: stream)
         }
-        await bench.end()
     }
 
     @Test(
@@ -257,7 +251,6 @@ struct ConnectionResumeTests {
             bench.setWait(Bench.wait)
             await bench.comeBack(&watch)
         }
-        await bench.end()
     }
 
     @Test(
@@ -281,6 +274,5 @@ struct ConnectionResumeTests {
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")
         await until { bench.count(word, from: last) == 1 }
-        await bench.end()
     }
 }

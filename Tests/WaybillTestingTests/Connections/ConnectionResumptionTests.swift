@@ -9,7 +9,8 @@ import WireTestSupport
 @Suite(
     "Every transport: resumption and refusals (design 5.2)",
     .serialized,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(5)),
+    .benchesEnd
 )
 struct ConnectionResumptionTests {
     /// Asks the server to keep the session.
@@ -64,7 +65,6 @@ struct ConnectionResumptionTests {
             #expect("\(bench.transport.states.current)" == "connecting (attempt 1)")
         }
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -88,7 +88,6 @@ struct ConnectionResumptionTests {
                 #expect(try await iterator.next() == text)
             }
         }
-        await bench.end()
     }
 
     @Test(
@@ -126,7 +125,6 @@ struct ConnectionResumptionTests {
         // MQTT 3.1.1 sends all filters in one packet.
         let asked = bench.count(way.subscribeWord, from: clients + 1)
         #expect(way.isSTOMP ? asked >= 3 : asked == (way == .mqtt311 ? 1 : 3))
-        await bench.end()
     }
 
     @Test("5.2: subscriptions are made again with the same ids (STOMP)", arguments: Way.allSTOMP)
@@ -145,7 +143,6 @@ struct ConnectionResumptionTests {
             #expect(again.sorted() == before.sorted())
         }
         withExtendedLifetime((room, lounge)) {}
-        await bench.end()
     }
 
     /// The destination and the id of a subscription.
@@ -180,7 +177,6 @@ struct ConnectionResumptionTests {
                 number += 1
             }
         }
-        await bench.end()
     }
 
     // MARK: In flight
@@ -321,14 +317,11 @@ struct ConnectionResumptionTests {
         if outcome.hasPrefix("waiting") {
             bench.broker.faults.refusesConnections = nil
             await bench.comeBack(&watch)
-            try await bench.provider.request(.say("back"))
-            var iterator = messages.makeAsyncIterator()
-            #expect(try await iterator.next() == "back")
+            try await bench.deliver("back", by: messages)
         } else {
             let error = await failure { for try await _ in messages {} }
             #expect(error?.isRetryable == false)
         }
-        await bench.end()
     }
 
     /// Bytes after the acceptance that violate the protocol.
@@ -370,21 +363,16 @@ struct ConnectionResumptionTests {
         } else {
             await watch.until("waiting (protocolViolation")
             await bench.comeBack(&watch)
-            try await bench.provider.request(.say("back"))
-            var iterator = messages.makeAsyncIterator()
-            #expect(try await iterator.next() == "back")
+            try await bench.deliver("back", by: messages)
             #expect(bench.dialer.count == 3)
         }
-        await bench.end()
     }
 
     @Test("5.2: a server that sets the time between streams is not asked earlier (SSE `retry`)")
     func retryField() async throws {
         let bench = try Bench(.events) { $0.broker = { $0.eventStreamRetry = .seconds(40) } }
         let messages = try await bench.open()
-        try await bench.provider.request(.say("hello"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "hello")
+        try await bench.deliver("hello", by: messages)
         var watch = bench.watch()
         let dials = bench.dialer.count
         await bench.lose(&watch)
@@ -394,7 +382,6 @@ struct ConnectionResumptionTests {
         #expect(bench.dialer.count == dials)
         bench.clock.advance(by: .nanoseconds(1))
         await watch.until("connected")
-        await bench.end()
     }
 
     // MARK: Disconnecting
@@ -435,6 +422,5 @@ struct ConnectionResumptionTests {
         await letOthersRun()
         #expect(bench.dialer.count == dials)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 }

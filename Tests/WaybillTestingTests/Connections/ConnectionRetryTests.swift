@@ -75,7 +75,6 @@ struct ConnectionRetryTests {
         await bench.settle()
         let count = bench.count(word) - (kind == .connect ? before : 0)
         #expect(count == attempts, "\(bench.log)")
-        await bench.end()
     }
 
     @Test(
@@ -105,7 +104,6 @@ struct ConnectionRetryTests {
         // The script would refuse one more, too.
         #expect(script.failures.isEmpty, "\(script.failures)")
         #expect(bench.dialer.written == 45 + 44 * attempts)
-        await bench.end()
     }
 
     @Test(
@@ -140,7 +138,6 @@ struct ConnectionRetryTests {
                 ],
             "\(bench.log)"
         )
-        await bench.end()
     }
 
     @Test(
@@ -175,7 +172,6 @@ struct ConnectionRetryTests {
         #expect(retries.count == (way.isMQTT ? 0 : 1))
         #expect(retries.allSatisfy { $0.attempt == 2 && $0.error?.code == .connectionLost })
         #expect(bench.count(way.sendWord) == before + (way.isMQTT ? 1 : 2), "\(bench.log)")
-        await bench.end()
     }
 
     /// Loses the answer to the next send on the open connections. Over MQTT the send is lost, too.
@@ -211,7 +207,6 @@ struct ConnectionRetryTests {
         await bench.settle()
         #expect(bench.count(way.sendWord) == 2, "\(bench.log)")
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     /// Adds a header after a short wait, and records what it sees.
@@ -262,6 +257,5 @@ struct ConnectionRetryTests {
         )
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")
-        await bench.end()
     }
 }

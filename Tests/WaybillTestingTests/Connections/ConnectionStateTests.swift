@@ -35,7 +35,6 @@ struct ConnectionStateTests {
         #expect(reported[4...] == ["connecting (attempt 1)", "connected", "disconnected"])
         for expected in reported[3...] { #expect(await late.next() == expected) }
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -72,7 +71,6 @@ struct ConnectionStateTests {
         // A server that is gone is not asked again without a pause.
         #expect(end <= .now + .milliseconds(100) && end > before)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -97,7 +95,6 @@ struct ConnectionStateTests {
             await watch.until("connected")
         }
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("5.2: attempts have no end by default, and are counted", arguments: Way.allCases)
@@ -115,10 +112,7 @@ struct ConnectionStateTests {
         bench.dialer.mode = .open
         bench.clock.advance(by: Bench.wait)
         await watch.until("connected")
-        try await bench.provider.request(.say("back"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "back")
-        await bench.end()
+        try await bench.deliver("back", by: messages)
     }
 
     @Test("5.2: limits of attempts and of time, where they are set", arguments: Way.allCases)
@@ -162,7 +156,6 @@ struct ConnectionStateTests {
         bench.clock.advance(by: .seconds(3_600))
         await bench.settle()
         #expect(bench.dialer.count == 1)
-        await bench.end()
     }
 
     @Test(
@@ -200,7 +193,6 @@ struct ConnectionStateTests {
             await watch.until("connected")
         }
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("5.2: 204 stops an event stream, without an error")
@@ -214,7 +206,6 @@ struct ConnectionStateTests {
         await watch.until("disconnected")
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == nil)
-        await bench.end()
     }
 
     @Test("5.2: a server that says that this side broke the protocol (MQTT 5; the others cannot)")
@@ -229,7 +220,6 @@ struct ConnectionStateTests {
         await watch.until("disconnected (rejected")
         let error = await failure { for try await _ in messages {} }
         #expect(error?.isRetryable == false)
-        await bench.end()
     }
 
     @Test(
@@ -253,7 +243,6 @@ struct ConnectionStateTests {
         bench.clock.advance(by: .nanoseconds(1))
         await watch.until("connected")
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test("5.2: users' streams live on, time after time", arguments: Way.allCases)
@@ -269,6 +258,5 @@ struct ConnectionStateTests {
             await bench.lose(&watch)
             await bench.comeBack(&watch)
         }
-        await bench.end()
     }
 }

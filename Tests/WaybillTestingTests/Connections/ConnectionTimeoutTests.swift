@@ -22,7 +22,6 @@ struct ConnectionTimeoutTests {
         await until { bench.dialer.written > 0 }
         await bench.pass(limit ?? .seconds(10), endsAt: call)
         #expect(await call.error()?.code == .timedOut)
-        await bench.end()
     }
 
     private struct HastyConnect: EntryType {
@@ -39,7 +38,6 @@ struct ConnectionTimeoutTests {
         await until { bench.dialer.written > 0 }
         await bench.pass(.seconds(2), endsAt: call)
         #expect(await call.error()?.code == .timedOut)
-        await bench.end()
     }
 
     @Test(
@@ -62,7 +60,6 @@ struct ConnectionTimeoutTests {
         await watch.until("waiting (\(way == .events ? "" : "timedOut")")
         await bench.comeBack(&watch)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -145,7 +142,6 @@ struct ConnectionTimeoutTests {
         #expect(await call.error() == nil)
         #expect(bench.clock.now.offset == (way.waitsToClose ? .seconds(5) : .zero))
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -167,9 +163,6 @@ struct ConnectionTimeoutTests {
         }
         await watch.until("waiting (connectionLost")
         await bench.comeBack(&watch)
-        try await bench.provider.request(.say("alive"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next() == "alive")
-        await bench.end()
+        try await bench.deliver("alive", by: messages)
     }
 }

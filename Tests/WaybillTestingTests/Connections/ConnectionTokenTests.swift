@@ -123,7 +123,6 @@ struct ConnectionTokenTests {
         #expect(await tokens.calls == [nil, "token-1"])
         #expect(refusals(bench) == Self.count)
         #expect(bench.count("POST") == (fails ? 1 : 2) * Self.count)
-        await bench.end()
     }
 
     @Test(
@@ -150,7 +149,6 @@ struct ConnectionTokenTests {
             withExtendedLifetime(messages) {}
         }
         #expect(await tokens.calls == [nil, "token-1"])
-        await bench.end()
     }
 
     @Test(
@@ -183,7 +181,6 @@ struct ConnectionTokenTests {
         await bench.settle()
         #expect(bench.count("CONNECT") == 2)
         withExtendedLifetime(messages) {}
-        await bench.end()
     }
 
     @Test(
@@ -225,6 +222,5 @@ struct ConnectionTokenTests {
         clock.advance(by: .seconds(30))
         _ = await attempt()
         #expect(await tokens.calls.count == 7)
-        await bench.end()
     }
 }

@@ -26,7 +26,6 @@ struct ConnectionUnsubscribeTests {
         for _ in 0..<2 { _ = try await bench.transport.perform(other) }
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == nil)
-        await bench.end()
     }
 
     @Test("And over the mock, unless a rule says otherwise")
