@@ -18,10 +18,7 @@
         @Test("QoS 1 of MQTT 5: nothing is lost")
         func atLeastOnce() async {
             ChaosRun.show(
-                await #expect(
-                    processExitsWith: .success,
-                    observing: [\.standardOutputContent]
-                ) {
+                await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                     try await run("MQTT 5, QoS 1", .v5, .atLeastOnce, messages: 100_000)
                 }
             )
@@ -30,10 +27,7 @@
         @Test("QoS 2 of MQTT 5: nothing is lost, nothing comes twice")
         func exactlyOnce() async {
             ChaosRun.show(
-                await #expect(
-                    processExitsWith: .success,
-                    observing: [\.standardOutputContent]
-                ) {
+                await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                     try await run("MQTT 5, QoS 2", .v5, .exactlyOnce, messages: 100_000)
                 }
             )
@@ -42,10 +36,7 @@
         @Test("QoS 1 of MQTT 3.1.1: nothing is lost")
         func atLeastOnceOld() async {
             ChaosRun.show(
-                await #expect(
-                    processExitsWith: .success,
-                    observing: [\.standardOutputContent]
-                ) {
+                await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                     try await run("MQTT 3.1.1, QoS 1", .v3_1_1, .atLeastOnce, messages: 100_000)
                 }
             )
@@ -54,10 +45,7 @@
         @Test("QoS 2 of MQTT 3.1.1: nothing is lost, nothing comes twice")
         func exactlyOnceOld() async {
             ChaosRun.show(
-                await #expect(
-                    processExitsWith: .success,
-                    observing: [\.standardOutputContent]
-                ) {
+                await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                     try await run("MQTT 3.1.1, QoS 2", .v3_1_1, .exactlyOnce, messages: 100_000)
                 }
             )
@@ -66,10 +54,7 @@
         @Test("QoS 1, the broker killed 20 times: nothing is lost")
         func killedAtLeastOnce() async {
             ChaosRun.show(
-                await #expect(
-                    processExitsWith: .success,
-                    observing: [\.standardOutputContent]
-                ) {
+                await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                     try await run("MQTT 5, QoS 1, killed", .v5, .atLeastOnce, kills: 20)
                 }
             )
@@ -78,10 +63,7 @@
         @Test("QoS 2, the broker killed 20 times: nothing is lost, nothing comes twice")
         func killedExactlyOnce() async {
             ChaosRun.show(
-                await #expect(
-                    processExitsWith: .success,
-                    observing: [\.standardOutputContent]
-                ) {
+                await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                     try await run("MQTT 5, QoS 2, killed", .v5, .exactlyOnce, kills: 20)
                 }
             )
@@ -94,10 +76,7 @@
     )
     func soak() async {
         ChaosRun.show(
-            await #expect(
-                processExitsWith: .success,
-                observing: [\.standardOutputContent]
-            ) {
+            await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await run(
                     "soak",
                     .v5,

@@ -55,6 +55,18 @@ enum MosquittoServer {
         change(&configuration)
         return try MQTTTransport(url: listener.url, configuration: configuration)
     }
+
+    static func provider(_ route: Route) throws -> (MQTTTransport, Provider<WireEntry>) {
+        try provider(route.version, at: route.listener)
+    }
+
+    static func provider(
+        _ version: MQTTConfiguration.Version,
+        at listener: Listener = .open
+    ) throws -> (MQTTTransport, Provider<WireEntry>) {
+        let transport = try transport(version, at: listener)
+        return (transport, Provider(transport: transport))
+    }
 }
 
 /// An entry for all tests: any topic, any bytes.

@@ -30,8 +30,7 @@ struct MosquittoTests {
 
     @Test("Every quality of service both ways", arguments: routes, QoS.allCases)
     func qualities(route: MosquittoServer.Route, qos: QoS) async throws {
-        let transport = try MosquittoServer.transport(route)
-        let provider = Provider<WireEntry>(transport: transport)
+        let (transport, provider) = try MosquittoServer.provider(route)
         let topic = topic()
         let messages = try await provider.messages(.subscribe(topic, qos))
         for number in 0..<100 {
@@ -48,8 +47,7 @@ struct MosquittoTests {
         arguments: routes
     )
     func retained(route: MosquittoServer.Route) async throws {
-        let transport = try MosquittoServer.transport(route)
-        let provider = Provider<WireEntry>(transport: transport)
+        let (transport, provider) = try MosquittoServer.provider(route)
         let topic = topic()
         try await provider.request(.send("kept", to: topic, .atLeastOnce, retain: true))
         let messages = try await provider.messages(.subscribe(topic, .atLeastOnce))
@@ -59,8 +57,7 @@ struct MosquittoTests {
         try await provider.request(.send(Payload(), to: topic, .atLeastOnce, retain: true))
         await transport.shutdown()
 
-        let later = try MosquittoServer.transport(route)
-        let laterProvider = Provider<WireEntry>(transport: later)
+        let (later, laterProvider) = try MosquittoServer.provider(route)
         let empty = try await laterProvider.messages(.subscribe(topic, .atLeastOnce))
         try await laterProvider.request(.send("live", to: topic, .atLeastOnce))
         #expect(try await collect(1, empty).first?.text == "live")
@@ -72,8 +69,7 @@ struct MosquittoTests {
         arguments: routes
     )
     func will(route: MosquittoServer.Route) async throws {
-        let watcher = try MosquittoServer.transport(route)
-        let watching = Provider<WireEntry>(transport: watcher)
+        let (watcher, watching) = try MosquittoServer.provider(route)
         let topic = topic()
         let messages = try await watching.messages(.subscribe("\(topic)/+", .atLeastOnce))
 
@@ -108,8 +104,7 @@ struct MosquittoTests {
         arguments: routes
     )
     func wildcards(route: MosquittoServer.Route) async throws {
-        let transport = try MosquittoServer.transport(route)
-        let provider = Provider<WireEntry>(transport: transport)
+        let (transport, provider) = try MosquittoServer.provider(route)
         let topic = topic()
         let all: Messages<String> = try await provider.messages(
             .subscribe("\(topic)/#", .exactlyOnce)
@@ -143,8 +138,7 @@ struct MosquittoTests {
         arguments: [MQTTConfiguration.Version.v3_1_1, .v5]
     )
     func wrongPassword(version: MQTTConfiguration.Version) async throws {
-        let transport = try MosquittoServer.transport(version, at: .password)
-        let provider = Provider<WireEntry>(transport: transport)
+        let (transport, provider) = try MosquittoServer.provider(version, at: .password)
         let options = ConnectOptions(userName: "alice", password: "wrong")
         let error = await #expect(throws: WaybillError.self) {
             try await provider.request(.connect(options))
@@ -160,8 +154,7 @@ struct MosquittoTests {
 
     @Test("256 KiB arrive whole", arguments: routes, QoS.allCases)
     func large(route: MosquittoServer.Route, qos: QoS) async throws {
-        let transport = try MosquittoServer.transport(route)
-        let provider = Provider<WireEntry>(transport: transport)
+        let (transport, provider) = try MosquittoServer.provider(route)
         let topic = topic()
         let messages = try await provider.messages(.subscribe(topic, qos))
         let bytes = (0..<262_144).map { UInt8(truncatingIfNeeded: $0 &* 31) }
@@ -173,8 +166,7 @@ struct MosquittoTests {
 
     @Test("A thousand subscriptions, each with its own messages", arguments: routes)
     func thousandSubscriptions(route: MosquittoServer.Route) async throws {
-        let transport = try MosquittoServer.transport(route)
-        let provider = Provider<WireEntry>(transport: transport)
+        let (transport, provider) = try MosquittoServer.provider(route)
         let topic = topic()
         let streams = try await withThrowingTaskGroup { group in
             for number in 0..<1_000 {
@@ -252,8 +244,7 @@ struct MosquittoTests {
 
     @Test("What the server does not take is refused before it is sent")
     func limits() async throws {
-        let transport = try MosquittoServer.transport(.v5, at: .small)
-        let provider = Provider<WireEntry>(transport: transport)
+        let (transport, provider) = try MosquittoServer.provider(.v5, at: .small)
         try await provider.request(.connect())
         let error = await #expect(throws: WaybillError.self) {
             try await provider.request(.send("x", to: "a", .exactlyOnce))

@@ -16,10 +16,7 @@
         @Test("What is published arrives once and in order, whatever happens to the stream")
         func stream() async {
             ChaosRun.show(
-                await #expect(
-                    processExitsWith: .success,
-                    observing: [\.standardOutputContent]
-                ) {
+                await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                     let run = ChaosRun("event stream", messages: 100_000, faults: 1_000)
                     try await run { try await hear($0) }
                 }
@@ -29,10 +26,7 @@
         @Test("Every send resolves once; what has succeeded is there, and nothing is there twice")
         func sends() async {
             ChaosRun.show(
-                await #expect(
-                    processExitsWith: .success,
-                    observing: [\.standardOutputContent]
-                ) {
+                await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                     let run = ChaosRun("sends beside it", messages: 100_000, faults: 1_000)
                     try await run { try await say($0) }
                 }

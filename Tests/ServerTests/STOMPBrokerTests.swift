@@ -27,8 +27,7 @@ struct STOMPBrokerTests {
 
     @Test("Messages go there and back in order, with receipts", arguments: STOMPServer.all)
     func roundTrip(server: STOMPServer) async throws {
-        let transport = try server.transport()
-        let provider = Provider<FrameEntry>(transport: transport)
+        let (transport, provider) = try server.provider()
         let receipt = try await provider.request(.connect)
         #expect(receipt.reason?.hasPrefix("STOMP 1.2") == true)
         let queue = queue()
@@ -94,8 +93,7 @@ struct STOMPBrokerTests {
 
     @Test("NACK makes RabbitMQ deliver again", arguments: STOMPServer.rabbitMQs)
     func nackRedelivers(server: STOMPServer) async throws {
-        let transport = try server.transport()
-        let provider = Provider<FrameEntry>(transport: transport)
+        let (transport, provider) = try server.provider()
         let queue = queue()
         let messages = try await provider.messages(.subscribe(queue, .clientIndividual, .manual))
         try await provider.request(.send("once more", to: queue))
@@ -132,8 +130,7 @@ struct STOMPBrokerTests {
 
     @Test("A transaction takes effect as a whole, or not at all", arguments: STOMPServer.all)
     func transactions(server: STOMPServer) async throws {
-        let transport = try server.transport()
-        let provider = Provider<FrameEntry>(transport: transport)
+        let (transport, provider) = try server.provider()
         let queue = queue()
         let messages = try await provider.messages(.subscribe(queue, .auto))
         try await provider.request(.begin("t1"))
@@ -158,8 +155,7 @@ struct STOMPBrokerTests {
         arguments: STOMPServer.all
     )
     func bodiesAndHeaders(server: STOMPServer) async throws {
-        let transport = try server.transport()
-        let provider = Provider<FrameEntry>(transport: transport)
+        let (transport, provider) = try server.provider()
         let queue = queue()
         let messages = try await provider.messages(.subscribe(queue, .auto))
         let value = "colon: backslash\\ line\nreturn\r end é€😀"
@@ -181,8 +177,7 @@ struct STOMPBrokerTests {
 
     @Test("Bytes that are no text", arguments: [STOMPServer.rabbitMQ, .activeMQ])
     func binary(server: STOMPServer) async throws {
-        let transport = try server.transport()
-        let provider = Provider<FrameEntry>(transport: transport)
+        let (transport, provider) = try server.provider()
         let queue = queue()
         let messages = try await provider.messages(.subscribe(queue, .auto))
         let bytes = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 7) }
@@ -213,8 +208,7 @@ struct STOMPBrokerTests {
         arguments: STOMPServer.rabbitMQs
     )
     func badDestination(server: STOMPServer) async throws {
-        let transport = try server.transport()
-        let provider = Provider<FrameEntry>(transport: transport)
+        let (transport, provider) = try server.provider()
         let messages = try await provider.messages(.subscribe(queue(), .auto))
         let error = await #expect(throws: WaybillError.self) {
             try await provider.request(.send("x", to: "/nowhere/at/all"))

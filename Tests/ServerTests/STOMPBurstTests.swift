@@ -25,8 +25,7 @@ struct STOMPBurstTests {
     func sends(server: STOMPServer) async throws {
         let count = 10_000
         let queue = queue("burst")
-        let transport = try server.transport()
-        let provider = Provider<FrameEntry>(transport: transport)
+        let (transport, provider) = try server.provider()
         try await provider.request(.connect)
         let sends = (0..<count).map { number in
             Task { _ = try await provider.request(.send(.init("\(number)"), to: queue)) }
@@ -124,8 +123,7 @@ struct STOMPBurstTests {
         for entry in [
             FrameEntry.send("x", to: destination), .subscribe(destination, .auto),
         ] {
-            let transport = try server.transport()
-            let provider = Provider<FrameEntry>(transport: transport)
+            let (transport, provider) = try server.provider()
             let error = await #expect(throws: WaybillError.self) {
                 if case .subscribe = entry {
                     _ = try await provider.messages(entry)

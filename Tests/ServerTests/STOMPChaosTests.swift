@@ -16,10 +16,7 @@
         @Test("With receipts and client-individual acknowledgements nothing is lost")
         func nothingLost() async {
             ChaosRun.show(
-                await #expect(
-                    processExitsWith: .success,
-                    observing: [\.standardOutputContent]
-                ) {
+                await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                     let run = ChaosRun("STOMP", messages: 100_000, faults: 1_000)
                     try await run { try await flow($0) }
                 }

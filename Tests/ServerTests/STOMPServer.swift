@@ -53,6 +53,13 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
         change(&configuration)
         return try STOMPTransport(url: url, configuration: configuration)
     }
+
+    func provider(
+        _ change: (inout STOMPConfiguration) -> Void = { _ in }
+    ) throws -> (STOMPTransport, Provider<FrameEntry>) {
+        let transport = try transport(change)
+        return (transport, Provider(transport: transport))
+    }
 }
 
 /// An entry for all tests: any destination, any body, any headers.

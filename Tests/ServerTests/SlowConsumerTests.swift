@@ -35,8 +35,7 @@ struct SlowConsumerTests {
             }
             return numbers
         }
-        let publisher = try MosquittoServer.transport(version, at: .packaged)
-        let sender = Provider<WireEntry>(transport: publisher)
+        let (publisher, sender) = try MosquittoServer.provider(version, at: .packaged)
         try await withThrowingTaskGroup { group in
             for worker in 0..<100 {
                 group.addTask {
@@ -61,8 +60,7 @@ struct SlowConsumerTests {
     )
     func retained(version: MQTTConfiguration.Version) async throws {
         let topic = "waybill/kept/\(UInt64.random(in: 0 ... .max))"
-        let transport = try MosquittoServer.transport(version, at: .packaged)
-        let provider = Provider<WireEntry>(transport: transport)
+        let (transport, provider) = try MosquittoServer.provider(version, at: .packaged)
         for number in 0..<3 {
             try await provider.request(
                 .send(.init("\(number)"), to: "\(topic)/\(number)", .atLeastOnce, retain: true)

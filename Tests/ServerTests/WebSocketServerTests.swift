@@ -159,8 +159,7 @@ struct WebSocketServerTests {
         QoS.allCases
     )
     func mosquitto(_ version: MQTTConfiguration.Version, _ qos: QoS) async throws {
-        let transport = try MosquittoServer.transport(version, at: .webSocket)
-        let provider = Provider<WireEntry>(transport: transport)
+        let (transport, provider) = try MosquittoServer.provider(version, at: .webSocket)
         let topic = "waybill/\(UInt64.random(in: 0 ... .max))"
         let messages = try await provider.messages(.subscribe(topic, qos))
         let big = Payload([UInt8](repeating: 7, count: 256 << 10))

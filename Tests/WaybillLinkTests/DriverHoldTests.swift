@@ -259,11 +259,12 @@ import WireCore
         #expect(heard.ends == [nil])
     }
 
-    @Test("Reading goes on when the answers have left, however full the account was meanwhile")
-    func answersThatLeave() {
+    /// A peer that reads no answer yet, the echo at the other end, and the answers that the peer gets.
+    private func echoes(
+        _ account: MemoryAccount
+    ) -> (Driver<LineCore>, Driver<LineCore>, Recorder) {
         let pair = ByteStreamPair(capacity: 1 << 18)
         let timers = ManualTimers()
-        let account = MemoryAccount(limit: 8 << 20)
         let flood = Driver(core: LineCore(), stream: pair.first, timers: timers)
         let echo = Driver(
             core: LineCore(echoes: true),
@@ -275,6 +276,13 @@ import WireCore
         flood.start(answers.handler)
         echo.start(Recorder().handler)
         flood.setReading(false)
+        return (flood, echo, answers)
+    }
+
+    @Test("Reading goes on when the answers have left, however full the account was meanwhile")
+    func answersThatLeave() {
+        let account = MemoryAccount(limit: 8 << 20)
+        let (flood, echo, answers) = echoes(account)
         account.charge(6 << 20)
         let line = String(repeating: "x", count: 65_535)
         for _ in 0..<64 { flood.withCore { core, _ in core.send(line) } }
@@ -307,20 +315,7 @@ import WireCore
 
     @Test("A peer that floods and reads no answer is not read from beyond the account")
     func unreadAnswers() {
-        let pair = ByteStreamPair(capacity: 1 << 18)
-        let timers = ManualTimers()
-        let account = MemoryAccount(limit: 8 << 20)
-        let flood = Driver(core: LineCore(), stream: pair.first, timers: timers)
-        let echo = Driver(
-            core: LineCore(echoes: true),
-            stream: pair.second,
-            timers: timers,
-            account: account
-        )
-        let answers = Recorder()
-        flood.start(answers.handler)
-        echo.start(Recorder().handler)
-        flood.setReading(false)
+        let (flood, echo, answers) = echoes(MemoryAccount(limit: 8 << 20))
         let line = String(repeating: "x", count: 65_535)
         var most = 0
         for _ in 0..<320 {

@@ -83,9 +83,7 @@ import WireTestSupport
 
     /// Reads a fixed number of bytes in each turn.
     private final class Sipper: ByteStreamReceiver {
-        let bytes = Locked<[UInt8]>([])
-        let ends = Locked<[LinkError?]>([])
-        let turns = Locked(0)
+        private let state = Locked((bytes: [UInt8](), ends: [LinkError?](), turns: 0))
         private let stream: any ByteStream
         private let sip: Int
 
@@ -94,17 +92,33 @@ import WireTestSupport
             self.sip = sip
         }
 
+        var bytes: [UInt8] { state.withLock { $0.bytes } }
+        var ends: [LinkError?] { state.withLock { $0.ends } }
+        var turns: Int { state.withLock { $0.turns } }
+
         func streamIsReadable() {
-            turns.withLock { $0 += 1 }
+            state.withLock { $0.turns += 1 }
             var space = [UInt8](repeating: 0, count: sip)
             let outcome = space.withUnsafeMutableBytes { try? stream.read(into: $0) }
             guard sip > 0, case .bytes(let count)? = outcome else { return }
-            bytes.withLock { $0 += space.prefix(count) }
+            state.withLock { $0.bytes += space.prefix(count) }
         }
 
         func streamIsWritable() {}
         func streamShouldFlush() {}
-        func streamDidEnd(_ error: LinkError?) { ends.withLock { $0.append(error) } }
+        func streamDidEnd(_ error: LinkError?) { state.withLock { $0.ends.append(error) } }
+    }
+
+    /// A tunnel whose client reads a fixed number of bytes in each turn.
+    private func sipping(
+        _ sip: Int,
+        capacity: Int = 1 << 20
+    ) async throws -> (Tunnel, any ByteStream, Sipper) {
+        let tunnel = Tunnel(capacity: capacity)
+        let stream = try await tunnel.open()
+        let sipper = Sipper(stream, sip: sip)
+        stream.start(sipper)
+        return (tunnel, stream, sipper)
     }
 
     // MARK: Reading
@@ -135,10 +149,10 @@ import WireTestSupport
         stream.start(sipper)
         tunnel.send([9, 10])
         tunnel.close(.normalClosure)
-        #expect(sipper.bytes.withLock { $0 } == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-        #expect(sipper.ends.withLock { $0 } == [.endOfStream])
+        #expect(sipper.bytes == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+        #expect(sipper.ends == [.endOfStream])
         tunnel.pair.reset()
-        #expect(sipper.ends.withLock { $0.count } == 1)
+        #expect(sipper.ends.count == 1)
     }
 
     @Test("A reader that does not read is told once for each arrival, and cut without being read")
@@ -149,36 +163,30 @@ import WireTestSupport
         stream.start(idle)
         tunnel.send([1])
         tunnel.send([2])
-        #expect(idle.turns.withLock { $0 } == 2)
+        #expect(idle.turns == 2)
         tunnel.close(.normalClosure)
-        #expect(idle.ends.withLock { $0.isEmpty })
+        #expect(idle.ends.isEmpty)
         stream.close()
-        #expect(idle.ends.withLock { $0 }.count == 1)
+        #expect(idle.ends.count == 1)
     }
 
     @Test("Nothing is reported while reading is off, and everything after it is on, on any thread")
     func held() async throws {
-        let tunnel = Tunnel()
-        let stream = try await tunnel.open()
-        let sipper = Sipper(stream, sip: 1)
-        stream.start(sipper)
+        let (tunnel, stream, sipper) = try await sipping(1)
         stream.setReading(false)
         tunnel.send([1, 2, 3])
-        #expect(sipper.turns.withLock { $0 } == 0)
+        #expect(sipper.turns == 0)
         await withTaskGroup(of: Void.self) { group in
             for isReading in [true, true] {
                 group.addTask { stream.setReading(isReading) }
             }
         }
-        #expect(sipper.bytes.withLock { $0 } == [1, 2, 3])
+        #expect(sipper.bytes == [1, 2, 3])
     }
 
     @Test("A reader that turns itself off in its turn and is turned on by others loses nothing")
     func toggling() async throws {
-        let tunnel = Tunnel()
-        let stream = try await tunnel.open()
-        let sipper = Sipper(stream, sip: 5)
-        stream.start(sipper)
+        let (tunnel, stream, sipper) = try await sipping(5)
         let all = (0..<2_000).map { UInt8(truncatingIfNeeded: $0) }
         async let toggled: Void = {
             for turn in 0..<500 { stream.setReading(turn % 2 == 1) }
@@ -192,7 +200,7 @@ import WireTestSupport
         await toggled
         await others
         stream.setReading(true)
-        #expect(sipper.bytes.withLock { $0 } == all)
+        #expect(sipper.bytes == all)
     }
 
     // MARK: Writing
@@ -241,17 +249,14 @@ import WireTestSupport
         "A text where bytes are due closes with 1003, after what came before it (MQTT 5, 6.0.0-1)"
     )
     func text() async throws {
-        let tunnel = Tunnel()
-        let stream = try await tunnel.open()
-        let sipper = Sipper(stream, sip: 10)
-        stream.start(sipper)
+        let (tunnel, stream, sipper) = try await sipping(10)
         tunnel.server.withCore(.immediate) { core, _ in
             try? core.send(.binary, [1] as [UInt8])
             try? core.send(.text, [2] as [UInt8])
             try? core.send(.binary, [3] as [UInt8])
         }
-        #expect(sipper.bytes.withLock { $0 } == [1])
-        #expect(sipper.ends.withLock { $0 } == [.webSocketViolation(.unexpectedText)])
+        #expect(sipper.bytes == [1])
+        #expect(sipper.ends == [.webSocketViolation(.unexpectedText)])
         #expect(tunnel.closure == .closed(.unsupportedData, reason: "", isByPeer: true))
     }
 
@@ -261,34 +266,28 @@ import WireTestSupport
         "Closing after the last word runs the closing handshake, also when the peer was held back"
     )
     func gracefulClose() async throws {
-        let tunnel = Tunnel()
-        let stream = try await tunnel.open()
-        let sipper = Sipper(stream, sip: 1)
-        stream.start(sipper)
+        let (tunnel, stream, sipper) = try await sipping(1)
         stream.setReading(false)
         tunnel.send([1, 2, 3])
         stream.finishWriting()
         stream.close()
         #expect(tunnel.closure == .closed(.normalClosure, reason: "", isByPeer: true))
-        #expect(sipper.ends.withLock { $0 } == [nil])
+        #expect(sipper.ends == [nil])
         #expect(tunnel.timers.count == 0)
     }
 
     @Test("Closing without it cuts, and so does closing again")
     func cut() async throws {
         for isGraceful in [false, true] {
-            let tunnel = Tunnel()
-            let stream = try await tunnel.open()
-            let sipper = Sipper(stream, sip: 1)
-            stream.start(sipper)
+            let (tunnel, stream, sipper) = try await sipping(1)
             tunnel.server.setReading(false)
             if isGraceful {
                 stream.finishWriting()
                 stream.close()
-                #expect(sipper.ends.withLock { $0.isEmpty })
+                #expect(sipper.ends.isEmpty)
             }
             stream.close()
-            #expect(sipper.ends.withLock { $0 } == [nil])
+            #expect(sipper.ends == [nil])
             #expect(throws: LinkError.closed) {
                 try [UInt8(1)].withUnsafeBytes { try stream.write($0) }
             }
@@ -297,10 +296,7 @@ import WireTestSupport
 
     @Test("A peer that does not read cannot keep a closed stream open")
     func deafPeer() async throws {
-        let tunnel = Tunnel(capacity: 1_000)
-        let stream = try await tunnel.open()
-        let sipper = Sipper(stream, sip: 1)
-        stream.start(sipper)
+        let (tunnel, stream, sipper) = try await sipping(1, capacity: 1_000)
         tunnel.server.setReading(false)
         let bytes = [UInt8](repeating: 7, count: 100_000)
         #expect(try bytes.withUnsafeBytes { try stream.write($0) } == 100_000)
@@ -308,28 +304,22 @@ import WireTestSupport
         stream.close()
         tunnel.timers.advance(by: .seconds(5))
         tunnel.timers.advance(by: .seconds(5))
-        #expect(sipper.ends.withLock { $0 } == [nil])
+        #expect(sipper.ends == [nil])
     }
 
     @Test("A broken connection and a violation are told apart")
     func failures() async throws {
-        let broken = Tunnel()
-        let stream = try await broken.open()
-        let sipper = Sipper(stream, sip: 1)
-        stream.start(sipper)
+        let (broken, _, sipper) = try await sipping(1)
         broken.pair.reset()
-        #expect(sipper.ends.withLock { $0 } == [.reset])
+        #expect(sipper.ends == [.reset])
 
-        let wrong = Tunnel()
-        let other = try await wrong.open()
-        let reader = Sipper(other, sip: 1)
-        other.start(reader)
+        let (wrong, _, reader) = try await sipping(1)
         wrong.server.withCore(.immediate) { core, _ in
             try? core.sendFragment(.continuation, [1] as [UInt8], isFinal: true)
         }
         wrong.pair.reset()
         #expect(
-            reader.ends.withLock { $0 } == [.webSocketViolation(.unexpectedContinuation)]
+            reader.ends == [.webSocketViolation(.unexpectedContinuation)]
         )
     }
 

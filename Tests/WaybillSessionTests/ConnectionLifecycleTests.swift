@@ -30,7 +30,7 @@ import WireTestSupport
     @Test("Connect, disconnect: each state once, and the peer's words come back")
     func connectAndDisconnect() async throws {
         let session = FakeConnection { $0.accept() }
-        var fixture = LifecycleFixture(session)
+        var fixture = LifecycleFixture([session])
         let lifecycle = fixture.lifecycle
         #expect(lifecycle.connected == nil)
         let receipt = try await lifecycle.connect("hello", timeout: nil)
@@ -49,7 +49,7 @@ import WireTestSupport
     @Test("A second connect is refused while connecting and while connected")
     func connectTwice() async throws {
         let (session, begun) = silent()
-        let lifecycle = LifecycleFixture(session).lifecycle
+        let lifecycle = LifecycleFixture([session]).lifecycle
         let connecting = Task { try await lifecycle.connect("a", timeout: nil) }
         try await begun.value()
         await expect(.rejected) { try await lifecycle.connect("b", timeout: nil) }
@@ -63,7 +63,7 @@ import WireTestSupport
     @Test("Requests share the connection that the first of them asks for")
     func onDemand() async throws {
         let (session, begun) = silent()
-        var fixture = LifecycleFixture(session)
+        var fixture = LifecycleFixture([session])
         let lifecycle = fixture.lifecycle
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for _ in 0..<20 {
@@ -84,7 +84,7 @@ import WireTestSupport
     @Test("Without connecting on demand, a request waits for an attempt at most")
     func noDemand() async throws {
         let (session, begun) = silent()
-        let lifecycle = LifecycleFixture(session, connectsOnDemand: false).lifecycle
+        let lifecycle = LifecycleFixture([session], connectsOnDemand: false).lifecycle
         await expect(.notConnected) {
             try await lifecycle.requests.connection(for: Self.request) { "never" }
         }
@@ -101,7 +101,7 @@ import WireTestSupport
 
     @Test("A request that needs a connection names itself in the error")
     func notConnected() throws {
-        let lifecycle = LifecycleFixture().lifecycle
+        let lifecycle = LifecycleFixture([]).lifecycle
         #expect {
             try lifecycle.requests.current(for: Self.request)
         } throws: { error in
@@ -114,7 +114,7 @@ import WireTestSupport
     func refused() async throws {
         let refusing = FakeConnection { $0.end(WaybillError(.unauthorized, "no")) }
         let fine = FakeConnection { $0.accept() }
-        var fixture = LifecycleFixture(refusing, fine)
+        var fixture = LifecycleFixture([refusing, fine])
         let lifecycle = fixture.lifecycle
         await expect(.unauthorized) { try await lifecycle.connect("a", timeout: nil) }
         _ = try await lifecycle.connect("b", timeout: nil)
@@ -130,7 +130,7 @@ import WireTestSupport
     @Test("Disconnecting ends an attempt, and waits until it has cleaned up")
     func disconnectWhileConnecting() async throws {
         let (session, begun) = silent()
-        var fixture = LifecycleFixture(session)
+        var fixture = LifecycleFixture([session])
         let lifecycle = fixture.lifecycle
         let connecting = Task { try await lifecycle.connect("a", timeout: nil) }
         try await begun.value()
@@ -146,7 +146,7 @@ import WireTestSupport
     )
     func disconnectWhileAccepted(round: Int) async throws {
         let (session, begun) = silent()
-        var fixture = LifecycleFixture(session)
+        var fixture = LifecycleFixture([session])
         let lifecycle = fixture.lifecycle
         let connecting = Task { try? await lifecycle.connect("a", timeout: nil) }
         try await begun.value()
@@ -164,7 +164,7 @@ import WireTestSupport
     @Test("Shutting down ends an attempt with its reason, and everything after")
     func shutdownWhileConnecting() async throws {
         let (session, begun) = silent()
-        var fixture = LifecycleFixture(session)
+        var fixture = LifecycleFixture([session])
         let lifecycle = fixture.lifecycle
         let connecting = Task { try await lifecycle.connect("a", timeout: nil) }
         try await begun.value()
@@ -184,7 +184,7 @@ import WireTestSupport
     @Test("Shutting down a connection fails its calls with shutDown")
     func shutdownWhileConnected() async throws {
         let session = FakeConnection { $0.accept() }
-        var fixture = LifecycleFixture(session)
+        var fixture = LifecycleFixture([session])
         _ = try await fixture.lifecycle.connect("a", timeout: nil)
         await fixture.lifecycle.shutdown()
         #expect(session.log == ["begin a", "disconnect shutDown"])
@@ -197,7 +197,7 @@ import WireTestSupport
     func sessionEnds() async throws {
         let first = FakeConnection { $0.accept() }
         let second = FakeConnection { $0.accept() }
-        var fixture = LifecycleFixture(first, second)
+        var fixture = LifecycleFixture([first, second])
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
@@ -219,7 +219,7 @@ import WireTestSupport
             $0.end(Self.lost)
         }
         let second = FakeConnection { $0.accept() }
-        var fixture = LifecycleFixture(first, second)
+        var fixture = LifecycleFixture([first, second])
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         #expect(lifecycle.connected == nil)
@@ -235,7 +235,7 @@ import WireTestSupport
     @Test("When all waiting calls are cancelled, the attempt is cancelled, too")
     func everybodyCancelled() async throws {
         let (session, begun) = silent()
-        let lifecycle = LifecycleFixture(session).lifecycle
+        let lifecycle = LifecycleFixture([session]).lifecycle
         let waiting = Task { try await lifecycle.requests.connection(for: Self.request) { "a" } }
         try await begun.value()
         waiting.cancel()
@@ -246,7 +246,7 @@ import WireTestSupport
     @Test("Abandoned, it closes without waiting")
     func abandoned() async throws {
         let session = FakeConnection { $0.accept() }
-        let lifecycle = LifecycleFixture(session).lifecycle
+        let lifecycle = LifecycleFixture([session]).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         lifecycle.abandon()
         #expect(session.log == ["begin a", "disconnect now"])

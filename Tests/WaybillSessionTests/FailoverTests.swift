@@ -185,7 +185,7 @@ import WireCore
         let busy = FakeConnection { $0.end(Self.failure(.connectionRefused)) }
         let open = FakeConnection { $0.accept() }
         let tried = Locked<[String]>([])
-        var fixture = LifecycleFixture(busy, open, hosts: ["b", "c"]) { host, timeout in
+        var fixture = LifecycleFixture([busy, open], hosts: ["b", "c"]) { host, timeout in
             #expect(timeout == .seconds(3))
             tried.withLock { $0.append(host) }
             if host == "a:1883" { throw Self.failure(.timedOut) }
@@ -209,7 +209,7 @@ import WireCore
         let first = FakeConnection { $0.accept() }
         let second = FakeConnection { $0.accept() }
         let tried = Locked<[String]>([])
-        let lifecycle = LifecycleFixture(first, second, hosts: ["b"]) { host, _ in
+        let lifecycle = LifecycleFixture([first, second], hosts: ["b"]) { host, _ in
             let count = tried.withLock { tried in
                 tried.append(host)
                 return tried.count
@@ -227,7 +227,7 @@ import WireCore
     func credentials() async {
         let no = FakeConnection { $0.end(Self.failure(.unauthorized)) }
         let other = FakeConnection { $0.accept() }
-        let lifecycle = LifecycleFixture(no, other, hosts: ["b"]).lifecycle
+        let lifecycle = LifecycleFixture([no, other], hosts: ["b"]).lifecycle
         let error = await #expect(throws: WaybillError.self) {
             try await lifecycle.connect("hello", timeout: nil)
         }
@@ -243,10 +243,7 @@ import WireCore
         let fine = FakeConnection { $0.accept() }
         let refusals = Locked(0)
         let lifecycle = LifecycleFixture(
-            no,
-            lost,
-            late,
-            fine,
+            [no, lost, late, fine],
             hosts: ["b"],
             prepare: { greeting, occasion in
                 if occasion.refusal != nil { refusals.withLock { $0 += 1 } }
@@ -264,7 +261,7 @@ import WireCore
         let begun = Promise<Void>()
         let silent = FakeConnection { _ in begun.resolve(.success(())) }
         let other = FakeConnection { $0.accept() }
-        let lifecycle = LifecycleFixture(silent, other, hosts: ["b"]).lifecycle
+        let lifecycle = LifecycleFixture([silent, other], hosts: ["b"]).lifecycle
         let connecting = Task { try await lifecycle.connect("hello", timeout: nil) }
         try await begun.value()
         try await lifecycle.disconnect()

@@ -130,7 +130,7 @@ struct LifecycleFixture {
     ///   - conclude: Called at the end.
     ///   - onOpen: Called before each attempt with the host and its time.
     init(
-        _ sessions: FakeConnection...,
+        _ sessions: [FakeConnection],
         hosts: [String] = [],
         connectsOnDemand: Bool = true,
         reconnection: ReconnectionPolicy = .never,

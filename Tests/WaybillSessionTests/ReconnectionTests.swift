@@ -14,6 +14,22 @@ import WireTestSupport
         FakeConnection(resumesAloud: true) { $0.accept() }
     }
 
+    /// A life cycle that connects again after a loss, with the default policy.
+    private func reconnecting(
+        _ sessions: [FakeConnection],
+        clock: ManualClock = ManualClock(),
+        random: UInt64 = .max,
+        conclude: @escaping @Sendable (WaybillError?, Bool) -> Void = { _, _ in }
+    ) -> LifecycleFixture {
+        LifecycleFixture(
+            sessions,
+            reconnection: ReconnectionPolicy(),
+            clock: clock,
+            random: random,
+            conclude: conclude
+        )
+    }
+
     /// Waits until the life cycle is in this state.
     private func wait(
         _ lifecycle: ConnectionLifecycle<FakeConnection>,
@@ -26,13 +42,7 @@ import WireTestSupport
     func reconnects() async throws {
         let (first, second) = (accepting(), accepting())
         let clock = ManualClock()
-        var fixture = LifecycleFixture(
-            first,
-            second,
-            reconnection: ReconnectionPolicy(),
-            clock: clock,
-            random: 400_000_000
-        )
+        var fixture = reconnecting([first, second], clock: clock, random: 400_000_000)
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
@@ -59,14 +69,7 @@ import WireTestSupport
         let refused = WaybillError(.connectionRefused, "not yet")
         let (second, third) = (FakeConnection { $0.end(refused) }, accepting())
         let clock = ManualClock()
-        var fixture = LifecycleFixture(
-            first,
-            second,
-            third,
-            reconnection: ReconnectionPolicy(),
-            clock: clock,
-            random: 1_500_000_000
-        )
+        var fixture = reconnecting([first, second, third], clock: clock, random: 1_500_000_000)
         let lifecycle = fixture.lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
@@ -92,10 +95,8 @@ import WireTestSupport
         let second = FakeConnection { $0.end(WaybillError(.unauthorized, "no")) }
         let clock = ManualClock()
         let ends = Locked<[WaybillError?]>([])
-        var fixture = LifecycleFixture(
-            first,
-            second,
-            reconnection: ReconnectionPolicy(),
+        var fixture = reconnecting(
+            [first, second],
             clock: clock,
             random: 0,
             conclude: { end, _ in ends.withLock { $0.append(end) } }
@@ -126,7 +127,7 @@ import WireTestSupport
         let tries = Locked(0)
         let ends = Locked<[String?]>([])
         var fixture = LifecycleFixture(
-            first,
+            [first],
             reconnection: policy,
             clock: clock,
             random: 0,
@@ -166,12 +167,7 @@ import WireTestSupport
     func requestDuringOutage() async throws {
         let first = accepting()
         let clock = ManualClock()
-        let lifecycle = LifecycleFixture(
-            first,
-            reconnection: ReconnectionPolicy(),
-            clock: clock,
-            random: 900_000_000
-        ).lifecycle
+        let lifecycle = reconnecting([first], clock: clock, random: 900_000_000).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         let isDone = Locked(false)
@@ -198,9 +194,8 @@ import WireTestSupport
     func disconnectWhileWaiting(isShutdown: Bool) async throws {
         let first = accepting()
         let ends = Locked(0)
-        var fixture = LifecycleFixture(
-            first,
-            reconnection: ReconnectionPolicy(),
+        var fixture = reconnecting(
+            [first],
             random: 900_000_000,
             conclude: { _, _ in ends.withLock { $0 += 1 } }
         )
@@ -223,12 +218,7 @@ import WireTestSupport
     @Test("An explicit connect cuts the wait short, with its own greeting")
     func connectWhileWaiting() async throws {
         let (first, second) = (accepting(), accepting())
-        let lifecycle = LifecycleFixture(
-            first,
-            second,
-            reconnection: ReconnectionPolicy(),
-            random: 900_000_000
-        ).lifecycle
+        let lifecycle = reconnecting([first, second], random: 900_000_000).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         let connecting = Task { try await lifecycle.connect("b", timeout: nil) }
@@ -240,12 +230,7 @@ import WireTestSupport
     @Test("A hint that the network is back cuts the wait short")
     func hurry() async throws {
         let (first, second) = (accepting(), accepting())
-        let lifecycle = LifecycleFixture(
-            first,
-            second,
-            reconnection: ReconnectionPolicy(),
-            random: 900_000_000
-        ).lifecycle
+        let lifecycle = reconnecting([first, second], random: 900_000_000).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         try await waitUntil(moving: { lifecycle.retryNow() }) { lifecycle.connected != nil }
@@ -258,10 +243,8 @@ import WireTestSupport
         let (first, second) = (accepting(), accepting())
         let ends = Locked(0)
         let clock = ManualClock()
-        var fixture = LifecycleFixture(
-            first,
-            second,
-            reconnection: ReconnectionPolicy(),
+        var fixture = reconnecting(
+            [first, second],
             clock: clock,
             conclude: { _, _ in ends.withLock { $0 += 1 } }
         )
@@ -292,10 +275,8 @@ import WireTestSupport
         let first = FakeConnection(closing: closing) { _ in begun.resolve(.success(())) }
         let second = accepting()
         let ends = Locked(0)
-        var fixture = LifecycleFixture(
-            first,
-            second,
-            reconnection: ReconnectionPolicy(),
+        var fixture = reconnecting(
+            [first, second],
             conclude: { _, _ in ends.withLock { $0 += 1 } }
         )
         let lifecycle = fixture.lifecycle
@@ -332,8 +313,7 @@ import WireTestSupport
         }
         let second = accepting()
         let lifecycle = LifecycleFixture(
-            first,
-            second,
+            [first, second],
             reconnection: before == "waiting" ? ReconnectionPolicy() : .never,
             random: 900_000_000
         ).lifecycle
@@ -369,8 +349,7 @@ import WireTestSupport
             let second = FakeConnection { isLucky ? $0.accept() : $0.end(refused) }
             let occasions = Locked<[String]>([])
             let lifecycle = LifecycleFixture(
-                first,
-                second,
+                [first, second],
                 reconnection: ReconnectionPolicy(),
                 prepare: { greeting, occasion in
                     occasions.withLock { list in
@@ -399,10 +378,8 @@ import WireTestSupport
         for round in 0..<200 {
             let (first, second) = (accepting(), accepting())
             let ends = Locked(0)
-            var fixture = LifecycleFixture(
-                first,
-                second,
-                reconnection: ReconnectionPolicy(),
+            var fixture = reconnecting(
+                [first, second],
                 random: 0,
                 conclude: { _, _ in ends.withLock { $0 += 1 } }
             )

@@ -8,26 +8,6 @@ import WireTestSupport
 
 /// Topics, destinations, filters and event types that are equal as Swift strings and differ for servers, end to end.
 @Suite("Names as bytes, over the loopback broker", .timeLimit(.minutes(5))) struct NameByteTests {
-    private struct Entry: EntryType {
-        var command: EntryCommand
-        var topic: String?
-        var body = EntryBody.none
-        var headers: Headers = [:]
-
-        static func send(_ text: String, to topic: String, headers: Headers = [:]) -> Entry {
-            Entry(
-                command: .send(qos: .atLeastOnce),
-                topic: topic,
-                body: .text(text),
-                headers: headers
-            )
-        }
-
-        static func subscribe(_ topic: String) -> Entry {
-            Entry(command: .subscribe(qos: .atLeastOnce), topic: topic)
-        }
-    }
-
     private enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case mqtt311, mqtt5, stomp
 
@@ -60,7 +40,7 @@ import WireTestSupport
         let broker = LoopbackBroker()
         try broker.start()
         let transport = try kind.transport(to: broker)
-        let provider = Provider<Entry>(transport: transport)
+        let provider = Provider<LoopbackEntry>(transport: transport)
         for names in LookalikeNames.all {
             let one = try await provider.messages(.subscribe(names.one))
             let other = try await provider.messages(.subscribe(names.other))
@@ -72,7 +52,7 @@ import WireTestSupport
             #expect(try await take(2, one) == ["1", "3"], "\(names)")
             #expect(try await take(2, other) == ["2", "4"], "\(names)")
             // UNSUBSCRIBE from one name does not end the other subscription.
-            try await provider.request(Entry(command: .unsubscribe, topic: names.one))
+            try await provider.request(LoopbackEntry(command: .unsubscribe, topic: names.one))
             #expect(try await take(1, one) == [])
             try await provider.request(.send("5", to: names.other))
             #expect(try await take(1, other) == ["5"], "\(names)")
@@ -86,7 +66,7 @@ import WireTestSupport
         let broker = LoopbackBroker()
         try broker.start()
         let transport = try kind.transport(to: broker)
-        let provider = Provider<Entry>(transport: transport)
+        let provider = Provider<LoopbackEntry>(transport: transport)
         let topic = "t/\u{301}"
         for filter in ["t/+", topic, "t/#"] {
             let messages = try await provider.messages(.subscribe(filter))
@@ -102,16 +82,16 @@ import WireTestSupport
         let broker = LoopbackBroker()
         try broker.start()
         let transport = try SSETransport(url: broker.url(for: .eventStream))
-        let provider = Provider<Entry>(transport: transport)
+        let provider = Provider<LoopbackEntry>(transport: transport)
         for names in LookalikeNames.all {
             var options = SubscribeOptions()
             options.eventTypes = [names.one]
             let messages = try await provider.messages(
-                Entry(command: .subscribe(options), topic: "room")
+                LoopbackEntry(command: .subscribe(options), topic: "room")
             )
             for type in [names.other, names.one] {
                 try await provider.request(
-                    Entry(
+                    LoopbackEntry(
                         command: .send,
                         topic: "room",
                         body: .text(type),

@@ -10,13 +10,6 @@ import WaybillTesting
 @Suite("Secrets", .timeLimit(.minutes(5))) struct SecretTests {
     private static let secret = "s3cret"
 
-    private struct Entry: EntryType {
-        var command: EntryCommand
-        var topic: String?
-        var body = EntryBody.none
-        var headers: Headers = [:]
-    }
-
     /// Collects lines from any thread.
     private struct Log: WireLogger {
         let lines: AsyncStream<String>.Continuation
@@ -64,13 +57,13 @@ import WaybillTesting
         let (lines, continuation) = AsyncStream<String>.makeStream()
         let log = Log(lines: continuation).showing(bodies: .shownAlthoughTheyMayHoldSecrets)
         let transport = try Self.transport(service, broker, log)
-        let provider = Provider<Entry>(transport: transport)
+        let provider = Provider<LoopbackEntry>(transport: transport)
         let messages: Messages<String> = try await provider.messages(
-            Entry(command: .subscribe, topic: "room")
+            LoopbackEntry(command: .subscribe, topic: "room")
         )
         var heard = messages.makeAsyncIterator()
         try await provider.request(
-            Entry(
+            LoopbackEntry(
                 command: .send(qos: .atLeastOnce),
                 topic: "room",
                 body: .text("shown-body"),
@@ -111,7 +104,7 @@ import WaybillTesting
         let log = Log(lines: continuation)
         let transport = try Self.transport(service, broker, log)
         let (frames, requests) = AsyncStream<String>.makeStream()
-        let provider = Provider<Entry>(transport: transport).logged(Log(lines: requests))
+        let provider = Provider<LoopbackEntry>(transport: transport).logged(Log(lines: requests))
         let events = Task { [events = provider.events] in
             var lines: [String] = []
             for await event in events { lines.append("\(event)") }
@@ -119,14 +112,14 @@ import WaybillTesting
         }
         // Only a path can have a query. Elsewhere the text would be part of the topic.
         let topic = service == .eventStream ? "room?token=\(Self.secret)-query" : "room"
-        let leave = Entry(command: .unsubscribe, topic: topic)
-        try await provider.request(Entry(command: .connect))
+        let leave = LoopbackEntry(command: .unsubscribe, topic: topic)
+        try await provider.request(LoopbackEntry(command: .connect))
         let messages: Messages<String> = try await provider.messages(
-            Entry(command: .subscribe, topic: topic)
+            LoopbackEntry(command: .subscribe, topic: topic)
         )
         var heard = messages.makeAsyncIterator()
         try await provider.request(
-            Entry(
+            LoopbackEntry(
                 command: .send,
                 topic: topic,
                 body: .text("\(Self.secret)-body"),
@@ -138,7 +131,7 @@ import WaybillTesting
         // Failures are logged, too: the subscription has ended, or the broker refuses it.
         broker.faults.refusesSubscriptions = [topic, "room"]
         await #expect(throws: WaybillError.self) {
-            _ = try await provider.messages(Entry(command: .subscribe, topic: topic))
+            _ = try await provider.messages(LoopbackEntry(command: .subscribe, topic: topic))
         }
         await transport.shutdown()
         await broker.stop()

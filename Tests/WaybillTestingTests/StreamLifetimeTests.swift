@@ -9,18 +9,6 @@ import WireTestSupport
 /// Streams whose provider and transport have no other references, over real sockets.
 @Suite("Every transport: the lifetime of streams", .timeLimit(.minutes(5)))
 struct StreamLifetimeTests {
-    private struct Entry: EntryType {
-        var command: EntryCommand
-        var topic: String?
-        var body = EntryBody.none
-
-        static let subscribe = Entry(command: .subscribe(qos: .atLeastOnce), topic: "t")
-
-        static func send(_ text: String) -> Entry {
-            Entry(command: .send(qos: .atLeastOnce), topic: "t", body: .text(text))
-        }
-    }
-
     enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case mqtt, stomp, events, mock
 
@@ -53,9 +41,9 @@ struct StreamLifetimeTests {
         all: Bool = false
     ) async throws -> (Messages<Message>, Watch) {
         let transport = try kind.transport(to: broker)
-        let provider = Provider<Entry>(transport: transport)
+        let provider = Provider<LoopbackEntry>(transport: transport)
         let watch = Watch(transport)
-        guard all else { return (try await provider.messages(.subscribe), watch) }
+        guard all else { return (try await provider.messages(.subscribe("t")), watch) }
         return (try transport.allMessages(BufferPolicy(.dropOldest)), watch)
     }
 
@@ -66,8 +54,10 @@ struct StreamLifetimeTests {
     func keepsTransport(kind: Kind) async throws {
         let broker = LoopbackBroker()
         try broker.start()
-        let sender = Provider<Entry>(transport: try MQTTTransport(url: broker.url(for: .mqtt)))
-        try await sender.request(Entry(command: .connect))
+        let sender = Provider<LoopbackEntry>(
+            transport: try MQTTTransport(url: broker.url(for: .mqtt))
+        )
+        try await sender.request(LoopbackEntry(command: .connect))
         func run() async throws -> Watch {
             let (messages, watch) = try await stream(kind, broker)
             await letOthersRun()
@@ -77,7 +67,7 @@ struct StreamLifetimeTests {
                 if let mock = watch.transport as? MockTransport {
                     mock.push(Payload(text), to: "t")
                 } else {
-                    try await sender.request(.send(text))
+                    try await sender.request(.send(text, to: "t"))
                 }
                 #expect(try await iterator.next()?.text == text)
             }

@@ -152,9 +152,15 @@ struct LoopbackEntry: EntryType {
     static func send(
         _ text: String,
         to topic: String,
-        _ qos: QoS = .atLeastOnce
+        _ qos: QoS = .atLeastOnce,
+        headers: Headers = [:]
     ) -> LoopbackEntry {
-        LoopbackEntry(command: .send(qos: qos), topic: topic, body: .text(text))
+        LoopbackEntry(
+            command: .send(qos: qos),
+            topic: topic,
+            body: .text(text),
+            headers: headers
+        )
     }
 
     static func subscribe(

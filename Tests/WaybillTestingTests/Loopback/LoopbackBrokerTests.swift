@@ -8,23 +8,6 @@ import WaybillTesting
 import WaybillWebSocket
 
 @Suite("Loopback broker", .timeLimit(.minutes(5))) struct LoopbackBrokerTests {
-    /// Any command on any destination.
-    private struct Entry: EntryType {
-        var command: EntryCommand
-        var topic: String?
-        var body = EntryBody.none
-
-        static func send(_ text: String, to topic: String) -> Entry {
-            Entry(command: .send(qos: .atLeastOnce), topic: topic, body: .text(text))
-        }
-
-        static func subscribe(_ topic: String) -> Entry {
-            Entry(command: .subscribe(qos: .atLeastOnce), topic: topic)
-        }
-
-        static let connect = Entry(command: .connect)
-    }
-
     private func broker(
         _ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }
     ) throws -> LoopbackBroker {
@@ -38,7 +21,7 @@ import WaybillWebSocket
     private func provider(
         _ broker: LoopbackBroker,
         _ service: LoopbackBroker.Service
-    ) throws -> Provider<Entry> {
+    ) throws -> Provider<LoopbackEntry> {
         let url = broker.url(for: service)
         switch service {
         case .mqtt, .mqttOverWebSocket:

@@ -25,8 +25,7 @@ import WireTestSupport
     func mqtt() async throws {
         let log = Log()
         let bench = LoopbackBench { $0.observe = { log.note($0) } }
-        let client = LoopbackPacketClient(bench)
-        try client.connect(as: "a", subscribing: "t")
+        let client = try LoopbackPacketClient(bench, connectedAs: "a", subscribing: "t")
         try client.publish("x", to: "t", .exactlyOnce, identifier: 1)
         try client.publish("x", to: "t", .exactlyOnce, identifier: 1, isDuplicate: true)
         try client.send(
@@ -172,11 +171,9 @@ import WireTestSupport
         let bench = LoopbackBench { $0.sessionQueueLimit = 2 }
         let broker = bench.broker
         #expect(broker.isIdle && broker.sessions == [])
-        let client = LoopbackPacketClient(bench)
-        try client.connect(as: "a", subscribing: "b/#")
+        let client = try LoopbackPacketClient(bench, connectedAs: "a", subscribing: "b/#")
         try client.subscribe("$share/g/a", .atLeastOnce)
-        let sender = LoopbackPacketClient(bench)
-        try sender.connect(as: "s", expiry: 0)
+        let sender = try LoopbackPacketClient(bench, connectedAs: "s", expiry: 0)
         func report() -> String {
             broker.sessions.map { session in
                 let place = session.isConnected ? "here" : "away"

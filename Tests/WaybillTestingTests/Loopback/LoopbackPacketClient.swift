@@ -19,6 +19,30 @@ final class LoopbackPacketClient {
         decoder = MQTTPacketDecoder(version: version, role: .client, maximumPacketSize: 1 << 20)
     }
 
+    /// A client that has connected, and subscribed if there is a filter.
+    convenience init(
+        _ bench: LoopbackBench,
+        _ version: MQTTVersion = .v5,
+        connectedAs name: String,
+        clean: Bool = false,
+        expiry: UInt32? = 100,
+        receiveMaximum: UInt16? = nil,
+        will: String? = nil,
+        subscribing filter: String? = nil,
+        _ qos: MQTTQoS = .exactlyOnce
+    ) throws {
+        self.init(bench, version)
+        try connect(
+            as: name,
+            clean: clean,
+            expiry: expiry,
+            receiveMaximum: receiveMaximum,
+            will: will,
+            subscribing: filter,
+            qos
+        )
+    }
+
     func bytes(_ packets: [MQTTPacket]) throws -> [UInt8] {
         var writer = MQTTPacketWriter(version: version, isTracing: false)
         for packet in packets { try writer.write(packet) }
@@ -97,6 +121,11 @@ final class LoopbackPacketClient {
                 )
             )
         )
+    }
+
+    /// Publishes `m1` and so on to `t`, each with its number as packet identifier.
+    func publish(_ numbers: ClosedRange<UInt16>, _ qos: MQTTQoS) throws {
+        for number in numbers { try publish("m\(number)", to: "t", qos, identifier: number) }
     }
 
     func answer(_ make: (MQTTAcknowledgement) -> MQTTPacket, _ identifier: UInt16) throws {

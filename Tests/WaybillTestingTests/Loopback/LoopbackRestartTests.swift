@@ -15,8 +15,7 @@ import WireTestSupport
         var client = LoopbackPacketClient(bench)
         try client.connect(as: "a", will: "t", subscribing: "t")
         for keepsState in [true, false, true] {
-            let sender = LoopbackPacketClient(bench)
-            try sender.connect(as: "sender")
+            let sender = try LoopbackPacketClient(bench, connectedAs: "sender")
             try sender.publish("kept", to: "retained", isRetained: true)
             try sender.publish("x", to: "t", .atLeastOnce, identifier: 1)
             let sessions = bench.broker.sessions.map(\.clientIdentifier)
@@ -80,11 +79,9 @@ import WireTestSupport
         let bench = LoopbackBench()
         let half = LoopbackPacketClient(bench)
         try half.write([0x10, 0x20, 0, 4])
-        let owner = LoopbackPacketClient(bench)
-        try owner.connect(as: "a", subscribing: "t")
+        let owner = try LoopbackPacketClient(bench, connectedAs: "a", subscribing: "t")
         try owner.write([0x30, 100, 0])
-        let taking = LoopbackPacketClient(bench)
-        try taking.connect(as: "a")
+        let taking = try LoopbackPacketClient(bench, connectedAs: "a")
         for service in LoopbackBroker.Service.allCases { _ = bench.connect(service) }
         bench.broker.restart(keepingState: keepsState)
         let next = LoopbackPacketClient(bench)

@@ -16,8 +16,7 @@ import WireCore
             let first = Client(bench, version)
             #expect(try first.connect(as: name, subscribing: "t") == ["new", "suback"])
             first.stream.close()
-            let sender = Client(bench)
-            try sender.connect(as: "sender")
+            let sender = try Client(bench, connectedAs: "sender")
             try sender.publish("zero", to: "t")
             try sender.publish("one", to: "t", .atLeastOnce, identifier: 1)
             try sender.publish("two", to: "t", .exactlyOnce, identifier: 2)
@@ -35,18 +34,9 @@ import WireCore
     @Test("What was under way is sent again, from the step that it had reached")
     func underWay() async throws {
         let bench = LoopbackBench()
-        let first = Client(bench)
-        try first.connect(as: "a", receiveMaximum: 2, subscribing: "t")
-        let sender = Client(bench)
-        try sender.connect(as: "sender")
-        for identifier in 1...3 {
-            try sender.publish(
-                "m\(identifier)",
-                to: "t",
-                .exactlyOnce,
-                identifier: .init(identifier)
-            )
-        }
+        let first = try Client(bench, connectedAs: "a", receiveMaximum: 2, subscribing: "t")
+        let sender = try Client(bench, connectedAs: "sender")
+        try sender.publish(1...3, .exactlyOnce)
         // The third message waits for a place in the window.
         #expect(try first.received() == ["m1 1", "m2 2"])
         try first.answer(MQTTPacket.pubrec, 1)
@@ -64,10 +54,8 @@ import WireCore
     @Test("A QoS 2 message half done goes on: repeated, it is not delivered twice")
     func halfDone() async throws {
         let bench = LoopbackBench()
-        let receiver = Client(bench)
-        try receiver.connect(as: "receiver", subscribing: "t", .atMostOnce)
-        let first = Client(bench)
-        try first.connect(as: "a")
+        let receiver = try Client(bench, connectedAs: "receiver", subscribing: "t", .atMostOnce)
+        let first = try Client(bench, connectedAs: "a")
         try first.publish("x", to: "t", .exactlyOnce, identifier: 7)
         #expect(try first.received() == ["pubrec 7"])
         first.stream.abandon()
@@ -86,8 +74,13 @@ import WireCore
     func ends() async throws {
         let bench = LoopbackBench()
         func leave(expiry: UInt32?, _ disconnect: MQTTDisconnect? = nil) throws {
-            let client = Client(bench)
-            try client.connect(as: "a", clean: true, expiry: expiry, subscribing: "t")
+            let client = try Client(
+                bench,
+                connectedAs: "a",
+                clean: true,
+                expiry: expiry,
+                subscribing: "t"
+            )
             if let disconnect { try client.send(.disconnect(disconnect)) }
             client.stream.close()
         }
@@ -148,10 +141,8 @@ import WireCore
     )
     func takeover() async throws {
         let bench = LoopbackBench()
-        let watcher = Client(bench)
-        try watcher.connect(as: "watcher", subscribing: "wills", .atMostOnce)
-        let first = Client(bench)
-        try first.connect(as: "a", will: "wills", subscribing: "t")
+        let watcher = try Client(bench, connectedAs: "watcher", subscribing: "wills", .atMostOnce)
+        let first = try Client(bench, connectedAs: "a", will: "wills", subscribing: "t")
         let second = Client(bench)
         #expect(try second.connect(as: "a") == ["present"])
         #expect(try first.received() == ["disconnect 142"] && first.isOver)
@@ -170,8 +161,7 @@ import WireCore
     )
     func halfWritten() async throws {
         let bench = LoopbackBench()
-        let first = Client(bench)
-        try first.connect(as: "a", subscribing: "t")
+        let first = try Client(bench, connectedAs: "a", subscribing: "t")
         let publish = MQTTPublish(topic: "t", payload: ByteSlice(copying: Array("half".utf8)))
         let bytes = try first.bytes([.publish(publish)])
         try first.write(bytes.dropLast(3))
@@ -194,19 +184,10 @@ import WireCore
                 $0.sessionQueueLimit = messages
                 $0.sessionQueueByteLimit = bytes
             }
-            let first = Client(bench)
-            try first.connect(as: "a", subscribing: "t")
+            let first = try Client(bench, connectedAs: "a", subscribing: "t")
             first.stream.close()
-            let sender = Client(bench)
-            try sender.connect(as: "sender")
-            for identifier in 1...5 {
-                try sender.publish(
-                    "m\(identifier)",
-                    to: "t",
-                    .atLeastOnce,
-                    identifier: .init(identifier)
-                )
-            }
+            let sender = try Client(bench, connectedAs: "sender")
+            try sender.publish(1...5, .atLeastOnce)
             let second = Client(bench)
             #expect(try second.connect(as: "a") == ["present", "m4 1", "m5 2"])
             await bench.broker.stop()
@@ -216,21 +197,11 @@ import WireCore
     @Test("A shared subscription prefers clients that are there, and ends with its session")
     func shared() async throws {
         let bench = LoopbackBench()
-        let away = Client(bench)
-        try away.connect(as: "away", subscribing: "$share/g/t")
+        let away = try Client(bench, connectedAs: "away", subscribing: "$share/g/t")
         away.stream.close()
-        let present = Client(bench)
-        try present.connect(as: "present", subscribing: "$share/g/t")
-        let sender = Client(bench)
-        try sender.connect(as: "sender")
-        for identifier in 1...2 {
-            try sender.publish(
-                "m\(identifier)",
-                to: "t",
-                .atLeastOnce,
-                identifier: .init(identifier)
-            )
-        }
+        let present = try Client(bench, connectedAs: "present", subscribing: "$share/g/t")
+        let sender = try Client(bench, connectedAs: "sender")
+        try sender.publish(1...2, .atLeastOnce)
         #expect(try present.received() == ["m1 1", "m2 2"])
         present.stream.close()
         try sender.publish("m3", to: "t", .atLeastOnce, identifier: 3)
