@@ -52,21 +52,19 @@ package struct EventStreamConnection: ProtocolCore {
     /// - Parameters:
     ///   - lastEventID: The id of the last event of an earlier stream.
     ///   - limits: The limits of data gathered from a stream.
-    ///   - headLimits: The limits of the head of the response.
     ///   - acceptsCompression: Whether the request accepts codings other than `identity`.
     ///   - idleTimeout: The longest silence of the stream; nil for no limit.
     ///   - reportsComments: Whether comments are reported as events.
     package init(
         lastEventID: String,
         limits: EventStreamLimits,
-        headLimits: HTTPHeadLimits = HTTPHeadLimits(),
         acceptsCompression: Bool = true,
         idleTimeout: Duration?,
         reportsComments: Bool = false
     ) {
         self.acceptsCompression = acceptsCompression
         self.reportsComments = reportsComments
-        http = HTTPClientConnection(limits: headLimits, idleTimeout: idleTimeout)
+        http = HTTPClientConnection(idleTimeout: idleTimeout)
         parser = EventStreamParser(
             lastEventID: lastEventID,
             limits: limits,

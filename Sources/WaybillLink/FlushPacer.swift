@@ -11,7 +11,7 @@ package import WireCore
 /// | up to `conversationCount` | fewer than `turnCount` | at once: a conversation |
 /// | up to `conversationCount`, longer ago than the gathering time | any | at once: a single message |
 /// | up to `conversationCount`, more recent | `turnCount` or more | gather: a burst begins |
-/// | more, within `burstMemory` | any | gather: a burst continues |
+/// | more, within 1 ms | any | gather: a burst continues |
 /// | more, longer ago | any | at once: the burst has ended |
 ///
 /// While more than `conversationCount` calls wait for the peer, many conversations share the connection, and gathering
@@ -29,9 +29,6 @@ package struct FlushPacer: Sendable {
 
     /// The number of flushes in a turn of a conversation: 2, for an acknowledgement and the next message.
     package static let turnCount = 2
-
-    /// The time that a burst is remembered: 1 ms.
-    package static let burstMemory = Duration.nanoseconds(burstNanoseconds)
 
     /// The time after a flush in which a write counts as part of a burst: 100 microseconds.
     package static let gatheringTime = Duration.nanoseconds(gatheringNanoseconds)
@@ -57,6 +54,7 @@ package struct FlushPacer: Sendable {
         return flushesInTurn >= (areFew ? Self.turnCount : 1) && elapsed < Self.gatheringNanoseconds
     }
 
+    // How long a burst is remembered, and the gathering time.
     // In nanoseconds: a duration counts attoseconds in 128 bits, and dividing one takes longer than encoding a message.
     private static var burstNanoseconds: Int64 { 1_000_000 }
     private static var gatheringNanoseconds: Int64 { 100_000 }
