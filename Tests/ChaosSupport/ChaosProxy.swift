@@ -1,6 +1,7 @@
 #if os(Linux)
     import Glibc
     import WireCore
+    import WireTestSupport
 
     /// A TCP proxy on 127.0.0.1 that breaks connections in every way that a network can. The faults depend on a seed.
     ///
@@ -57,7 +58,7 @@
             plan: ChaosPlan = ChaosPlan()
         ) throws {
             let keeper = try ChaosSocket.bound(to: 0)
-            let port = ChaosSocket.port(of: keeper)
+            let port = LoopbackAddress.port(of: keeper)
             var wakeUp: [Int32] = [-1, -1]
             let listener: Int32
             do {

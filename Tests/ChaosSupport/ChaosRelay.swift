@@ -49,7 +49,7 @@
             self.target = target
             self.listener = listener
             self.wakeUp = wakeUp
-            port = ChaosSocket.port(of: listener)
+            port = LoopbackAddress.port(of: listener)
         }
 
         private var now: UInt64 {

@@ -1,5 +1,6 @@
 #if os(Linux)
     import Glibc
+    import WireTestSupport
 
     /// The socket calls of the proxy. None of them blocks.
     enum ChaosSocket {
@@ -20,7 +21,7 @@
             let descriptor = try opened()
             var one: Int32 = 1
             setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, 4)
-            guard withAddress(port, { bind(descriptor, $0, $1) }) == 0 else {
+            guard LoopbackAddress.with(port, { bind(descriptor, $0, $1) }) == 0 else {
                 throw failure("bind", closing: descriptor)
             }
             return descriptor
@@ -38,7 +39,7 @@
         /// A socket that has begun to connect.
         static func connecting(to port: UInt16) throws -> Int32 {
             let descriptor = try opened()
-            let result = withAddress(port) { connect(descriptor, $0, $1) }
+            let result = LoopbackAddress.with(port) { connect(descriptor, $0, $1) }
             guard result == 0 || errno == EINPROGRESS else {
                 throw failure("connect", closing: descriptor)
             }
@@ -51,17 +52,6 @@
             guard descriptor >= 0 else { return nil }
             prepare(descriptor)
             return descriptor
-        }
-
-        static func port(of descriptor: Int32) -> UInt16 {
-            var address = sockaddr_in()
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let result = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    getsockname(descriptor, $0, &size)
-                }
-            }
-            return result == 0 ? UInt16(bigEndian: address.sin_port) : 0
         }
 
         /// The error of a connection attempt; zero for success.
@@ -120,21 +110,6 @@
             setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
             _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        }
-
-        private static func withAddress(
-            _ port: UInt16,
-            _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-        ) -> Int32 {
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = port.bigEndian
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            return withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
         }
     }
 #endif

@@ -1,6 +1,7 @@
 #if os(Linux)
     import Glibc
     import WireCore
+    import WireTestSupport
 
     /// The end of a connection as a raw socket sees it.
     enum RawEnd: Equatable, Sendable {
@@ -27,15 +28,7 @@
 
         init(connectedTo port: UInt16) throws {
             let opened = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = port.bigEndian
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            let result = withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    connect(opened, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
+            let result = LoopbackAddress.with(port) { connect(opened, $0, $1) }
             guard result == 0 else {
                 let number = errno
                 Glibc.close(opened)
@@ -139,18 +132,11 @@
 
         init() throws {
             let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let result = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(listener, $0, size) == 0 && listen(listener, 16) == 0
-                        && getsockname(listener, $0, &size) == 0
-                }
+            let result = LoopbackAddress.with(0) { bind(listener, $0, $1) }
+            guard result == 0, listen(listener, 16) == 0 else {
+                throw RawSocket.Failure(call: "listen", number: errno)
             }
-            guard result else { throw RawSocket.Failure(call: "listen", number: errno) }
-            port = UInt16(bigEndian: address.sin_port)
+            port = LoopbackAddress.port(of: listener)
             shared = Shared(listener)
             var thread = pthread_t()
             pthread_create(

@@ -3,6 +3,7 @@
     import Foundation
     import Glibc
     import WireCore
+    import WireTestSupport
 
     /// A Mosquitto process that belongs to one test. It keeps its sessions in a file, and can be killed and
     /// restarted.
@@ -81,7 +82,7 @@
         private func isListening() -> Bool {
             let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             defer { close(descriptor) }
-            return Self.withAddress(port) { connect(descriptor, $0, $1) } == 0
+            return LoopbackAddress.with(port) { connect(descriptor, $0, $1) } == 0
         }
 
         /// Kills the broker while it serves clients behind a proxy, and starts it again.
@@ -134,25 +135,10 @@
                 let port = UInt16.random(in: 20_000..<31_000)
                 let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
                 defer { close(descriptor) }
-                let result = withAddress(port) { bind(descriptor, $0, $1) }
+                let result = LoopbackAddress.with(port) { bind(descriptor, $0, $1) }
                 if result == 0 { return port }
             }
             throw Failure(said: "no port is free")
-        }
-
-        private static func withAddress(
-            _ port: UInt16,
-            _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-        ) -> Int32 {
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = port.bigEndian
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            return withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
         }
     }
 #endif

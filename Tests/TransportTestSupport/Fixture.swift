@@ -13,11 +13,10 @@ package struct Fixture: Sendable {
         _ change: (inout LoopbackBroker.Configuration) -> Void
     ) throws {
         self.service = service
-        var configuration = LoopbackBroker.Configuration()
-        configuration.log = { [lines] in lines.append($0) }
-        change(&configuration)
-        broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
+        broker = try .started { [lines] in
+            $0.log = { lines.append($0) }
+            change(&$0)
+        }
     }
 
     /// Shuts the transports down in this order, then stops the broker.

@@ -1,5 +1,6 @@
 import Testing
 import WaybillLink
+import WireTestSupport
 
 @Suite("When acknowledgements are asked for") struct QuickAcknowledgementsTests {
     /// A step on a socket. `asks` is true when the read must turn quick acknowledgements on.
@@ -57,21 +58,12 @@ import WaybillLink
             var connection: Int32 = -1
 
             init() throws {
-                listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+                let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+                self.listener = listener
                 try #require(listener >= 0)
-                var address = sockaddr_in()
-                address.sin_family = sa_family_t(AF_INET)
-                address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-                var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-                let result = withUnsafeMutablePointer(to: &address) { [listener] pointer in
-                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                        guard bind(listener, address, size) == 0, listen(listener, 1) == 0
-                        else { return Int32(-1) }
-                        return getsockname(listener, address, &size)
-                    }
-                }
-                try #require(result == 0)
-                port = UInt16(bigEndian: address.sin_port)
+                try #require(LoopbackAddress.with(0) { bind(listener, $0, $1) } == 0)
+                try #require(listen(listener, 1) == 0)
+                port = LoopbackAddress.port(of: listener)
             }
 
             deinit {

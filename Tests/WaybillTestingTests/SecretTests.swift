@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSSE
@@ -50,10 +51,9 @@ import WaybillTesting
         arguments: LoopbackBroker.Service.allCases
     )
     func bodies(service: LoopbackBroker.Service) async throws {
-        var configuration = LoopbackBroker.Configuration()
-        configuration.credentials = ["ada": "\(Self.secret)-password"]
-        let broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
+        let broker = try LoopbackBroker.started {
+            $0.credentials = ["ada": "\(Self.secret)-password"]
+        }
         let (lines, continuation) = AsyncStream<String>.makeStream()
         let log = Log(lines: continuation).showing(bodies: .shownAlthoughTheyMayHoldSecrets)
         let transport = try Self.transport(service, broker, log)
@@ -96,10 +96,9 @@ import WaybillTesting
         arguments: LoopbackBroker.Service.allCases
     )
     func redacted(service: LoopbackBroker.Service) async throws {
-        var configuration = LoopbackBroker.Configuration()
-        configuration.credentials = ["ada": "\(Self.secret)-password"]
-        let broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
+        let broker = try LoopbackBroker.started {
+            $0.credentials = ["ada": "\(Self.secret)-password"]
+        }
         let (lines, continuation) = AsyncStream<String>.makeStream()
         let log = Log(lines: continuation)
         let transport = try Self.transport(service, broker, log)

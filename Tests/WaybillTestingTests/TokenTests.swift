@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSSE
@@ -72,10 +73,7 @@ import WaybillTesting
         arguments: LoopbackBroker.Service.allCases
     )
     func replaced(service: LoopbackBroker.Service) async throws {
-        var configuration = LoopbackBroker.Configuration()
-        configuration.credentials = ["ada": "token-2"]
-        let broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
+        let broker = try LoopbackBroker.started { $0.credentials = ["ada": "token-2"] }
         let transport = try Self.transport(service, broker)
         let tokens = Tokens()
         let provider = Provider<Entry>(transport: transport)
@@ -95,12 +93,11 @@ import WaybillTesting
         arguments: LoopbackBroker.Service.allCases
     )
     func refused(service: LoopbackBroker.Service) async throws {
-        let log = LockedLines()
-        var configuration = LoopbackBroker.Configuration()
-        configuration.credentials = ["ada": "another"]
-        configuration.log = { log.append($0) }
-        let broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
+        let log = LineLog()
+        let broker = try LoopbackBroker.started {
+            $0.credentials = ["ada": "another"]
+            $0.log = { log.append($0) }
+        }
         let transport = try Self.transport(service, broker)
         let tokens = Tokens()
         let provider = Provider<Entry>(transport: transport)
@@ -136,11 +133,8 @@ import WaybillTesting
         arguments: [EntryCommand.Kind.connect, .send, .subscribe]
     )
     func errorForEver(kind: EntryCommand.Kind) async throws {
-        let log = LockedLines()
-        var configuration = LoopbackBroker.Configuration()
-        configuration.log = { log.append($0) }
-        let broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
+        let log = LineLog()
+        let broker = try LoopbackBroker.started { $0.log = { log.append($0) } }
         broker.faults.answersWithError = [.connect: 0, .send: .max, .subscribe: .max]
         if kind == .connect { broker.faults.answersWithError = [.connect: .max] }
         let transport = try STOMPTransport(url: broker.url(for: .stomp))
@@ -166,11 +160,8 @@ import WaybillTesting
         arguments: [LoopbackBroker.Service.mqtt, .mqttOverWebSocket, .stomp, .stompOverWebSocket]
     )
     func disconnect(service: LoopbackBroker.Service) async throws {
-        let log = LockedLines()
-        var configuration = LoopbackBroker.Configuration()
-        configuration.log = { log.append($0) }
-        let broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
+        let log = LineLog()
+        let broker = try LoopbackBroker.started { $0.log = { log.append($0) } }
         let transport = try TokenTests.transport(service, broker)
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let provider = Provider<Plain>(transport: transport).intercepted(
@@ -191,13 +182,4 @@ import WaybillTesting
         await broker.stop()
         #expect(log.all.isEmpty, "\(log.all)")
     }
-}
-
-private final class LockedLines: @unchecked Sendable {
-    private let lock = NSLock()
-    private var lines: [String] = []
-
-    var all: [String] { lock.withLock { lines } }
-
-    func append(_ line: String) { lock.withLock { lines.append(line) } }
 }

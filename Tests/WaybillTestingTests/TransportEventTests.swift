@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -44,11 +45,7 @@ struct TransportEventTests {
     }
 
     private static func broker() throws -> LoopbackBroker {
-        var configuration = LoopbackBroker.Configuration()
-        configuration.credentials = ["ada": "\(secret)-password"]
-        let broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
-        return broker
+        try .started { $0.credentials = ["ada": "\(secret)-password"] }
     }
 
     /// A transport whose waits are all 3,000 seconds long, with a ceiling of an hour.

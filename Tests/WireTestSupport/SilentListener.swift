@@ -18,34 +18,21 @@
         /// nor refused. With nil the port is bound and refuses connections.
         package init(backlog: Int32? = 0) throws {
             let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            try withUnsafeMutablePointer(to: &address) { pointer in
-                try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    guard bind(listener, $0, size) == 0 else {
-                        throw Failure(call: "bind", number: errno)
-                    }
-                    guard backlog.map({ listen(listener, $0) == 0 }) ?? true,
-                        getsockname(listener, $0, &size) == 0
-                    else {
-                        throw Failure(call: "listen", number: errno)
-                    }
-                }
+            guard LoopbackAddress.with(0, { bind(listener, $0, $1) }) == 0 else {
+                throw Failure(call: "bind", number: errno)
+            }
+            guard backlog.map({ listen(listener, $0) == 0 }) ?? true else {
+                throw Failure(call: "listen", number: errno)
             }
             descriptor = listener
-            port = UInt16(bigEndian: address.sin_port)
+            let port = LoopbackAddress.port(of: listener)
+            self.port = port
             var fillers: [Int32] = []
             if backlog == 0 {
                 let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
                 for _ in 0..<4 {
                     let filler = socket(AF_INET, type, 0)
-                    withUnsafePointer(to: &address) { pointer in
-                        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                            _ = connect(filler, $0, size)
-                        }
-                    }
+                    _ = LoopbackAddress.with(port) { connect(filler, $0, $1) }
                     fillers.append(filler)
                 }
             }
@@ -56,15 +43,7 @@
         package func acceptAndReset() throws {
             let accepted = accept(descriptor, nil, nil)
             guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
-            var option = linger(l_onoff: 1, l_linger: 0)
-            setsockopt(
-                accepted,
-                SOL_SOCKET,
-                SO_LINGER,
-                &option,
-                socklen_t(MemoryLayout<linger>.size)
-            )
-            Glibc.close(accepted)
+            reset(accepted)
         }
 
         /// Accepts a connection, writes the text, and shuts down only its own direction.
@@ -83,6 +62,10 @@
             let accepted = accept(descriptor, nil, nil)
             guard accepted >= 0 else { throw Failure(call: "accept", number: errno) }
             _ = text.withCString { send(accepted, $0, text.utf8.count, Int32(MSG_DONTWAIT)) }
+            reset(accepted)
+        }
+
+        private func reset(_ accepted: Int32) {
             var option = linger(l_onoff: 1, l_linger: 0)
             let size = socklen_t(MemoryLayout<linger>.size)
             setsockopt(accepted, SOL_SOCKET, SO_LINGER, &option, size)

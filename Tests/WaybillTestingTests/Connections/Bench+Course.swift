@@ -77,6 +77,11 @@ final class EventLog: Sendable {
 
     /// The number of events of a kind so far.
     func count(_ kind: TransportEvent.Kind) -> Int { all(kind).count }
+
+    /// The number of messages that the events of a kind so far stand for.
+    func messageCount(_ kind: TransportEvent.Kind) -> Int {
+        all(kind).reduce(0) { $0 + ($1.count ?? 1) }
+    }
 }
 
 /// Ends the benches of a test after it, also when the test has thrown.

@@ -55,24 +55,3 @@ extension Bench {
         }
     }
 }
-
-/// A record of a transport's events.
-final class Noted: Sendable {
-    private let events = Kept([TransportEvent]())
-    private let task: Task<Void, Never>
-
-    init(_ transport: any Transport) {
-        let all = transport.events
-        let events = events
-        task = Task {
-            for await event in all { events.withLock { $0.append(event) } }
-        }
-    }
-
-    deinit { task.cancel() }
-
-    /// The events of a kind, in order.
-    func of(_ kind: TransportEvent.Kind) -> [TransportEvent] {
-        events.withLock { $0 }.filter { $0.kind == kind }
-    }
-}

@@ -103,7 +103,7 @@ struct ConnectionCatchAllTests {
     )
     func bounds(way: Way) async throws {
         let bench = try Bench(way)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let error = await failure { try bench.provider.allMessages(BufferPolicy(.holdBack)) }
         #expect(error?.code == .unsupported)
         let all = try bench.provider.allMessages(BufferPolicy(.dropOldest, messageLimit: 2))
@@ -117,7 +117,7 @@ struct ConnectionCatchAllTests {
         #expect(try await iterator.next()?.text == "3")
         #expect(try await iterator.next()?.text == "4")
         #expect(all.droppedCount == 3)
-        await until { noted.of(.dropped).reduce(0) { $0 + ($1.count ?? 1) } == 3 }
+        await until { noted.messageCount(.dropped) == 3 }
         await bench.end()
         let late = await failure { try bench.provider.allMessages() }
         #expect(late?.code == .shutDown)

@@ -72,11 +72,16 @@ struct ConnectionChainTests {
         }
     }
 
+    /// A bench of a new service, with a provider that gets its tokens there.
+    private static func chain(_ way: Way) throws -> (Service, Bench, Provider<Talk>) {
+        let service = Service()
+        let bench = try bench(way, service)
+        return (service, bench, bench.provider.intercepted(tokens(way, service, bench.clock)))
+    }
+
     @Test("A connection made on demand shows the token", arguments: Way.allCases)
     func onDemand(way: Way) async throws {
-        let service = Service()
-        let bench = try Self.bench(way, service)
-        let provider = bench.provider.intercepted(Self.tokens(way, service, bench.clock))
+        let (service, bench, provider) = try Self.chain(way)
         let messages: Messages<String> = try await provider.messages(.listen())
         try await provider.request(.say("hello"))
         #expect(Set(service.shown) == ["1"])
@@ -101,9 +106,7 @@ struct ConnectionChainTests {
 
     @Test("Each connection after a loss shows the token of its time", arguments: Way.allCases)
     func reconnections(way: Way) async throws {
-        let service = Service()
-        let bench = try Self.bench(way, service)
-        let provider = bench.provider.intercepted(Self.tokens(way, service, bench.clock))
+        let (service, bench, provider) = try Self.chain(way)
         let messages: Messages<String> = try await provider.messages(.listen())
         var watch = bench.watch()
         for count in 1...5 {
@@ -118,9 +121,7 @@ struct ConnectionChainTests {
 
     @Test("The same after an explicit connect", arguments: Way.shared)
     func explicitConnect(way: Way) async throws {
-        let service = Service()
-        let bench = try Self.bench(way, service)
-        let provider = bench.provider.intercepted(Self.tokens(way, service, bench.clock))
+        let (service, bench, provider) = try Self.chain(way)
         try await provider.connect()
         var watch = bench.watch()
         service.revoke()
@@ -132,9 +133,7 @@ struct ConnectionChainTests {
 
     @Test("Refused again, it ends with `unauthorized` after one refresh", arguments: Way.allCases)
     func refusedTwice(way: Way) async throws {
-        let service = Service()
-        let bench = try Self.bench(way, service)
-        let provider = bench.provider.intercepted(Self.tokens(way, service, bench.clock))
+        let (service, bench, provider) = try Self.chain(way)
         let messages: Messages<String> = try await provider.messages(.listen())
         var watch = bench.watch()
         service.revokeAll()
@@ -151,9 +150,7 @@ struct ConnectionChainTests {
         arguments: Way.allCases
     )
     func sourceDown(way: Way) async throws {
-        let service = Service()
-        let bench = try Self.bench(way, service)
-        let provider = bench.provider.intercepted(Self.tokens(way, service, bench.clock))
+        let (service, bench, provider) = try Self.chain(way)
         let messages: Messages<String> = try await provider.messages(.listen())
         var watch = bench.watch()
         service.revoke()

@@ -84,7 +84,7 @@ struct ConnectionOfflineStartTests {
             plan.mqtt = { $0.connectsOnDemand = false }
             plan.stomp = { $0.connectsOnDemand = false }
         }
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let messages = try await bench.others.messages(line(), as: String.self)
         await letOthersRun()
         #expect(bench.dialer.count == 0)
@@ -92,8 +92,8 @@ struct ConnectionOfflineStartTests {
         // The SUBSCRIBE is sent before the state becomes "connected".
         #expect(bench.count(way.subscribedWord) == 0 && bench.count(way.subscribeWord) == 1)
         try await bench.deliver("hello", by: messages)
-        await until { !noted.of(.subscribed).isEmpty }
-        #expect(noted.of(.subscribed).count == 1)
+        await until { !noted.all(.subscribed).isEmpty }
+        #expect(noted.count(.subscribed) == 1)
     }
 
     @Test(
@@ -234,7 +234,7 @@ struct ConnectionOfflineStartTests {
     )
     func whileClosing(way: Way) async throws {
         let bench = try Bench(way)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let stream = try await bench.open()
         bench.dialer.isolate()
         let provider = bench.provider
@@ -245,7 +245,7 @@ struct ConnectionOfflineStartTests {
         let call = Call { try await others.messages(self.line("lounge"), as: String.self) }
         await bench.settle()
         // The subscription is not retried during that time.
-        #expect(noted.of(.subscriptionRefused).count <= 1)
+        #expect(noted.count(.subscriptionRefused) <= 1)
         bench.clock.advance(by: .seconds(5))
         #expect(await disconnect.error() == nil)
         let messages = try await call.value()
@@ -258,13 +258,13 @@ struct ConnectionOfflineStartTests {
     @Test("A refusal of it is reported, once", arguments: [Way.mqtt311, .mqtt5])
     func refusalReported(way: Way) async throws {
         let bench = try Bench(way)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         bench.broker.faults.refusesSubscriptions = ["secret"]
         let bad = try await bench.others.messages(line("secret"), as: String.self)
         #expect(await failure { for try await _ in bad {} }?.code != nil)
-        await until { !noted.of(.subscriptionRefused).isEmpty }
-        #expect(noted.of(.subscriptionRefused).map(\.topic) == ["secret"])
-        #expect(noted.of(.subscriptionEnded).isEmpty)
+        await until { !noted.all(.subscriptionRefused).isEmpty }
+        #expect(noted.all(.subscriptionRefused).map(\.topic) == ["secret"])
+        #expect(noted.all(.subscriptionEnded).isEmpty)
     }
 
     @Test("What an earlier process subscribed to under the same number goes elsewhere (MQTT 5)")

@@ -91,18 +91,18 @@ struct ConnectionPressureTests {
     )
     func dropping(way: Way, overflow: BufferPolicy.Overflow) async throws {
         let bench = try Bench(way)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let messages = try await bench.others.messages(
             .listen { $0.buffering = BufferPolicy(overflow, messageLimit: 4) },
             as: String.self
         )
         try await speak(0..<10, bench)
-        await until { noted.of(.received).reduce(0) { $0 + ($1.count ?? 1) } == 10 }
-        await until { noted.of(.dropped).reduce(0) { $0 + ($1.count ?? 0) } == 6 }
+        await until { noted.messageCount(.received) == 10 }
+        await until { noted.messageCount(.dropped) == 6 }
         #expect(messages.droppedCount == 6)
         let reason: TransportEvent.DropReason =
             overflow == .dropOldest ? .oldestWaiting : .noRoom
-        #expect(noted.of(.dropped).allSatisfy { $0.dropReason == reason && $0.topic == "room" })
+        #expect(noted.all(.dropped).allSatisfy { $0.dropReason == reason && $0.topic == "room" })
         var iterator = messages.makeAsyncIterator()
         let kept = overflow == .dropOldest ? 6..<10 : 0..<4
         #expect(try await next(4, &iterator) == kept.map { "\($0)" })
@@ -117,14 +117,14 @@ struct ConnectionPressureTests {
     )
     func byteLimit(way: Way) async throws {
         let bench = try Bench(way)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let messages = try await bench.others.messages(
             .listen { $0.buffering = BufferPolicy(.dropNewest, byteLimit: 350) },
             as: String.self
         )
         try await speak(0..<5, bench, length: 99)
-        await until { noted.of(.dropped).reduce(0) { $0 + ($1.count ?? 0) } == 2 }
-        #expect(noted.of(.dropped).reduce(0) { $0 + ($1.byteCount ?? 0) } == 200)
+        await until { noted.messageCount(.dropped) == 2 }
+        #expect(noted.all(.dropped).reduce(0) { $0 + ($1.byteCount ?? 0) } == 200)
         var iterator = messages.makeAsyncIterator()
         let texts = try await next(3, &iterator)
         #expect(texts.map { $0.prefix(1) } == ["0", "1", "2"])
@@ -137,7 +137,7 @@ struct ConnectionPressureTests {
     )
     func failing(way: Way) async throws {
         let bench = try Bench(way)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let slow = try await bench.others.messages(
             .listen { $0.buffering = BufferPolicy(.fail, messageLimit: 4) },
             as: String.self
@@ -145,8 +145,8 @@ struct ConnectionPressureTests {
         let other = try await bench.others.messages(.listen("lounge"), as: String.self)
         try await speak(0..<5, bench)
         // The subscription ends although the app still holds the stream.
-        await until { noted.of(.subscriptionEnded).count == 1 }
-        #expect(noted.of(.subscriptionEnded)[0].topic == "room")
+        await until { noted.count(.subscriptionEnded) == 1 }
+        #expect(noted.all(.subscriptionEnded)[0].topic == "room")
         let error = await failure { for try await _ in slow {} }
         #expect(error?.code == .slowConsumer)
         try await bench.makeSpeaker().request(.say("here", to: "lounge") { $0.qos = .atLeastOnce })
@@ -162,7 +162,7 @@ struct ConnectionPressureTests {
     func holdingBack(way: Way) async throws {
         // Event streams hold back by default. Only their limit is changed here.
         let bench = try Bench(way) { $0.events = { $0.buffering.messageLimit = 4 } }
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let line = Line.listen {
             if way != .events {
                 $0.buffering = BufferPolicy(.holdBack, messageLimit: 4)
@@ -173,9 +173,9 @@ struct ConnectionPressureTests {
         // Far more than one read takes.
         try await speak(0..<count, bench, length: 60_000)
         await letOthersRun()
-        let received = noted.of(.received).reduce(0) { $0 + ($1.count ?? 1) }
+        let received = noted.messageCount(.received)
         #expect(received < count / 2, "\(received)")
-        #expect(noted.of(.dropped).isEmpty)
+        #expect(noted.all(.dropped).isEmpty)
         var iterator = messages.makeAsyncIterator()
         for number in 0..<count {
             let text = try await iterator.next()
@@ -187,12 +187,12 @@ struct ConnectionPressureTests {
     @Test("5.3: 16 MiB of bodies wait by default, and no more", arguments: [Way.mqtt5, .stomp])
     func defaultBytes(way: Way) async throws {
         let bench = try Bench(way)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let messages = try await bench.others.messages(.listen())
         // Each message has the maximum length, with its topic. 16 of them fit into the buffer.
         for number in 0..<17 {
             try await speak(number..<(number + 1), bench, length: 1_048_000)
-            await until { noted.of(.received).reduce(0) { $0 + ($1.count ?? 1) } > number }
+            await until { noted.messageCount(.received) > number }
         }
         var iterator = messages.makeAsyncIterator()
         if way.isMQTT {
@@ -201,7 +201,7 @@ struct ConnectionPressureTests {
             #expect(first?.prefix { $0 != " " } == "1")
         } else {
             // The received messages are not yet delivered to the stream.
-            await until { noted.of(.subscriptionEnded).count == 1 }
+            await until { noted.count(.subscriptionEnded) == 1 }
             let error = await failure { while try await iterator.next() != nil {} }
             #expect(error?.code == .slowConsumer)
         }
@@ -216,15 +216,15 @@ struct ConnectionPressureTests {
             plan.mqtt = { $0.buffering.messageLimit = 4 }
             plan.stomp = { $0.buffering.messageLimit = 4 }
         }
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let messages = try await bench.others.messages(.listen(), as: String.self)
         try await speak(0..<10, bench)
         if way.isSTOMP {
-            await until { noted.of(.subscriptionEnded).count == 1 }
+            await until { noted.count(.subscriptionEnded) == 1 }
             let error = await failure { for try await _ in messages {} }
             #expect(error?.code == .slowConsumer)
         } else {
-            await until { noted.of(.dropped).reduce(0) { $0 + ($1.count ?? 0) } == 6 }
+            await until { noted.messageCount(.dropped) == 6 }
             var iterator = messages.makeAsyncIterator()
             #expect(try await next(4, &iterator) == ["6", "7", "8", "9"])
         }
@@ -236,12 +236,12 @@ struct ConnectionPressureTests {
     )
     func defaultLimit(way: Way) async throws {
         let bench = try Bench(way)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let messages = try await bench.others.messages(.listen(), as: String.self)
         let speaker = try bench.makeSpeaker()
         for number in 0...16_384 { try await speaker.request(.say("\(number)")) }
         if way.isSTOMP {
-            await until { noted.of(.subscriptionEnded).count == 1 }
+            await until { noted.count(.subscriptionEnded) == 1 }
         } else {
             await until { messages.droppedCount > 0 }
         }

@@ -74,7 +74,7 @@ struct ConnectionReadTimeoutTests {
     @Test("Time in which the server is held back does not count", arguments: Way.shared)
     func heldBack(way: Way) async throws {
         let bench = try makeBench(way)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         let line = Line.listen { $0.buffering = BufferPolicy(.holdBack, messageLimit: 4) }
         let messages = try await bench.others.messages(line)
         let speaker = try bench.makeSpeaker()
@@ -85,7 +85,7 @@ struct ConnectionReadTimeoutTests {
                 .say(String(repeating: " ", count: 60_000)) { $0.qos = .atLeastOnce }
             )
         }
-        await until { !noted.of(.received).isEmpty }
+        await until { !noted.all(.received).isEmpty }
         await bench.settle()
         for _ in 0..<10 {
             bench.clock.advance(by: Self.limit)

@@ -99,7 +99,7 @@ struct ConnectionResumptionTests {
         let first = try await bench.open("room")
         let refused = try await bench.provider.messages(.listen("lounge"), as: String.self)
         let last = try await bench.provider.messages(.listen("den"), as: String.self)
-        let noted = Noted(bench.transport)
+        let noted = bench.record()
         bench.broker.faults.refusesSubscriptions = ["lounge"]
         var watch = bench.watch()
         let clients = bench.lastClient
@@ -114,14 +114,14 @@ struct ConnectionResumptionTests {
         }
         let error = await failure { for try await _ in refused {} }
         #expect(error?.code == (way == .mqtt311 || way.isSTOMP ? .rejected : .unauthorized))
-        await until { noted.of(.resubscribed).count >= 2 }
+        await until { noted.count(.resubscribed) >= 2 }
         for (topic, stream) in [("room", first), ("den", last)] {
             try await bench.provider.request(.say("to \(topic)", to: topic))
             var iterator = stream.makeAsyncIterator()
             #expect(try await iterator.next() == "to \(topic)")
         }
-        #expect(Set(noted.of(.resubscribed).compactMap(\.topic)) == ["room", "den"])
-        #expect(noted.of(.subscriptionEnded).map(\.topic) == ["lounge"])
+        #expect(Set(noted.all(.resubscribed).compactMap(\.topic)) == ["room", "den"])
+        #expect(noted.all(.subscriptionEnded).map(\.topic) == ["lounge"])
         // MQTT 3.1.1 sends all filters in one packet.
         let asked = bench.count(way.subscribeWord, from: clients + 1)
         #expect(way.isSTOMP ? asked >= 3 : asked == (way == .mqtt311 ? 1 : 3))

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -8,16 +9,6 @@ import WaybillTesting
 import WaybillWebSocket
 
 @Suite("Loopback broker", .timeLimit(.minutes(5))) struct LoopbackBrokerTests {
-    private func broker(
-        _ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }
-    ) throws -> LoopbackBroker {
-        var configuration = LoopbackBroker.Configuration()
-        change(&configuration)
-        let broker = LoopbackBroker(configuration: configuration)
-        try broker.start()
-        return broker
-    }
-
     private func provider(
         _ broker: LoopbackBroker,
         _ service: LoopbackBroker.Service
@@ -48,7 +39,7 @@ import WaybillWebSocket
 
     @Test("One entry goes over every service, and reaches the subscribers of all")
     func services() async throws {
-        let broker = try broker()
+        let broker = try LoopbackBroker.started()
         #expect(broker.url == broker.url(for: .mqtt) && broker.port == broker.port(for: .mqtt))
         #expect(broker.port(for: .stompOverWebSocket) == broker.port(for: .mqttOverWebSocket))
         for service in LoopbackBroker.Service.allCases {
@@ -70,7 +61,7 @@ import WaybillWebSocket
 
     @Test("A port that is taken: nothing is listened on")
     func portTaken() async throws {
-        let first = try broker()
+        let first = try LoopbackBroker.started()
         let second = LoopbackBroker(
             configuration: {
                 var configuration = LoopbackBroker.Configuration()
@@ -85,7 +76,7 @@ import WaybillWebSocket
 
     @Test("The subprotocol decides: the best version of STOMP; an unknown one is refused")
     func subprotocols() async throws {
-        let broker = try broker()
+        let broker = try LoopbackBroker.started()
         let url = broker.url(for: .stompOverWebSocket)
         for (offered, chosen) in [
             (["mqtt"], "mqtt"), (["v10.stomp", "v12.stomp", "v11.stomp"], "v12.stomp"),
@@ -110,7 +101,7 @@ import WaybillWebSocket
 
     @Test("Clients that are sent away hear it: ERROR, then Close with code 1001")
     func goingAway() async throws {
-        let broker = try broker()
+        let broker = try LoopbackBroker.started()
         let configuration = Self.webSocket(["v12.stomp"])
         let socket = try await WebSocketClient.connect(
             to: broker.url(for: .stompOverWebSocket),
@@ -130,7 +121,7 @@ import WaybillWebSocket
 
     @Test("A silent connection does not keep the broker from stopping")
     func silence() async throws {
-        let broker = try broker()
+        let broker = try LoopbackBroker.started()
         let timers = LinkEnvironment.system.clock
         var streams: [any ByteStream] = []
         for service in LoopbackBroker.Service.allCases {
@@ -153,7 +144,7 @@ import WaybillWebSocket
 
     @Test("Queues are bounded; relays rename; heart-beats are the broker's to set")
     func settings() async throws {
-        let broker = try broker {
+        let broker = try LoopbackBroker.started {
             $0.queueLimit = 2
             $0.relays = ["in": "out"]
             $0.stompHeartBeat = .seconds(7)
@@ -174,7 +165,7 @@ import WaybillWebSocket
 
     @Test("What is not there to be settled is answered with ERROR")
     func unknownMessage() async throws {
-        let broker = try broker()
+        let broker = try LoopbackBroker.started()
         let script = [
             "ACK\nid:nothing\nreceipt:7\n\n\0", "COMMIT\ntransaction:no\nreceipt:7\n\n\0",
         ]
