@@ -231,7 +231,8 @@ let package = Package(
             "WaybillSSETests",
             [
                 "Waybill", "WaybillSSE", "WaybillMQTT", "WaybillSTOMP", "WaybillLink",
-                "WaybillTesting", "HTTPWire", "WireCore", "WireTestSupport",
+                "WaybillTesting", "HTTPWire", "WireCore", "TransportTestSupport",
+                "WireTestSupport",
             ]
         ),
         tests(
@@ -256,7 +257,8 @@ let package = Package(
             "ServerTests",
             [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
-                "WaybillLink", "WaybillTesting", "ChaosSupport", "WireCore", "WireTestSupport",
+                "WaybillLink", "WaybillTesting", "ChaosSupport", "TransportTestSupport",
+                "WireCore", "WireTestSupport",
             ]
         ),
         tests("FloodTests", ["WaybillFloods"]),

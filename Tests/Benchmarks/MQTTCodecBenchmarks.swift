@@ -32,19 +32,12 @@ enum MQTTCodecBenchmarks {
         let perRead = 200
         let chunk = Array(repeatElement(writer.bytes, count: perRead).joined())
         var decoder = MQTTPacketDecoder(version: .v5, role: .client, maximumPacketSize: 1 << 20)
-        var buffer = ReceiveBuffer(capacity: chunk.count)
-        var copying = 0.0
         var bytes = 0
-        let start = Usage()
-        for _ in 0..<count / perRead {
-            let copyStart = Usage()
-            buffer.append(chunk)
-            copying += copyStart.nanoseconds(per: 1)
+        let time = try decodingTime(of: count, in: count / perRead, chunk) { buffer in
             while let packet = try decoder.next(&buffer) {
                 if case .publish(let publish) = packet { bytes += publish.payload.count }
             }
         }
-        let time = start.nanoseconds(per: count) - copying / Double(count)
         return bytes == count / perRead * perRead * payload.count ? time : .infinity
     }
 }

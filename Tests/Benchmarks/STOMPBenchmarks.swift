@@ -30,17 +30,10 @@ enum STOMPBenchmarks {
         let chunk = writer.bytes
         let count = wanted / perRead * perRead
         var decoder = STOMPFrameDecoder(role: .client, version: .v1_2)
-        var buffer = ReceiveBuffer(capacity: chunk.count)
-        var copying = 0.0
         var bytes = 0
-        let start = Usage()
-        for _ in 0..<count / perRead {
-            let copyStart = Usage()
-            buffer.append(chunk)
-            copying += copyStart.nanoseconds(per: 1)
+        let time = try decodingTime(of: count, in: count / perRead, chunk) { buffer in
             while let frame = try decoder.next(&buffer) { bytes += frame.body.bytes.count }
         }
-        let time = start.nanoseconds(per: count) - copying / Double(count)
         return bytes == count * size ? time : .infinity
     }
 }

@@ -88,19 +88,12 @@ enum WebSocketBenchmarks {
         }
         let chunk = writer.bytes
         var reader = WebSocketReader(role: .client, maximumMessageSize: 1 << 20)
-        var buffer = ReceiveBuffer(capacity: chunk.count)
-        var copying = 0.0
         var bytes = 0
-        let start = Usage()
-        for _ in 0..<count / perRead {
-            let copyStart = Usage()
-            buffer.append(chunk)
-            copying += copyStart.nanoseconds(per: 1)
+        let time = try decodingTime(of: count, in: count / perRead, chunk) { buffer in
             while let input = try reader.next(&buffer) {
                 if case .message(let message) = input { bytes += message.payload.count }
             }
         }
-        let time = start.nanoseconds(per: count) - copying / Double(count)
         return bytes == count * 16 ? time : .infinity
     }
 }

@@ -31,6 +31,22 @@
                 }
             }
 
+            /// Sends all messages in lanes that run at once. A lane sends one message after the other.
+            func send(
+                in lanes: Int,
+                _ send: @escaping @Sendable (Int) async -> Void
+            ) async {
+                await withTaskGroup { group in
+                    for lane in 0..<lanes {
+                        group.addTask {
+                            for number in stride(from: lane, to: messages, by: lanes) {
+                                await send(number)
+                            }
+                        }
+                    }
+                }
+            }
+
             /// A plan for messages of about this size in the direction that is counted.
             func plan(messagesOfBytes byteCount: Int) -> ChaosPlan {
                 ChaosPlan(faults: faults, messages: messages, ofBytes: byteCount)

@@ -145,14 +145,8 @@
         async let counted: Void = count(messages, in: ledger)
         async let killed: Void = kill(broker, kills, behind: proxy, ledger)
         proxy.rage()
-        await withTaskGroup { group in
-            for lane in 0..<lanes {
-                group.addTask {
-                    for number in stride(from: lane, to: round.messages, by: lanes) {
-                        await send(number, qos, provider, ledger)
-                    }
-                }
-            }
+        await round.send(in: lanes) { number in
+            await send(number, qos, provider, ledger)
         }
         proxy.calm()
         try await killed

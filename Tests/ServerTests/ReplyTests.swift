@@ -1,43 +1,8 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSTOMP
-
-/// A service that adds numbers; one enum for every broker.
-private enum SumEntry: EntryType {
-    struct Sum: Codable, Sendable {
-        var a: Int
-        var b: Int
-    }
-
-    case add(Sum, at: String)
-    /// The subscription of the service that answers.
-    case sums(at: String)
-    case answer(Int, to: Message)
-
-    var topic: String? {
-        switch self {
-        case .add(_, let topic), .sums(let topic): topic
-        case .answer(_, let message): message.replyTopic
-        }
-    }
-
-    var command: EntryCommand {
-        switch self {
-        case .add: .send(qos: .atLeastOnce)
-        case .sums: .subscribe(qos: .atLeastOnce)
-        case .answer(_, let message): .reply(to: message, qos: .atLeastOnce)
-        }
-    }
-
-    var body: EntryBody {
-        switch self {
-        case .add(let sum, _): .json(sum)
-        case .sums: .none
-        case .answer(let result, _): .json(result)
-        }
-    }
-}
 
 /// A broker for requests and replies.
 private enum ReplyServer: CustomTestStringConvertible, Sendable {

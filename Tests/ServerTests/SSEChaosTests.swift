@@ -138,14 +138,8 @@
         let messages = try await nchan.direct.provider.messages(nchan.listen)
         async let counted: Void = count(messages, in: ledger)
         nchan.proxy.rage()
-        await withTaskGroup { group in
-            for lane in 0..<lanes {
-                group.addTask {
-                    for number in stride(from: lane, to: round.messages, by: lanes) {
-                        await send(number, nchan.post("\(number)"), nchan.broken, ledger)
-                    }
-                }
-            }
+        await round.send(in: lanes) { number in
+            await send(number, nchan.post("\(number)"), nchan.broken, ledger)
         }
         nchan.proxy.calm()
         try await nchan.direct.provider.request(nchan.post("end"))

@@ -55,14 +55,8 @@
         try await provider.request(.connect)
         async let counted: Void = count(messages, in: ledger)
         proxy.rage()
-        await withTaskGroup { group in
-            for lane in 0..<lanes {
-                group.addTask {
-                    for number in stride(from: lane, to: round.messages, by: lanes) {
-                        await send(number, queue, provider, ledger)
-                    }
-                }
-            }
+        await round.send(in: lanes) { number in
+            await send(number, queue, provider, ledger)
         }
         proxy.calm()
         // The broker delivers unacknowledged messages again, after the others in the queue.

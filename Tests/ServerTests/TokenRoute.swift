@@ -22,7 +22,7 @@
         var path = ""
         /// The login and passcode of routes that carry the token elsewhere; nil when the token is the passcode.
         var guest: String?
-        var placement: TokenPlacement
+        var placement = TokenPlacement.password(userName: "ada")
 
         var testDescription: String { name }
 
@@ -36,8 +36,7 @@
                 name: "MQTT 5, password (Mosquitto)",
                 service: .mqtt(.v5),
                 variable: "TOKENS_MQTT",
-                scheme: "mqtt",
-                placement: .password(userName: "ada")
+                scheme: "mqtt"
             ),
             TokenRoute(
                 name: "MQTT 5, user property of CONNECT (Mosquitto)",
@@ -50,22 +49,19 @@
                 name: "MQTT 3.1.1, password (Mosquitto)",
                 service: .mqtt(.v3_1_1),
                 variable: "TOKENS_MQTT",
-                scheme: "mqtt",
-                placement: .password(userName: "ada")
+                scheme: "mqtt"
             ),
             TokenRoute(
                 name: "MQTT 3.1.1, password (RabbitMQ)",
                 service: .mqtt(.v3_1_1),
                 variable: "TOKENS_RABBITMQ_MQTT",
-                scheme: "mqtt",
-                placement: .password(userName: "ada")
+                scheme: "mqtt"
             ),
             TokenRoute(
                 name: "STOMP, passcode (RabbitMQ)",
                 service: .stomp,
                 variable: "TOKENS_STOMP",
-                scheme: "stomp",
-                placement: .password(userName: "ada")
+                scheme: "stomp"
             ),
             TokenRoute(
                 name: "STOMP, header of CONNECT (RabbitMQ)",

@@ -14,3 +14,16 @@ package func take(_ count: Int, _ messages: Messages<Message>) async throws -> [
 package func texts(_ count: Int, _ messages: Messages<Message>) async throws -> [String] {
     try await take(count, messages).map { $0.text ?? "" }
 }
+
+/// Takes events up to the first of a kind.
+package func take(
+    to last: TransportEvent.Kind,
+    _ iterator: inout TransportEvents.AsyncIterator
+) async -> [TransportEvent] {
+    var events: [TransportEvent] = []
+    while let event = await iterator.next() {
+        events.append(event)
+        if event.kind == last { break }
+    }
+    return events
+}

@@ -1,23 +1,11 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
 import WireCore
 
 @Suite("Event stream transport: events", .timeLimit(.minutes(5))) struct StreamEventTests {
-    /// Takes events up to the first of this kind.
-    private func take(
-        to last: TransportEvent.Kind,
-        _ iterator: inout TransportEvents.AsyncIterator
-    ) async -> [TransportEvent] {
-        var events: [TransportEvent] = []
-        while let event = await iterator.next() {
-            events.append(event)
-            if event.kind == last { break }
-        }
-        return events
-    }
-
     @Test("A stream that is dropped in the middle, from the first connection to the end")
     func dropped() async throws {
         let broker = LoopbackBroker()

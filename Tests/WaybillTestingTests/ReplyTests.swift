@@ -1,45 +1,10 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
-
-/// A service that adds numbers: the same entries over every transport.
-enum SumEntry: EntryType {
-    struct Sum: Codable, Sendable {
-        var a: Int
-        var b: Int
-    }
-
-    case add(Sum)
-    /// The subscription of the service that answers.
-    case sums
-    case answer(Int, to: Message)
-
-    var topic: String? {
-        switch self {
-        case .add, .sums: "sums"
-        case .answer(_, let message): message.replyTopic
-        }
-    }
-
-    var command: EntryCommand {
-        switch self {
-        case .add: .send(qos: .atLeastOnce)
-        case .sums: .subscribe(qos: .atLeastOnce)
-        case .answer(_, let message): .reply(to: message, qos: .atLeastOnce)
-        }
-    }
-
-    var body: EntryBody {
-        switch self {
-        case .add(let sum): .json(sum)
-        case .sums: .none
-        case .answer(let result, _): .json(result)
-        }
-    }
-}
 
 /// Marks the replies that pass.
 private struct Marking: Interceptor {
@@ -76,7 +41,7 @@ private struct Marking: Interceptor {
             broker.faults.answers = (0..<10).map { .init(200, body: Payload("\($0 + 1)")) }
         } else {
             let adder = try provider(broker, service)
-            let sums = try await adder.messages(.sums)
+            let sums = try await adder.messages(.sums())
             adding = Task {
                 for try await message in sums {
                     let sum = try JSONBodyDecoder().decode(SumEntry.Sum.self, from: message)
@@ -105,7 +70,7 @@ private struct Marking: Interceptor {
             (LoopbackBroker.Service.mqtt, LoopbackBroker.Service.stomp), (.stomp, .mqtt),
         ] {
             let adder = try provider(broker, answering)
-            let sums = try await adder.messages(.sums)
+            let sums = try await adder.messages(.sums())
             let adding = Task {
                 var iterator = sums.makeAsyncIterator()
                 guard let message = try await iterator.next() else { return }

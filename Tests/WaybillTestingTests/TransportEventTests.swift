@@ -88,19 +88,6 @@ struct TransportEventTests {
         }
     }
 
-    /// Takes events up to the first of this kind.
-    private static func take(
-        to last: TransportEvent.Kind,
-        _ iterator: inout TransportEvents.AsyncIterator
-    ) async -> [TransportEvent] {
-        var events: [TransportEvent] = []
-        while let event = await iterator.next() {
-            events.append(event)
-            if event.kind == last { break }
-        }
-        return events
-    }
-
     private static func isMQTT(_ service: LoopbackBroker.Service) -> Bool {
         service == .mqtt || service == .mqttOverWebSocket
     }
@@ -237,7 +224,7 @@ struct TransportEventTests {
         var iterator = provider.events.makeAsyncIterator()
         let messages: Messages<String> = try await provider.messages(.subscribe())
         await broker.stop()
-        let events = await Self.take(to: .subscriptionEnded, &iterator)
+        let events = await take(to: .subscriptionEnded, &iterator)
         #expect(
             events.map(\.kind) == [
                 .connecting, .connected, .subscribed, .disconnected,
@@ -250,7 +237,7 @@ struct TransportEventTests {
         #expect(failed.allSatisfy { $0.error?.code == .connectionRefused })
         #expect(events.last?.error?.code == .connectionRefused)
         await #expect(throws: WaybillError.self) { try await provider.request(.send("x")) }
-        let again = await Self.take(to: .sendFailed, &iterator)
+        let again = await take(to: .sendFailed, &iterator)
         #expect(again.map(\.kind) == [.connecting, .connectionFailed, .sendFailed])
         #expect(again.last?.error?.code == .connectionRefused && again.last?.byteCount == 1)
         withExtendedLifetime(messages) {}
@@ -267,14 +254,14 @@ struct TransportEventTests {
         await #expect(throws: WaybillError.self) {
             let _: Messages<String> = try await provider.messages(.subscribe("no"))
         }
-        let events = await Self.take(to: .subscriptionRefused, &iterator)
+        let events = await take(to: .subscriptionRefused, &iterator)
         #expect(!events.contains { $0.kind == .subscribed || $0.kind == .subscriptionEnded })
         #expect(events.last?.topic == "no")
         let code = Self.isMQTT(service) ? WaybillError.Code.unauthorized : .rejected
         #expect(events.last?.error?.code == code)
         await transport.shutdown()
         await #expect(throws: WaybillError.self) { try await provider.request(.send("x")) }
-        let failed = await Self.take(to: .sendFailed, &iterator)
+        let failed = await take(to: .sendFailed, &iterator)
         #expect(failed.last?.error?.code == .shutDown)
         #expect(!failed.contains { $0.kind == .subscriptionEnded || $0.kind == .sent })
         await broker.stop()
@@ -295,13 +282,13 @@ struct TransportEventTests {
             try await provider.request(.send(text, qos: .atMostOnce))
         }
         // The app reads only after the drop: an app that takes the first message in time is not slow.
-        let dropped = await Self.take(to: .dropped, &iterator)
+        let dropped = await take(to: .dropped, &iterator)
         #expect(dropped.last?.dropReason == .slowConsumer && dropped.last?.topic == "room")
         await #expect(throws: WaybillError.self) {
             if let messages { for try await _ in messages {} }
         }
         messages = nil
-        let ended = await Self.take(to: .subscriptionEnded, &iterator)
+        let ended = await take(to: .subscriptionEnded, &iterator)
         #expect(ended.last?.error?.code == .slowConsumer && ended.last?.topic == "room")
         await transport.shutdown()
         await broker.stop()

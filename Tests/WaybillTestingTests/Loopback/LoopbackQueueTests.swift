@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillSTOMP
@@ -105,7 +106,7 @@ import WireCore
     func requests(server: String) async throws {
         let bench = LoopbackBench { $0.stompServer = server }
         let adder = Provider<SumEntry>(transport: try bench.stomp())
-        let sums = try await adder.messages(.sums)
+        let sums = try await adder.messages(.sums())
         let adding = Task {
             for try await message in sums {
                 let sum = try JSONBodyDecoder().decode(SumEntry.Sum.self, from: message)
