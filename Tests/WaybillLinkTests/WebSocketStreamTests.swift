@@ -249,7 +249,7 @@ import WireTestSupport
         "A text where bytes are due closes with 1003, after what came before it (MQTT 5, 6.0.0-1)"
     )
     func text() async throws {
-        let (tunnel, stream, sipper) = try await sipping(10)
+        let (tunnel, _, sipper) = try await sipping(10)
         tunnel.server.withCore(.immediate) { core, _ in
             try? core.send(.binary, [1] as [UInt8])
             try? core.send(.text, [2] as [UInt8])

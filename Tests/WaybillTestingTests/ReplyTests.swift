@@ -16,18 +16,6 @@ private struct Marking: Interceptor {
 }
 
 @Suite("Request and reply (feature 153)", .timeLimit(.minutes(5))) struct ReplyTests {
-    private func provider(
-        _ broker: LoopbackBroker,
-        _ service: LoopbackBroker.Service
-    ) throws -> Provider<SumEntry> {
-        let url = broker.url(for: service)
-        return switch service {
-        case .mqtt, .mqttOverWebSocket: Provider(transport: try MQTTTransport(url: url))
-        case .stomp, .stompOverWebSocket: Provider(transport: try STOMPTransport(url: url))
-        case .eventStream: Provider(transport: try SSETransport(url: url))
-        }
-    }
-
     @Test(
         "The same entries and the same calls over every transport",
         arguments: LoopbackBroker.Service.allCases
@@ -40,7 +28,7 @@ private struct Marking: Interceptor {
         if service == .eventStream {
             broker.faults.answers = (0..<10).map { .init(200, body: Payload("\($0 + 1)")) }
         } else {
-            let adder = try provider(broker, service)
+            let adder = Provider<SumEntry>(transport: try broker.transport(service))
             let sums = try await adder.messages(.sums())
             adding = Task {
                 for try await message in sums {
@@ -49,7 +37,9 @@ private struct Marking: Interceptor {
                 }
             }
         }
-        let provider = try provider(broker, service).intercepted(Marking())
+        let provider = Provider<SumEntry>(transport: try broker.transport(service)).intercepted(
+            Marking()
+        )
         for number in 0..<10 {
             let sum: Int = try await provider.request(.add(.init(a: number, b: 1)))
             #expect(sum == number + 1)
@@ -69,14 +59,15 @@ private struct Marking: Interceptor {
         for (asking, answering) in [
             (LoopbackBroker.Service.mqtt, LoopbackBroker.Service.stomp), (.stomp, .mqtt),
         ] {
-            let adder = try provider(broker, answering)
+            let adder = Provider<SumEntry>(transport: try broker.transport(answering))
             let sums = try await adder.messages(.sums())
             let adding = Task {
                 var iterator = sums.makeAsyncIterator()
                 guard let message = try await iterator.next() else { return }
                 try await adder.request(.answer(42, to: message))
             }
-            let sum: Int = try await provider(broker, asking).request(.add(.init(a: 1, b: 1)))
+            let sum: Int = try await Provider<SumEntry>(transport: broker.transport(asking))
+                .request(.add(.init(a: 1, b: 1)))
             #expect(sum == 42)
             try await adding.value
         }

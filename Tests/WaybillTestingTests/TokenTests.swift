@@ -49,18 +49,6 @@ import WaybillTesting
         }
     }
 
-    fileprivate static func transport(
-        _ service: LoopbackBroker.Service,
-        _ broker: LoopbackBroker
-    ) throws -> any Transport {
-        let url = broker.url(for: service)
-        return switch service {
-        case .mqtt, .mqttOverWebSocket: try MQTTTransport(url: url)
-        case .stomp, .stompOverWebSocket: try STOMPTransport(url: url)
-        case .eventStream: try SSETransport(url: url)
-        }
-    }
-
     private static func placement(_ service: LoopbackBroker.Service) -> TokenPlacement {
         guard service == .eventStream else { return .password(userName: "ada") }
         return .header("Authorization", on: [.send, .subscribe]) { token in
@@ -74,7 +62,7 @@ import WaybillTesting
     )
     func replaced(service: LoopbackBroker.Service) async throws {
         let broker = try LoopbackBroker.started { $0.credentials = ["ada": "token-2"] }
-        let transport = try Self.transport(service, broker)
+        let transport = try broker.transport(service)
         let tokens = Tokens()
         let provider = Provider<Entry>(transport: transport)
             .intercepted(TokenInterceptor(Self.placement(service), source: tokens))
@@ -98,7 +86,7 @@ import WaybillTesting
             $0.credentials = ["ada": "another"]
             $0.log = { log.append($0) }
         }
-        let transport = try Self.transport(service, broker)
+        let transport = try broker.transport(service)
         let tokens = Tokens()
         let provider = Provider<Entry>(transport: transport)
             .intercepted(TokenInterceptor(Self.placement(service), source: tokens))
@@ -162,7 +150,7 @@ import WaybillTesting
     func disconnect(service: LoopbackBroker.Service) async throws {
         let log = LineLog()
         let broker = try LoopbackBroker.started { $0.log = { log.append($0) } }
-        let transport = try TokenTests.transport(service, broker)
+        let transport = try broker.transport(service)
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let provider = Provider<Plain>(transport: transport).intercepted(
             TokenInterceptor(.password(userName: "ada")) { _ in

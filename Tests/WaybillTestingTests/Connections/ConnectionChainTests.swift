@@ -81,7 +81,7 @@ struct ConnectionChainTests {
 
     @Test("A connection made on demand shows the token", arguments: Way.allCases)
     func onDemand(way: Way) async throws {
-        let (service, bench, provider) = try Self.chain(way)
+        let (service, _, provider) = try Self.chain(way)
         let messages: Messages<String> = try await provider.messages(.listen())
         try await provider.request(.say("hello"))
         #expect(Set(service.shown) == ["1"])

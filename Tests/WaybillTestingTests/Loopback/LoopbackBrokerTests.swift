@@ -9,21 +9,6 @@ import WaybillTesting
 import WaybillWebSocket
 
 @Suite("Loopback broker", .timeLimit(.minutes(5))) struct LoopbackBrokerTests {
-    private func provider(
-        _ broker: LoopbackBroker,
-        _ service: LoopbackBroker.Service
-    ) throws -> Provider<LoopbackEntry> {
-        let url = broker.url(for: service)
-        switch service {
-        case .mqtt, .mqttOverWebSocket:
-            return Provider(transport: try MQTTTransport(url: url))
-        case .stomp, .stompOverWebSocket:
-            return Provider(transport: try STOMPTransport(url: url))
-        case .eventStream:
-            return Provider(transport: try SSETransport(url: url))
-        }
-    }
-
     /// A WebSocket configuration with a long timeout, since other tests run at the same time.
     private static func webSocket(_ subprotocols: [String]) -> WebSocketClient.Configuration {
         var configuration = WebSocketClient.Configuration()
@@ -42,19 +27,7 @@ import WaybillWebSocket
         let broker = try LoopbackBroker.started()
         #expect(broker.url == broker.url(for: .mqtt) && broker.port == broker.port(for: .mqtt))
         #expect(broker.port(for: .stompOverWebSocket) == broker.port(for: .mqttOverWebSocket))
-        for service in LoopbackBroker.Service.allCases {
-            let sender = try provider(broker, service)
-            for other in LoopbackBroker.Service.allCases {
-                let receiver = try provider(broker, other)
-                let messages = try await receiver.messages(
-                    .subscribe("rooms/lobby"),
-                    as: String.self
-                )
-                try await sender.request(.send("\(service)", to: "rooms/lobby"))
-                var iterator = messages.makeAsyncIterator()
-                #expect(try await iterator.next() == "\(service)")
-            }
-        }
+        try await expectDeliveryAcrossServices(broker.transport)
         await broker.stop()
         #expect(broker.connectionCount == 0 && broker.port == 0)
     }
@@ -138,7 +111,9 @@ import WaybillWebSocket
         for stream in streams { stream.close() }
         // The broker can be started again.
         try broker.start()
-        try await provider(broker, .stompOverWebSocket).request(.connect)
+        try await Provider<LoopbackEntry>(transport: broker.transport(.stompOverWebSocket)).request(
+            .connect
+        )
         await broker.stop()
     }
 
@@ -149,11 +124,11 @@ import WaybillWebSocket
             $0.relays = ["in": "out"]
             $0.stompHeartBeat = .seconds(7)
         }
-        let stomp = try provider(broker, .stomp)
+        let stomp = Provider<LoopbackEntry>(transport: try broker.transport(.stomp))
         let receipt = try await stomp.request(.connect)
         #expect(receipt.headers["heart-beat"] == "7000,7000")
         let messages = try await stomp.messages(.subscribe("out"), as: String.self)
-        let mqtt = try provider(broker, .mqtt)
+        let mqtt = Provider<LoopbackEntry>(transport: try broker.transport(.mqtt))
         try await mqtt.request(.send("relayed", to: "in"))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "relayed")

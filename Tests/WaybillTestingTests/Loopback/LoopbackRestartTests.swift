@@ -81,7 +81,8 @@ import WireTestSupport
         try half.write([0x10, 0x20, 0, 4])
         let owner = try LoopbackPacketClient(bench, connectedAs: "a", subscribing: "t")
         try owner.write([0x30, 100, 0])
-        let taking = try LoopbackPacketClient(bench, connectedAs: "a")
+        let taking = LoopbackPacketClient(bench)
+        try taking.connect(as: "a")
         for service in LoopbackBroker.Service.allCases { _ = bench.connect(service) }
         bench.broker.restart(keepingState: keepsState)
         let next = LoopbackPacketClient(bench)

@@ -10,19 +10,7 @@ import WireTestSupport
     @Test("Without sockets: every service over a pair of streams, and across protocols")
     func services() async throws {
         let bench = LoopbackBench()
-        for service in LoopbackBroker.Service.allCases {
-            let sender = Provider<LoopbackEntry>(transport: try bench.transport(service))
-            for other in LoopbackBroker.Service.allCases {
-                let receiver = Provider<LoopbackEntry>(transport: try bench.transport(other))
-                let messages = try await receiver.messages(
-                    .subscribe("rooms/lobby"),
-                    as: String.self
-                )
-                try await sender.request(.send("\(service)", to: "rooms/lobby"))
-                var iterator = messages.makeAsyncIterator()
-                #expect(try await iterator.next() == "\(service)")
-            }
-        }
+        try await expectDeliveryAcrossServices { try bench.transport($0) }
         #expect(bench.broker.port == 0)
         await bench.broker.stop()
         #expect(bench.broker.connectionCount == 0)

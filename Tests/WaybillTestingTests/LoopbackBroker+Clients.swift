@@ -1,0 +1,37 @@
+import Testing
+import Waybill
+import WaybillMQTT
+import WaybillSSE
+import WaybillSTOMP
+import WaybillTesting
+
+extension LoopbackBroker {
+    /// A transport with the default settings to one of the broker's services.
+    func transport(_ service: Service) throws -> any Transport {
+        let url = url(for: service)
+        return switch service {
+        case .mqtt, .mqttOverWebSocket: try MQTTTransport(url: url)
+        case .stomp, .stompOverWebSocket: try STOMPTransport(url: url)
+        case .eventStream: try SSETransport(url: url)
+        }
+    }
+}
+
+/// Checks that a send over each service reaches a subscriber of every service.
+func expectDeliveryAcrossServices(
+    _ transport: (LoopbackBroker.Service) throws -> any Transport
+) async throws {
+    for service in LoopbackBroker.Service.allCases {
+        let sender = Provider<LoopbackEntry>(transport: try transport(service))
+        for other in LoopbackBroker.Service.allCases {
+            let receiver = Provider<LoopbackEntry>(transport: try transport(other))
+            let messages = try await receiver.messages(
+                .subscribe("rooms/lobby"),
+                as: String.self
+            )
+            try await sender.request(.send("\(service)", to: "rooms/lobby"))
+            var iterator = messages.makeAsyncIterator()
+            #expect(try await iterator.next() == "\(service)")
+        }
+    }
+}
