@@ -317,7 +317,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             guard delay != nil else { return over(rest(.ready, cause), cause) }
         case .closing(let current, let closing) where current === connection:
             switch closing {
-            case .forDisconnect: return over(rest(.left, cause), cause)
+            // Also a loss in the midst of it ends no stream with an error: the app has ended it.
+            case .forDisconnect: return over(rest(.left, nil), cause)
             case .forPause: break
             case .forEndedPause:
                 delay = cause.map { schedule.delay(after: $0, at: now, random: random) } ?? .zero

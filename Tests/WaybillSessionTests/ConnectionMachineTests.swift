@@ -430,7 +430,7 @@ extension ConnectionMachineTests {
           connect: throws rejected
           request: use
           requestOnly: use
-          lost: ended (lost), disconnected (lost), conclude (lost) -> idle left
+          lost: ended (lost), disconnected, conclude -> idle left
           closed: ended, disconnected, conclude -> idle left
           disconnect: close
           shutDown: disconnected, ended, close -> shut down
