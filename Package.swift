@@ -215,8 +215,8 @@ let package = Package(
         tests(
             "WaybillMQTTTests",
             [
-                "Waybill", "WaybillMQTT", "WaybillLink", "WaybillTesting", "MQTTWire", "WireCore",
-                "TransportTestSupport", "WireTestSupport",
+                "Waybill", "WaybillMQTT", "WaybillLink", "WaybillSession", "WaybillTesting",
+                "MQTTWire", "WireCore", "TransportTestSupport", "WireTestSupport",
             ]
         ),
         tests(

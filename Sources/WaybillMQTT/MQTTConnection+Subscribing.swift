@@ -6,49 +6,55 @@ import WireCore
 
 // SUBSCRIBE and UNSUBSCRIBE.
 extension MQTTConnection {
-    /// Sends SUBSCRIBE and waits for SUBACK.
+    /// What a SUBACK says of each filter, and whether retained messages of an earlier SUBSCRIBE may follow, too.
+    typealias Suback = (results: [Result<QoS, WaybillError>], hasBacklog: Bool)
+
+    /// Sends SUBSCRIBE.
     ///
     /// - Parameters:
     ///   - subscriptions: The filters.
-    ///   - identifier: The subscription identifier.
+    ///   - identifier: The subscription identifier; nil for none.
     ///   - request: The request.
-    ///   - timeout: The timeout of the SUBACK; nil for the configuration's.
-    ///   - didAnswer: Called with the SUBACK, before the messages that follow it; see
-    ///     ``MQTTClientEvent/subscribed(_:_:hasBacklog:)``.
-    /// - Returns: For each filter the granted quality of service, or the refusal.
-    /// - Throws: `WaybillError`, `CancellationError`.
+    ///   - timeout: How long the SUBACK may take; nil for the configuration's time.
+    ///   - didAnswer: Called once: with the SUBACK, before the messages that follow it, or with the reason why none comes.
     func subscribe(
         _ subscriptions: [MQTTSubscription],
         identifier: UInt32?,
         _ request: Request,
         timeout: Duration?,
-        didAnswer: (@Sendable (Bool) -> Void)? = nil
-    ) async throws -> [Result<QoS, WaybillError>] {
-        let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
-            try core.subscribe(
-                subscriptions,
-                identifier: identifier,
-                call: call,
-                timeout: timeout,
-                at: now
-            )
-            if let didAnswer {
-                state.withLock { $0.notes[ObjectIdentifier(call)] = didAnswer }
+        didAnswer: @escaping @Sendable (Result<Suback, WaybillError>) -> Void
+    ) {
+        let call = MQTTPendingCall { result in
+            switch result {
+            case .success(.subscribed(let suback, let hasBacklog))
+            where suback.reasonCodes.count == subscriptions.count:
+                let results = suback.reasonCodes.map { code -> Result<QoS, WaybillError> in
+                    MQTTQoS(rawValue: code.rawValue).map { .success(MQTTMapping.quality($0)) }
+                        ?? .failure(MQTTMapping.refusal(code, suback.properties, request))
+                }
+                didAnswer(.success((results, hasBacklog)))
+            case .success: didAnswer(.failure(Self.confusion))
+            case .failure(let error):
+                didAnswer(.failure(WaybillError(reporting: error).about(request)))
             }
         }
-        guard case .subscribed(let suback) = answer,
-            suback.reasonCodes.count == subscriptions.count
-        else { throw Self.confusion }
-        return suback.reasonCodes.map { code in
-            guard let granted = MQTTQoS(rawValue: code.rawValue) else {
-                return .failure(MQTTMapping.refusal(code, suback.properties, request))
+        do throws(MQTTSendError) {
+            try driver.withCore { (core, now) throws(MQTTSendError) in
+                try core.subscribe(
+                    subscriptions,
+                    identifier: identifier,
+                    call: call,
+                    timeout: timeout,
+                    at: now
+                )
             }
-            return .success(MQTTMapping.quality(granted))
+        } catch {
+            call.fail(MQTTMapping.error(error, request))
         }
     }
 
-    /// Subscriptions as they go into packets: one each where the server names them by identifiers, which
-    /// belong to a whole packet (MQTT 5, 3.8.2.1.2), and many where it does not.
+    /// Divides subscriptions among packets: one each where the server names them by identifiers, which belong to a whole
+    /// packet (MQTT 5, 3.8.2.1.2), and many where it does not.
     func batches<Element>(of entries: [Element]) -> [[Element]] {
         let isNamed =
             configuration.version == .v5
@@ -56,7 +62,7 @@ extension MQTTConnection {
         return Self.batches(of: entries, size: isNamed ? 1 : Self.batchSize)
     }
 
-    /// Parts of a list that fit into packets.
+    /// Divides a list among packets.
     static func batches<Element>(of all: [Element], size: Int = batchSize) -> [[Element]] {
         stride(from: 0, to: all.count, by: size).map { start in
             Array(all[start..<min(start + size, all.count)])
@@ -70,7 +76,7 @@ extension MQTTConnection {
     ///
     /// - Parameters:
     ///   - filter: The filter.
-    ///   - didEnd: Called when the server has confirmed it; not at all if the connection ends before.
+    ///   - didEnd: Called when the server has confirmed it; never if the connection ends before.
     func leave(_ filter: String, didEnd: @escaping @Sendable () -> Void) {
         try? driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
             try core.unsubscribe([filter], call: MQTTStoredCall(didEnd: didEnd), at: now)
@@ -78,6 +84,7 @@ extension MQTTConnection {
     }
 
     /// Sends UNSUBSCRIBE and waits for UNSUBACK.
+    /// - Throws: `WaybillError`, `CancellationError`.
     func unsubscribe(_ filters: [String], _ request: Request) async throws -> Receipt {
         let userProperties = request.headers.pairs
         let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in

@@ -21,8 +21,6 @@ final class MQTTConnection: TransportConnection {
         var responseInformation: String?
         /// Resolves when no sent message is unacknowledged; nil without a waiting task.
         var drained: Promise<Void>?
-        /// The functions that are called with a SUBACK before the messages that follow it, by call.
-        var notes: [ObjectIdentifier: @Sendable (Bool) -> Void] = [:]
         /// The DISCONNECT packet of the end.
         var farewell = MQTTDisconnect()
         /// The calls that are unanswered at the end.
@@ -436,11 +434,8 @@ final class MQTTConnection: TransportConnection {
         // The calls of waiting tasks are answered together.
         case .published(let call, _, _): (call as? MQTTStoredCall)?.didEnd()
         case .subscribed(let call, let suback, let hasBacklog):
-            guard let call = call as? MQTTPendingCall else { return }
-            // Called before the retained messages, which follow the SUBACK.
-            let note = state.withLock { $0.notes.removeValue(forKey: ObjectIdentifier(call)) }
-            note?(hasBacklog)
-            call.succeed(.subscribed(suback))
+            // Before the retained messages, which follow the SUBACK.
+            (call as? MQTTPendingCall)?.succeed(.subscribed(suback, hasBacklog: hasBacklog))
         case .unsubscribed(let call, let unsuback):
             if let call = call as? MQTTPendingCall {
                 call.succeed(.unsubscribed(unsuback))

@@ -1,25 +1,32 @@
 import WireCore
 
-/// Filters without a listener that the server may still have.
-///
-/// A filter stays here until the server has confirmed its UNSUBSCRIBE.
-struct MQTTLeftFilters: Sendable {
-    /// A left filter; the number tells two leaves of the same filter apart.
-    struct Filter: Sendable {
-        let text: String
-        fileprivate let number: UInt64
+/// The filters that the server may still have and that have no listener: it is told until it has confirmed that.
+package struct MQTTLeftFilters: Sendable {
+    /// A filter that was left, perhaps not for the first time.
+    package struct Filter: Hashable, Sendable {
+        package let text: String
+        /// Counts what is left.
+        package let number: UInt64
     }
 
-    /// The filters, in the order of leaving.
-    private(set) var all: [Filter] = []
-    private var lastNumber: UInt64 = 0
-    private var isSaved = true
-    private var isSaving = false
+    /// Whether the store has the list.
+    private enum Storage: Sendable {
+        case saved
+        case changed
+        case saving
+        /// The list has changed while it is saved.
+        case savingChanged
+    }
 
-    /// - Parameter filters: The stored filters of an earlier process.
+    /// In the order of leaving.
+    package private(set) var all: [Filter] = []
+    private var lastNumber: UInt64 = 0
+    private var storage = Storage.saved
+
+    /// - Parameter filters: The filters that an earlier process has left and stored.
     init(_ filters: [String]) {
         for filter in filters { _ = add(filter) }
-        isSaved = true
+        storage = .saved
     }
 
     /// Adds a filter.
@@ -28,37 +35,46 @@ struct MQTTLeftFilters: Sendable {
         lastNumber += 1
         let left = Filter(text: filter, number: lastNumber)
         all.append(left)
-        isSaved = false
+        noteChange()
         return left
     }
 
     /// Removes a filter that has a listener again.
     mutating func remove(_ filter: String) { remove { $0.text.hasSameBytes(as: filter) } }
 
-    /// Removes filters, except those that were left again since.
+    /// Removes filters, unless they were left once more since.
     mutating func remove(_ gone: [Filter]) {
         let numbers = Set(gone.map(\.number))
         remove { numbers.contains($0.number) }
     }
 
-    /// Removes all filters, because the server has none.
+    /// Removes all of them, as the server has none.
     mutating func removeAll() { remove { _ in true } }
 
     private mutating func remove(where isGone: (Filter) -> Bool) {
         let count = all.count
         all.removeAll(where: isGone)
-        if all.count != count { isSaved = false }
+        if all.count != count { noteChange() }
     }
 
     // MARK: Storing
 
-    /// Returns the filters to store; nil if they are stored, or while another thread stores.
+    private mutating func noteChange() {
+        switch storage {
+        case .saved, .changed: storage = .changed
+        case .saving, .savingChanged: storage = .savingChanged
+        }
+    }
+
+    /// The list to be stored; nil when it is, or is being stored.
     mutating func beginSaving() -> [String]? {
-        guard !isSaved, !isSaving else { return nil }
-        (isSaved, isSaving) = (true, true)
+        guard case .changed = storage else { return nil }
+        storage = .saving
         return all.map(\.text)
     }
 
-    /// Notes that the filters are stored.
-    mutating func endSaving() { isSaving = false }
+    /// Notes that the list is stored as it was.
+    mutating func endSaving() {
+        if case .savingChanged = storage { storage = .changed } else { storage = .saved }
+    }
 }

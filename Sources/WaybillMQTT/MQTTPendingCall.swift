@@ -4,7 +4,8 @@ import WaybillSession
 /// The server's answer to a request.
 enum MQTTAnswer: Sendable {
     case published(MQTTReasonCode, MQTTProperties)
-    case subscribed(MQTTSuback)
+    /// With whether retained messages of an earlier SUBSCRIBE may follow, too.
+    case subscribed(MQTTSuback, hasBacklog: Bool)
     case unsubscribed(MQTTUnsuback)
 }
 

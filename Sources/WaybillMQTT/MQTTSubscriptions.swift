@@ -4,57 +4,32 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// The subscriptions of a transport with their listeners: the shell of ``MQTTRouter``.
+/// Carries out what ``MQTTSubscriptionTable`` decides: sends, reports, answers callers, ends streams.
 ///
-/// They outlive the connections, of which there is one at a time.
-///
-/// | after a loss | what follows |
-/// | --- | --- |
-/// | a connection with the session | SUBSCRIBE for the filters that the server lacks, UNSUBSCRIBE for those left meanwhile |
-/// | a connection without the session | SUBSCRIBE for every filter |
-/// | no connection | the messages of every listener end |
-final class MQTTSubscriptions: DeliverySettler {
-    struct State: Sendable {
-        var router = MQTTRouter()
-        /// The present connection; nil without one.
+/// Outlives every connection, of which there is one at a time.
+final class MQTTSubscriptions: Sendable {
+    private struct State: Sendable {
+        var table: MQTTSubscriptionTable
+        /// The present connection.
         var connection: MQTTConnection?
-        /// Filters without a listener that the server may still have.
-        var left: MQTTLeftFilters
-        /// The messages without a listener; nil if none are kept.
-        var held: MQTTHeldMessages?
-        /// The timer for the deadline of the oldest held message.
-        var timer: UInt64?
-        /// The time at which the last connection was lost.
+        /// When the connection before was lost.
         var lossTime: ContinuousClock.Instant?
-        /// Whether the subscriptions in the server's session were made with this router.
-        var isFamiliar = false
     }
 
-    /// Receives the events of subscriptions and messages.
     let events: TransportEventSource
-
-    /// The listeners for all messages.
     let catchAll: CatchAll
-
-    let state: Locked<State>
-    let environment: LinkEnvironment
+    private let state: Locked<State>
     private let shared: Shared<MQTTConfiguration>
-    /// Stores the left filters for the next launch; nil if no session outlives a connection.
+    /// Keeps the filters that were left for the next launch; nil where no session outlives a connection.
     private let store: (any SessionStore)?
-    var configuration: MQTTConfiguration { shared.value }
-    let session: MQTTSession
-    let pressure: ReadingPressure
-    /// Counts the waiting bytes, also those of earlier connections.
+    private var configuration: MQTTConfiguration { shared.value }
+    private let pressure: ReadingPressure
+    /// Counts the messages that wait in memory.
     var account: MemoryAccount { pressure.account }
-    let manual = ManualDeliveries<MQTTSubscriptions>()
+    let deliveries: MQTTDeliveries
+    /// Holds the messages without a listener; nil when they are dropped.
+    private let late: MQTTLateDelivery?
 
-    /// - Parameters:
-    ///   - shared: The configuration.
-    ///   - session: The session.
-    ///   - events: Receives the events of subscriptions and messages.
-    ///   - catchAll: The listeners for all messages.
-    ///   - account: Counts the waiting bytes.
-    ///   - environment: Provides the clock.
     init(
         configuration shared: Shared<MQTTConfiguration>,
         session: MQTTSession,
@@ -63,35 +38,33 @@ final class MQTTSubscriptions: DeliverySettler {
         account: MemoryAccount,
         environment: LinkEnvironment
     ) {
+        self.shared = shared
         let configuration = shared.value
         store = configuration.keepsSession ? configuration.store : nil
-        state = Locked(
-            State(
-                left: MQTTLeftFilters(store?.pendingUnsubscribes() ?? []),
-                held: configuration.lateDelivery.map { MQTTHeldMessages($0) }
-            )
-        )
-        self.environment = environment
-        self.shared = shared
+        let left = store?.pendingUnsubscribes() ?? []
+        state = Locked(State(table: MQTTSubscriptionTable(left: left)))
         self.events = events
-        self.session = session
         self.catchAll = catchAll
+        let deliveries = MQTTDeliveries(session: session)
+        self.deliveries = deliveries
+        late = configuration.lateDelivery.map {
+            MQTTLateDelivery($0, deliveries, clock: environment.clock)
+        }
         pressure = ReadingPressure(account: account)
     }
 
     // MARK: Connections
 
-    /// Changes to a connection that the server has accepted, with its stored session or without.
+    /// Goes over to a connection that the server has accepted, with the session that it has kept or without.
     func attach(_ connection: MQTTConnection, hasSession: Bool) {
         state.withLock { state in
             state.connection = connection
-            if !state.isFamiliar || !hasSession { state.router.hasForeignIdentifiers = hasSession }
-            state.isFamiliar = true
+            state.table.connected(hasSession: hasSession)
         }
         if hasSession { removeRepeated(connection.repeatedSerials) }
     }
 
-    /// Releases a connection that is over.
+    /// Lets go of a connection that is over.
     func detach(_ connection: MQTTConnection) {
         let isPresent = state.withLock { state in
             guard state.connection === connection else { return false }
@@ -101,59 +74,58 @@ final class MQTTSubscriptions: DeliverySettler {
         }
         guard isPresent else { return }
         pressure.detach()
-        // The server sends unacknowledged messages of QoS 1 again. Those of QoS 2 can still be acknowledged.
-        manual.remove { $0.qos != .exactlyOnce }
+        // The server delivers again what is not acknowledged; of QoS 2 it only wants to hear the outcome.
+        deliveries.manual.remove { $0.qos != .exactlyOnce }
     }
 
-    /// Removes a filter, and reports the end of its subscription.
+    /// Restores every filter over a connection.
     ///
-    /// - Returns: The sources of its listeners.
-    func remove(
-        _ filter: String,
-        from state: inout State,
-        because cause: WaybillError?
-    ) -> [MessageSource] {
-        if state.router.isEstablished(filter) {
-            events.report(.subscriptionEnded(topic: filter, cause: cause))
+    /// A filter that the server no longer grants ends its streams with the refusal; the others go on.
+    ///
+    /// - Parameters:
+    ///   - connection: The connection.
+    ///   - hasSession: Whether the server has kept the session.
+    ///   - isInDoubt: Whether that may be another session, in which nothing was subscribed to.
+    /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
+    func resume(over connection: MQTTConnection, hasSession: Bool, isInDoubt: Bool) async throws {
+        var requests: [MQTTFilterRequest] = []
+        change { table, _ in
+            requests = table.resume(hasSession: hasSession, isInDoubt: isInDoubt)
+            return []
         }
-        return state.router.remove(filter)
+        if !hasSession { deliveries.manual.removeAll() }
+        try await withThrowingTaskGroup { group in
+            for batch in MQTTConnection.batches(of: state.withLock { $0.table.left.all }) {
+                group.addTask { try await self.unsubscribe(batch, over: connection) }
+            }
+            for batch in connection.batches(of: requests) {
+                let isAnswered = restore(batch, over: connection)
+                group.addTask { try await isAnswered.value() }
+            }
+            try await group.waitForAll()
+        }
+        // Not before: held back, the server could not answer.
+        pressure.attach(connection.reading)
+        connection.endOpening()
+        // The connection may have ended meanwhile: then the pressure must not keep it.
+        if state.withLock({ $0.connection !== connection }) { pressure.detach() }
     }
 
-    /// Ends the messages of every listener, because no connection follows.
+    /// Ends every stream, as no connection follows.
     func conclude(_ cause: WaybillError?) {
-        let sources = state.withLock { state in
-            for filter in state.router.establishedFilters {
-                events.report(.subscriptionEnded(topic: filter, cause: cause))
-            }
-            defer {
-                state.router = MQTTRouter()
-                state.isFamiliar = false
-            }
-            // A session that outlives the connection still has the left filters.
-            if !configuration.keepsSession { state.left.removeAll() }
-            return state.router.sources
-        }
-        manual.removeAll()
-        dropHeld()
-        for source in sources { source.finish(throwing: cause) }
+        deliveries.manual.removeAll()
+        late?.dropAll()
+        let keepsSession = configuration.keepsSession
+        change { table, _ in table.conclude(cause, keepsSession: keepsSession) }
         pressure.forgetAll()
     }
 
     // MARK: Listeners
 
-    /// Directs the retained messages that follow a SUBACK to the listeners of its SUBSCRIBE.
-    func noteAnswer(of asked: [MQTTAskedFilter], hasBacklog: Bool) {
-        state.withLock { state in
-            for one in asked { state.router.noteAnswer(of: one, hasBacklog: hasBacklog) }
-        }
-    }
-
-    /// Subscribes a new listener.
+    /// Subscribes a new listener to all filters.
     ///
-    /// A filter is sent if no listener has it, if the new one wants a higher quality of service, or for its retained
-    /// messages. Several filters go into one SUBSCRIBE, unless the server supports subscription identifiers, which
-    /// belong to a whole packet (MQTT 5, 3.8.2.1.2). If the server refuses one filter, the listener ends and leaves the
-    /// others.
+    /// Several filters go into one SUBSCRIBE, unless the server names them by identifiers, which belong to a whole packet
+    /// (MQTT 5, 3.8.2.1.2). A filter that the server refuses ends the listener, which leaves the others.
     func subscribe(
         _ all: [MQTTSubscription],
         _ request: Request,
@@ -163,17 +135,16 @@ final class MQTTSubscriptions: DeliverySettler {
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
         do {
-            var answers: [Promise<QoS>] = []
-            var asked: [Asked] = []
-            for subscription in all {
-                guard let (answer, filter) = add(listener, subscription) else {
-                    throw WaybillError(.notConnected, "there is no connection").about(request)
-                }
-                if let filter { asked.append(Asked(filter: filter, answer: answer)) }
-                answers.append(answer)
+            let added = add(listener, matching: all) { state in
+                state.table.subscribe(listener, to: all)
             }
-            for batch in connection.batches(of: asked) {
-                ask(for: batch, request, options, over: connection)
+            guard let (answers, requests) = added else {
+                throw WaybillError(.notConnected, "there is no connection").about(request)
+            }
+            for batch in connection.batches(of: requests) {
+                var request = request
+                request.topics = [batch[0].filter]
+                _ = ask(batch, request, options.timeout, since: events.timestamp, over: connection)
             }
             var granted = QoS.exactlyOnce
             for answer in answers { granted = min(granted, try await answer.value()) }
@@ -185,30 +156,30 @@ final class MQTTSubscriptions: DeliverySettler {
         }
     }
 
-    /// Adds a new listener that the next connection subscribes; a refusal then ends its messages.
-    ///
-    /// - Returns: The messages; nil if there is a connection.
+    /// Subscribes a new listener with the next connection; a refusal, then, ends its stream.
+    /// - Returns: The messages; nil when there is a connection already.
     func subscribeLater(
         _ all: [MQTTSubscription],
         _ options: SubscribeOptions
     ) -> Messages<Message>? {
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
-        let isAdded = add(listener, matching: all) { state in
-            guard state.connection == nil else { return false }
-            for subscription in all { state.router.addLater(listener, subscription) }
-            return true
+        let actions = add(listener, matching: all) { state in
+            state.connection == nil ? state.table.subscribeLater(listener, to: all) : nil
         }
-        return isAdded ? messages : nil
+        guard let actions else { return nil }
+        change { _, _ in actions }
+        return messages
     }
 
     private func makeListener(
         _ filters: [String],
         _ options: SubscribeOptions
     ) -> MessageListener {
-        if filters.count > 1 { state.withLock { $0.router.sharesListeners = true } }
         let leave = { @Sendable [weak self] (source: MessageSource) in
-            for filter in filters { self?.listenerLeft(source, filter) }
+            for filter in filters {
+                self?.change { table, _ in table.leave(source, filter, because: source.failure) }
+            }
         }
         return MessageListener(
             options,
@@ -217,111 +188,12 @@ final class MQTTSubscriptions: DeliverySettler {
             events: events,
             onLeave: leave,
             pressure: pressure,
-            // After an overflow no further message would reach the consumer.
+            // Not only when the stream is let go of: no message would reach it any more.
             onOverflow: leave
         )
     }
 
-    /// A filter to send, with the promise of its answer.
-    private struct Asked: Sendable {
-        let filter: MQTTAskedFilter
-        let answer: Promise<QoS>
-
-        var text: String { filter.subscription.filter }
-    }
-
-    /// Sends filters in one packet, in a task of its own.
-    ///
-    /// Several calls may wait for the answers. Cancelling one of them does not affect the others.
-    private func ask(
-        for asked: [Asked],
-        _ request: Request,
-        _ options: SubscribeOptions,
-        over connection: MQTTConnection
-    ) {
-        guard let first = asked.first else { return }
-        let begun = events.timestamp
-        var request = request
-        request.topics = [first.text]
-        Task { @concurrent [request] in
-            let results: [Result<QoS, WaybillError>]
-            do {
-                results = try await connection.subscribe(
-                    asked.map(\.filter.subscription),
-                    identifier: asked.count == 1 ? first.filter.identifier : nil,
-                    request,
-                    timeout: options.timeout,
-                    didAnswer: { [weak self] hasBacklog in
-                        self?.noteAnswer(of: asked.map(\.filter), hasBacklog: hasBacklog)
-                    }
-                )
-            } catch {
-                for one in asked { fail(one, error, isConfirmed: false, since: begun) }
-                return
-            }
-            for (one, result) in zip(asked, results) {
-                switch result {
-                case .success(let granted):
-                    do {
-                        try await note(granted, of: one.text, by: connection, since: begun)
-                        one.answer.resolve(.success(granted))
-                    } catch {
-                        fail(one, error, isConfirmed: true, since: begun)
-                    }
-                case .failure(var error):
-                    error.topic = one.text
-                    fail(one, error, isConfirmed: false, since: begun)
-                }
-            }
-        }
-    }
-
-    /// Restores a filter after its SUBSCRIBE has failed.
-    private func fail(
-        _ asked: Asked,
-        _ error: any Error,
-        isConfirmed: Bool,
-        since begun: ContinuousClock.Instant?
-    ) {
-        let filter = asked.text
-        if !isConfirmed {
-            let reason = WaybillError(reporting: error)
-            events.report(.subscriptionRefused(topic: filter, since: begun, error: reason))
-        }
-        let isOpen = !isConfirmed && Self.leavesOpen(WaybillError(reporting: error))
-        let (sources, left, present) = state.withLock { state in
-            state.router.forget(asked.filter)
-            let sources = state.router.revoke(filter, asked.answer)
-            // The server may have subscribed nevertheless.
-            let left = isOpen && !sources.isEmpty ? state.left.add(filter) : nil
-            return (sources, left, state.connection)
-        }
-        if let left { tell(present, left) }
-        asked.answer.resolve(.failure(error))
-        withExtendedLifetime(sources) {}
-    }
-
-    /// Adds a listener.
-    ///
-    /// - Returns: The promise of the server's answer, and the filter to send, if any. Nil if the next connection sends
-    ///   the filter.
-    private func add(
-        _ listener: MessageListener,
-        _ subscription: MQTTSubscription
-    ) -> (Promise<QoS>, MQTTAskedFilter?)? {
-        let filter = subscription.filter
-        return add(listener, matching: [subscription]) { state in
-            guard let entry = state.router[filter] else {
-                let entry = state.router.add(subscription, listener: listener)
-                return (entry.answer, state.router.ask(for: filter))
-            }
-            // The connection has just ended, and this call does not wait for the next one.
-            guard !entry.isDeferred else { return nil }
-            return state.router.join(listener, subscription)
-        }
-    }
-
-    /// Adds a listener, which first gets the held messages.
+    /// Adds a listener, after the messages that were held for it are on their way to it.
     private func add<Added: Sendable>(
         _ listener: MessageListener,
         matching subscriptions: [MQTTSubscription],
@@ -329,110 +201,198 @@ final class MQTTSubscriptions: DeliverySettler {
     ) -> Added {
         let matching = subscriptions.map { MQTTRouter.matched(by: $0.filter) }
         while true {
-            var late: [MQTTHeldMessages.Held] = []
+            var held: [MQTTHeldMessages.Held] = []
             let added = state.withLock { state -> Added? in
-                late = matching.flatMap { state.held?.take(matching: $0) ?? [] }
-                // Messages that arrive during this delivery are also held.
-                guard late.isEmpty else { return nil }
-                for subscription in subscriptions { state.left.remove(subscription.filter) }
-                return body(&state)
+                held = late?.take(matching: matching) ?? []
+                // Messages that come while these are handed over are held, too.
+                return held.isEmpty ? body(&state) : nil
             }
             if let added {
                 saveLeft()
                 return added
             }
-            deliver(late, to: listener)
+            var batch = MessageBatch(reportingTo: events, hasQualities: true)
+            for one in held { add(one.publish, one.receipt, to: [listener], in: &batch) }
+            batch.deliver()
         }
     }
 
-    /// Notes a granted filter.
-    ///
-    /// If another connection has followed already, that one subscribes, too.
-    private func note(
-        _ granted: QoS,
-        of filter: String,
-        by connection: MQTTConnection,
-        since begun: ContinuousClock.Instant?
-    ) async throws {
-        let (successor, entry) = state.withLock { state in
-            // All listeners may have left meanwhile.
-            if state.router[filter] != nil {
-                events.report(.subscribed(topic: filter, since: begun, qos: granted))
-            }
-            guard state.connection !== connection else {
-                state.router.grant(filter, granted)
-                return (MQTTConnection?.none, MQTTSubscriptionEntry?.none)
-            }
-            state.router.establish(filter)
-            return (state.connection, state.router[filter])
-        }
-        if let successor, let entry { try await resubscribe([entry], over: successor) }
-    }
-
-    /// Removes a listener, and unsubscribes the filter with its last listener.
-    private func listenerLeft(_ source: MessageSource, _ filter: String) {
-        let (connection, left) = state.withLock {
-            state -> (MQTTConnection?, MQTTLeftFilters.Filter?) in
-            let isEstablished = state.router.isEstablished(filter)
-            guard state.router.remove(source, from: filter) else { return (nil, nil) }
-            if isEstablished {
-                events.report(.subscriptionEnded(topic: filter, cause: source.failure))
-            }
-            return (state.connection, state.left.add(filter))
-        }
-        if let left { tell(connection, left) }
-    }
-
-    /// Ends the messages of a filter, and unsubscribes now or over the next connection.
+    /// Ends every stream of a filter, and tells the server now or when there is a connection again.
     func unsubscribe(_ request: Request) async throws -> Receipt {
         let filter = request.topic ?? ""
-        var receipt: Receipt?
-        var sources: [MessageSource]?
-        while sources == nil {
+        while true {
             let connection = state.withLock { $0.connection }
-            receipt = try await connection?.unsubscribe([filter], request)
-            sources = state.withLock { state in
-                if connection == nil {
-                    // A connection that has come meanwhile has already sent the left filters.
-                    guard state.connection == nil else { return nil }
-                    _ = state.left.add(filter)
+            let receipt = try await connection?.unsubscribe([filter], request)
+            var isDone = true
+            change { table, present in
+                // A connection that has come meanwhile was told only of what had been left before.
+                isDone = connection != nil || present == nil
+                guard isDone else { return [] }
+                if connection == nil { _ = table.left.add(filter) }
+                return table.end(filter, because: nil)
+            }
+            if isDone { return receipt ?? Receipt(topic: filter) }
+        }
+    }
+
+    // MARK: Requests
+
+    /// Sends requests in one packet and carries out the answer, whether or not the callers still wait for it.
+    /// - Returns: Resolves when that is done.
+    private func ask(
+        _ requests: [MQTTFilterRequest],
+        _ request: Request,
+        _ timeout: Duration?,
+        since begun: ContinuousClock.Instant?,
+        over connection: MQTTConnection
+    ) -> Promise<Void> {
+        let isAnswered = Promise<Void>()
+        connection.subscribe(
+            requests.map(\.sent),
+            identifier: requests.count == 1 ? requests.first?.identifier : nil,
+            request,
+            timeout: timeout
+        ) { answer in
+            for (index, request) in requests.enumerated() {
+                self.change(since: begun) { table, _ in
+                    switch answer.map({ ($0.results[index], $0.hasBacklog) }) {
+                    case .success((.success(let quality), let hasBacklog)):
+                        return table.granted(request, quality, hasBacklog: hasBacklog)
+                    case .success((.failure(var error), _)):
+                        error.topic = request.filter
+                        return table.failed(request, error, isRefused: true)
+                    case .failure(let error):
+                        return table.failed(request, error, isRefused: false)
+                    }
                 }
-                return remove(filter, from: &state, because: nil)
+            }
+            isAnswered.resolve(answer.map { _ in }.mapError { $0 })
+        }
+        return isAnswered
+    }
+
+    private func restore(
+        _ requests: [MQTTFilterRequest],
+        over connection: MQTTConnection
+    ) -> Promise<Void> {
+        let lossTime = state.withLock { $0.lossTime }
+        let request = Self.request(requests.first?.filter)
+        return ask(requests, request, nil, since: lossTime, over: connection)
+    }
+
+    private static func request(_ filter: String?) -> Request {
+        Request(topic: filter, command: .subscribe(SubscribeOptions()))
+    }
+
+    /// Has the server forget filters, and waits for that.
+    private func unsubscribe(
+        _ left: [MQTTLeftFilters.Filter],
+        over connection: MQTTConnection
+    ) async throws {
+        do {
+            let request = Self.request(left.first?.text)
+            _ = try await connection.unsubscribe(left.map(\.text), request)
+        } catch let error as WaybillError where !error.leavesRequestOpen {
+            // A filter that the server refuses, or that cannot be sent, must not keep the others. It may stay there.
+            if left.count > 1 {
+                for one in left { try await unsubscribe([one], over: connection) }
             }
         }
-        saveLeft()
-        for source in sources ?? [] {
-            source.finish()
-            pressure.forget(source)
+        forget(left)
+    }
+
+    /// Forgets filters that the server has forgotten.
+    private func forget(_ left: [MQTTLeftFilters.Filter]) {
+        change { table, _ in
+            table.left.remove(left)
+            return []
         }
-        return receipt ?? Receipt(topic: filter)
     }
 
-    // MARK: Filters without listeners
+    // MARK: Actions
 
-    /// Stores a left filter, and unsubscribes it; without a connection, the next one does.
-    private func tell(_ connection: MQTTConnection?, _ left: MQTTLeftFilters.Filter) {
+    /// Changes the table and carries out the actions.
+    ///
+    /// - Parameters:
+    ///   - begun: When the change was asked for.
+    ///   - body: Changes the table; also gets the present connection.
+    private func change(
+        since begun: ContinuousClock.Instant? = nil,
+        _ body: (inout MQTTSubscriptionTable, MQTTConnection?) -> [MQTTSubscriptionAction]
+    ) {
+        let (actions, connection) = state.withLock { state in
+            let actions = body(&state.table, state.connection)
+            // With the lock held, so that the reports have the order of the changes.
+            for case .report(let kind, let filter, let quality, let error) in actions {
+                events.report(kind, filter, qos: quality, error, since: begun)
+            }
+            return (actions, state.connection)
+        }
         saveLeft()
-        guard let connection else { return }
-        connection.leave(left.text) { [weak self] in self?.forgetLeft([left]) }
-        // A new listener's SUBSCRIBE may have been sent before this UNSUBSCRIBE.
-        let entry = state.withLock { $0.router[left.text] }
-        guard let entry else { return }
-        Task { @concurrent in try? await resubscribe([entry], over: connection) }
+        for action in actions {
+            switch action {
+            case .report: break
+            case .tell(let sources, let quality):
+                for source in sources { source.grantedQoS = quality }
+            case .answer(let answer, let result): answer.resolve(result.mapError { $0 })
+            case .unsubscribe(let left):
+                guard let connection else { break }
+                connection.leave(left.text) { [weak self] in self?.forget([left]) }
+                // A SUBSCRIBE for a new listener may have left before this UNSUBSCRIBE.
+                let request = state.withLock { $0.table.restore(left.text) }
+                if let request { _ = restore([request], over: connection) }
+            case .finish(let sources, let cause):
+                for source in sources {
+                    source.finish(throwing: cause)
+                    pressure.forget(source)
+                }
+            }
+        }
     }
 
-    /// Forgets left filters that the server has removed.
-    func forgetLeft(_ left: [MQTTLeftFilters.Filter]) {
-        state.withLock { $0.left.remove(left) }
-        saveLeft()
-    }
-
-    /// Stores the left filters if they have changed; one thread at a time, with no lock held.
-    func saveLeft() {
+    /// Stores the filters that were left if they have changed; one caller at a time, with no lock held.
+    private func saveLeft() {
         guard let store else { return }
-        while let filters = state.withLock({ $0.left.beginSaving() }) {
+        while let filters = state.withLock({ $0.table.left.beginSaving() }) {
             store.setPendingUnsubscribes(filters)
-            state.withLock { $0.left.endSaving() }
+            state.withLock { $0.table.left.endSaving() }
+        }
+    }
+
+    // MARK: Messages
+
+    /// Hands a message to the listeners of its topic.
+    func collect(
+        _ publish: MQTTPublish,
+        _ receipt: MQTTDeliveryReceipt?,
+        into batch: inout MessageBatch
+    ) {
+        let listeners = state.withLock { $0.table.listeners(for: publish) }
+        guard listeners.isEmpty else { return add(publish, receipt, to: listeners, in: &batch) }
+        if batch.isWatched { batch.show(MQTTMapping.message(publish)) }
+        if let late { late.hold(publish, receipt) } else { deliveries.drop(receipt) }
+    }
+
+    private func add(
+        _ publish: MQTTPublish,
+        _ receipt: MQTTDeliveryReceipt?,
+        to listeners: [MessageListener],
+        in batch: inout MessageBatch
+    ) {
+        let message = MQTTMapping.message(publish)
+        guard let receipt else { return batch.add(message, to: listeners) }
+        let manual = deliveries.manual
+        batch.add(message, to: listeners, settling: receipt, by: deliveries, manual: manual)
+    }
+
+    /// Drops the unread messages that the server sends again, so that copies do not pile up.
+    private func removeRepeated(_ repeated: MQTTRepeatedSerials) {
+        late?.remove(repeated)
+        for source in state.withLock({ $0.table.sources }) {
+            source.removeWaiting { delivery in
+                guard let delivery = delivery as? Delivery<MQTTDeliveries> else { return false }
+                return repeated.contains(delivery.name)
+            }
         }
     }
 }

@@ -1,0 +1,143 @@
+import MQTTWire
+package import Waybill
+import WaybillSession
+
+/// What the server knows of a filter that has listeners.
+package enum MQTTFilterState: Hashable, Sendable {
+    /// A SUBSCRIBE is under way, and the server has never granted the filter.
+    case subscribing
+    /// The filter is in the server's session.
+    case subscribed(QoS)
+    /// The next connection subscribes. The server has granted the filter in a session that is lost, less than what is
+    /// wanted now, or never.
+    case wanted(former: QoS?)
+
+    /// What the server has granted last.
+    var quality: QoS? {
+        switch self {
+        case .subscribing: nil
+        case .subscribed(let quality): quality
+        case .wanted(let former): former
+        }
+    }
+}
+
+/// A filter as a SUBSCRIBE asks for it.
+package struct MQTTFilterRequest: Sendable {
+    /// The filter with its options.
+    let subscription: MQTTSubscription
+    /// The subscription identifier (MQTT 5, 3.8.2.1.2).
+    let identifier: UInt32
+    /// Counts requests.
+    package let number: UInt64
+    /// The listeners that get the retained messages; none for all listeners of the filter.
+    fileprivate(set) var joining: [MessageListener]
+    /// Resolves for the callers that wait; nil when the filter is restored on a new connection.
+    let answer: Promise<QoS>?
+
+    package var filter: String { subscription.filter }
+
+    /// The filter as it is sent.
+    var sent: MQTTSubscription {
+        var sent = subscription
+        if !joining.isEmpty { sent.retainHandling = .send }
+        return sent
+    }
+}
+
+/// A filter and its listeners.
+struct MQTTSubscriptionEntry: Sendable {
+    /// What the server has granted, or is asked for first.
+    var subscription: MQTTSubscription
+    var state: MQTTFilterState
+    let identifier: UInt32
+    /// Tells which topics the filter matches; nil for an invalid filter.
+    let matcher: MQTTTopicFilter?
+    /// At least one, in the order of joining; changed by the router alone.
+    var listeners: [MessageListener]
+    /// The requests without SUBACK, in the order of sending.
+    private(set) var pending: [MQTTFilterRequest] = []
+    /// The listeners that get the retained messages which come now; nil for all.
+    private(set) var retainedTo: [MessageListener]?
+
+    var sources: [MessageSource] { listeners.map(\.source) }
+
+    /// The last request that callers wait for.
+    private var awaited: MQTTFilterRequest? { pending.last { $0.answer != nil } }
+
+    /// What was asked for last.
+    var asked: MQTTSubscription { awaited?.subscription ?? subscription }
+
+    /// What a further listener waits for that needs no request of its own; nil when the next connection subscribes.
+    var answer: Promise<QoS>? {
+        switch (state, awaited) {
+        case (.wanted, _): return nil
+        case (.subscribing, _), (.subscribed, .some): return awaited?.answer
+        case (.subscribed(let quality), nil):
+            let known = Promise<QoS>()
+            known.resolve(.success(quality))
+            return known
+        }
+    }
+
+    /// Whether a further listener with these options gets the retained messages by another SUBSCRIBE.
+    ///
+    /// A shared subscription gets no retained messages (MQTT 5, 4.8.2). With Retain As Published, retained messages
+    /// cannot be told apart from new ones.
+    func renewsRetained(for subscription: MQTTSubscription) -> Bool {
+        subscription.retainHandling != .doNotSend && !asked.retainAsPublished
+            && matcher?.shareName == nil
+    }
+
+    /// Adds a listener to those of a request under way that brings retained messages.
+    /// - Returns: False when there is no such request.
+    mutating func joinRequest(_ listener: MessageListener) -> Bool {
+        guard let index = pending.lastIndex(where: { $0.sent.retainHandling == .send }) else {
+            return false
+        }
+        if pending[index].joining.isEmpty {
+            retainedTo?.append(listener)
+        } else {
+            pending[index].joining.append(listener)
+        }
+        return true
+    }
+
+    /// Keeps the retained messages that are on their way for the present listeners.
+    mutating func divideRetained() { retainedTo = retainedTo ?? listeners }
+
+    mutating func noteSent(_ request: MQTTFilterRequest) { pending.append(request) }
+
+    /// Notes that no SUBACK follows, or one that refuses.
+    mutating func noteFailed(_ request: MQTTFilterRequest) {
+        pending.removeAll { $0.number == request.number }
+    }
+
+    /// Notes a SUBACK that grants: the retained messages which follow are for the listeners that have joined.
+    ///
+    /// With a backlog, those of an earlier SUBSCRIBE may follow, too.
+    mutating func noteGranted(_ request: MQTTFilterRequest, _ quality: QoS, hasBacklog: Bool) {
+        state = .subscribed(quality)
+        guard let index = pending.firstIndex(where: { $0.number == request.number }) else { return }
+        let granted = pending.remove(at: index)
+        subscription = granted.subscription
+        guard !granted.joining.isEmpty else { return }
+        retainedTo = (hasBacklog ? retainedTo ?? [] : []) + granted.joining
+    }
+
+    /// Notes that the server has lost its session: a new one sends the retained messages to all listeners.
+    mutating func noteSessionLoss() {
+        if case .subscribed(let quality) = state { state = .wanted(former: quality) }
+        // Requests of the lost connection fail soon.
+        pending.removeAll { $0.answer == nil }
+        for index in pending.indices { pending[index].joining = [] }
+        retainedTo = nil
+    }
+
+    /// Removes one of several listeners.
+    mutating func remove(_ source: MessageSource) {
+        listeners.removeAll { $0.source === source }
+        retainedTo?.removeAll { $0.source === source }
+        for index in pending.indices { pending[index].joining.removeAll { $0.source === source } }
+    }
+}

@@ -1,0 +1,18 @@
+package import Waybill
+
+extension TransportEventSource {
+    /// Reports what has become of a subscription.
+    package func report(
+        _ kind: TransportEvent.Kind,
+        _ topic: String,
+        qos: QoS? = nil,
+        _ error: WaybillError?,
+        since begun: ContinuousClock.Instant?
+    ) {
+        guard isObserved else { return }
+        var event = TransportEvent(kind)
+        (event.topic, event.qos, event.error) = (topic, qos, error)
+        event.duration = begun?.duration(to: event.time)
+        report(event)
+    }
+}
