@@ -9,12 +9,24 @@ import WireCore
 /// `Documentation/Mapping.md` has the same rules as a table.
 package enum STOMPMapping {
     /// The contents of a SUBSCRIBE.
-    struct Subscription: Sendable {
+    package struct Subscription: Sendable {
         var destination: String
         var ackMode: STOMPAckMode
         /// Whether the mode follows from the quality of service, so that STOMP 1.0 may use another mode.
         var isModeImplied: Bool
         var headers: STOMPHeaders
+
+        package init(
+            destination: String,
+            ackMode: STOMPAckMode = .auto,
+            isModeImplied: Bool = false,
+            headers: STOMPHeaders = [:]
+        ) {
+            self.destination = destination
+            self.ackMode = ackMode
+            self.isModeImplied = isModeImplied
+            self.headers = headers
+        }
     }
 
     static func unsupported(_ what: String, _ request: Request) -> WaybillError {

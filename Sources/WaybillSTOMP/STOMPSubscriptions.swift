@@ -3,33 +3,26 @@ import Waybill
 import WaybillSession
 import WireCore
 
-/// The subscriptions of a transport with their listeners.
+/// Carries out what ``STOMPSubscriptionTable`` decides: sends, reports, ends streams.
 ///
-/// They outlive the connections, of which there is one at a time. STOMP has no sessions: each connection subscribes
-/// again under the same ids, and the server delivers unacknowledged messages again.
+/// Outlives every connection, of which there is one at a time. The server delivers again what was not acknowledged.
 final class STOMPSubscriptions: DeliverySettler {
     private struct State: Sendable {
-        /// The subscriptions by the ids that this side has made.
-        var subscriptions: [String: STOMPSubscription] = [:]
-        var lastSubscription: UInt64 = 0
-        /// The present connection; nil without one.
+        var table = STOMPSubscriptionTable()
+        /// The present connection.
         var connection: STOMPConnection?
-        /// The number of the last connection.
-        var connectionNumber: UInt64 = 0
-        /// The time at which the last connection was lost.
+        /// When the connection before was lost.
         var lossTime: ContinuousClock.Instant?
     }
 
-    /// Receives the events of subscriptions and messages.
     let events: TransportEventSource
-    /// The listeners for all messages.
     let catchAll: CatchAll
     private let state = Locked(State())
     private let shared: Shared<STOMPConfiguration>
     private var configuration: STOMPConfiguration { shared.value }
-    /// Stops reading while a subscription is full.
+    /// Stops reading while at least one subscription has too many messages that wait.
     private let pressure: ReadingPressure
-    /// Counts the waiting bytes, also those of earlier connections.
+    /// Counts the messages that wait in memory.
     var account: MemoryAccount { pressure.account }
     let manual = ManualDeliveries<STOMPSubscriptions>()
 
@@ -47,15 +40,15 @@ final class STOMPSubscriptions: DeliverySettler {
 
     // MARK: Connections
 
-    /// Changes to a connection that the server has accepted.
+    /// Goes over to a connection that the server has accepted.
     func attach(_ connection: STOMPConnection) {
         state.withLock { state in
             state.connection = connection
-            state.connectionNumber += 1
+            state.table.connected()
         }
     }
 
-    /// Releases a connection that is over.
+    /// Lets go of a connection that is over.
     func detach(_ connection: STOMPConnection) {
         let isPresent = state.withLock { state in
             guard state.connection === connection else { return false }
@@ -68,71 +61,41 @@ final class STOMPSubscriptions: DeliverySettler {
         manual.removeAll()
     }
 
-    /// Sends SUBSCRIBE again for every subscription.
+    /// Makes every subscription again.
     ///
-    /// If the server refuses one, its messages end with that error. The ERROR also ends the connection, and the next
-    /// connection subscribes to the others.
+    /// A subscription that the server refuses ends with the refusal, and the connection with it: the next connection
+    /// makes the others.
     func resume(over connection: STOMPConnection) async throws {
         let version = connection.version
-        let found = state.withLock { state in
-            let found = state.subscriptions.filter { $0.value.isEstablished || $0.value.isDeferred }
-            for id in found.keys {
-                state.subscriptions[id]?.move(to: state.connectionNumber, version)
-            }
-            return Self.inOrder(found)
-        }
-        for (id, _) in found { updatePressure(of: id) }
+        let found = state.withLock { $0.table.resume(version) }
+        for subscription in found { updatePressure(of: subscription.id) }
         try await withThrowingTaskGroup { group in
-            for (id, subscription) in found {
-                group.addTask {
-                    try await self.resubscribe(id, subscription, over: connection)
-                }
+            for subscription in found {
+                group.addTask { try await self.restore(subscription, over: connection) }
             }
             try await group.waitForAll()
         }
-        // Attached last, because the server's answers could not be read while reading is stopped.
+        // Not before: held back, the server could not answer.
         pressure.attach(connection.reading)
         connection.endOpening()
-        // If the connection has ended meanwhile, the pressure must not keep it alive.
+        // The connection may have ended meanwhile: then the pressure must not keep it.
         if state.withLock({ $0.connection !== connection }) { pressure.detach() }
     }
 
-    private func resubscribe(
-        _ id: String,
+    private func restore(
         _ subscription: STOMPSubscription,
         over connection: STOMPConnection
     ) async throws {
-        let request = Request(
-            topic: subscription.request.destination,
-            command: .subscribe(SubscribeOptions())
-        )
+        let (id, options) = (subscription.id, SubscribeOptions())
+        let topic = subscription.request.destination
+        let request = Request(topic: topic, command: .subscribe(options))
         do {
-            try await connection.subscribe(
-                subscription.request,
-                as: id,
-                request,
-                SubscribeOptions()
-            )
-            let isWanted = state.withLock { state in
-                // The listener may have left meanwhile.
-                guard let found = state.subscriptions[id] else { return false }
-                state.subscriptions[id]?.isEstablished = true
-                events.report(
-                    .subscribed(
-                        topic: request.topic,
-                        since: state.lossTime,
-                        isAgain: found.isEstablished
-                    )
-                )
-                return true
-            }
-            if !isWanted { connection.leave(id) }
+            try await connection.subscribe(subscription.request, as: id, request, options)
+            let lossTime = state.withLock { $0.lossTime }
+            change(over: connection, since: lossTime) { table, _ in table.restored(id) }
         } catch let error as WaybillError where error.code == .rejected {
-            if !subscription.isEstablished {
-                events.report(.subscriptionRefused(topic: request.topic, since: nil, error: error))
-            }
-            subscription.listener.source.finish(throwing: error)
-            remove([id])
+            change(over: connection) { table, _ in table.refused(id, error) }
+            forgetMessages(of: [id])
             throw WaybillError(
                 .connectionLost,
                 "the server refused a subscription and ended the connection",
@@ -142,42 +105,32 @@ final class STOMPSubscriptions: DeliverySettler {
         }
     }
 
-    /// Ends the messages of every listener, because no connection follows.
+    /// Ends every stream, as no connection follows.
     func conclude(_ cause: WaybillError?) {
-        let subscriptions = state.withLock { state in
-            defer { state.subscriptions = [:] }
-            let subscriptions = Self.inOrder(state.subscriptions)
-            for (_, subscription) in subscriptions {
-                reportEnd(of: subscription, because: cause)
-            }
-            return subscriptions
-        }
         manual.removeAll()
-        for (_, subscription) in subscriptions {
-            subscription.listener.source.finish(throwing: cause)
-        }
+        change { table, _ in table.conclude(cause) }
         pressure.forgetAll()
     }
 
-    /// Puts back a message whose acknowledgement has failed, while its connection lasts.
+    /// Puts a message back that could not be acknowledged, as long as its connection lasts.
     func putBack(_ delivery: Delivery<STOMPSubscriptions>, as id: Message.ID) {
-        // Under the lock, so that the message is not put back after the end of its connection.
+        // With the lock, so that it does not come behind the end of its connection.
         state.withLock { state in
-            guard state.connection != nil, state.connectionNumber == delivery.name.connection else {
+            guard state.connection != nil, state.table.connection == delivery.name.connection else {
                 return
             }
             manual.putBack(delivery, as: id)
         }
     }
 
-    /// Resumes reading for the rest of the connection, so that the server's last frames are received.
+    /// Lets the server send until the end, so that its last frames are read.
     func releasePressure() {
         pressure.release()
     }
 
     // MARK: Listeners
 
-    /// Subscribes to each destination with an id of its own; all subscriptions have one listener.
+    /// Makes a subscription to each destination, with an id of its own; all have one listener.
     func subscribe(
         _ all: [STOMPMapping.Subscription],
         _ request: Request,
@@ -186,24 +139,18 @@ final class STOMPSubscriptions: DeliverySettler {
     ) async throws -> Messages<Message> {
         let (ids, listener) = makeListener(all, options)
         let messages = listener.source.messages
+        let policy = options.buffering ?? configuration.buffering
+        let parts = Array(zip(ids, all))
         state.withLock { state in
-            for (id, subscription) in zip(ids, all) {
-                state.subscriptions[id] = STOMPSubscription(
-                    subscription,
-                    listener: listener,
-                    policy: options.buffering ?? configuration.buffering,
-                    connection: state.connectionNumber,
-                    version: connection.version
-                )
-            }
+            state.table.subscribe(listener, policy, to: parts, .subscribing, connection.version)
         }
         do {
-            for ((id, subscription), part) in zip(zip(ids, all), request.partsByTopic) {
+            for ((id, subscription), part) in zip(parts, request.partsByTopic) {
                 try await subscribe(subscription, as: id, part, options, over: connection)
             }
             return messages
         } catch {
-            // Also ends the subscriptions that the server has already confirmed.
+            // Ends those that the server has confirmed already, too.
             listener.source.terminate()
             throw error
         }
@@ -221,7 +168,7 @@ final class STOMPSubscriptions: DeliverySettler {
         do {
             try await connection.subscribe(subscription, as: id, request, options)
             isConfirmed = true
-            try await establish(id, over: connection, since: begun)
+            try await confirm(id, over: connection, since: begun)
         } catch {
             if !isConfirmed {
                 let (topic, reason) = (request.topic, WaybillError(reporting: error))
@@ -231,28 +178,18 @@ final class STOMPSubscriptions: DeliverySettler {
         }
     }
 
-    /// Adds a subscription that the next connection makes; a refusal then ends its messages.
-    ///
-    /// - Returns: The messages; nil if there is a connection.
+    /// Makes a subscription with the next connection; a refusal, then, ends its stream.
+    /// - Returns: The messages; nil when there is a connection already.
     func subscribeLater(
         _ all: [STOMPMapping.Subscription],
         _ options: SubscribeOptions
     ) -> Messages<Message>? {
         let (ids, listener) = makeListener(all, options)
         let messages = listener.source.messages
+        let policy = options.buffering ?? configuration.buffering
         let isAdded = state.withLock { state in
             guard state.connection == nil else { return false }
-            for (id, subscription) in zip(ids, all) {
-                var later = STOMPSubscription(
-                    subscription,
-                    listener: listener,
-                    policy: options.buffering ?? configuration.buffering,
-                    connection: state.connectionNumber,
-                    version: .v1_2
-                )
-                later.isDeferred = true
-                state.subscriptions[id] = later
-            }
+            state.table.subscribe(listener, policy, to: Array(zip(ids, all)), .wanted, .v1_2)
             return true
         }
         return isAdded ? messages : nil
@@ -262,14 +199,9 @@ final class STOMPSubscriptions: DeliverySettler {
         _ all: [STOMPMapping.Subscription],
         _ options: SubscribeOptions
     ) -> ([String], MessageListener) {
-        let ids = state.withLock { state in
-            all.map { _ in
-                state.lastSubscription += 1
-                return String(state.lastSubscription)
-            }
-        }
-        let leave = { @Sendable [weak self] (_: MessageSource) in
-            for id in ids { self?.listenerLeft(id) }
+        let ids = state.withLock { $0.table.makeIDs(all.count) }
+        let leave = { @Sendable [weak self] (source: MessageSource) in
+            for id in ids { self?.leave(id, because: source.failure) }
         }
         let listener = MessageListener(
             options,
@@ -283,111 +215,106 @@ final class STOMPSubscriptions: DeliverySettler {
         return (ids, listener)
     }
 
-    /// Notes a confirmed subscription.
-    ///
-    /// If another connection has followed already, that one subscribes, too.
-    private func establish(
+    /// Notes that the server has confirmed a subscription; a connection that has followed meanwhile makes it, too.
+    private func confirm(
         _ id: String,
         over connection: STOMPConnection,
         since begun: ContinuousClock.Instant?
     ) async throws {
-        let (isWanted, successor, subscription) = state.withLock { state in
-            guard let topic = state.subscriptions[id]?.request.destination else {
-                return (false, STOMPConnection?.none, STOMPSubscription?.none)
-            }
-            events.report(.subscribed(topic: topic, since: begun))
-            state.subscriptions[id]?.isEstablished = true
-            guard let successor = state.connection, successor !== connection else {
-                return (true, STOMPConnection?.none, STOMPSubscription?.none)
-            }
-            state.subscriptions[id]?.move(to: state.connectionNumber, successor.version)
-            return (true, successor, state.subscriptions[id])
+        var successor: STOMPConnection?
+        let again = change(over: connection, since: begun) { table, present in
+            successor = present === connection ? nil : present
+            return table.confirmed(id, successor: successor?.version)
         }
-        // The subscription has ended meanwhile, perhaps before its SUBSCRIBE was sent.
-        if !isWanted { connection.leave(id) }
-        if let successor, let subscription {
-            try await resubscribe(id, subscription, over: successor)
-        }
+        if let successor, let again { try await restore(again, over: successor) }
     }
 
-    /// Ends a subscription whose listener has left.
-    private func listenerLeft(_ id: String) {
-        guard remove([id]) else { return }
-        state.withLock { $0.connection }?.leave(id)
+    /// Ends a subscription without a listener.
+    private func leave(_ id: String, because cause: WaybillError?) {
+        change { table, _ in table.leave(id, because: cause) }
+        forgetMessages(of: [id])
     }
 
     /// Ends every subscription to a destination.
     func unsubscribe(_ headers: STOMPHeaders, _ request: Request) async throws -> Receipt {
-        let (found, connection) = state.withLock { state in
-            (
-                Self.inOrder(
-                    state.subscriptions.filter { _, subscription in
-                        subscription.request.destination.hasSameBytes(as: request.topic ?? "")
-                    }
-                ),
-                state.connection
-            )
+        var ended: [STOMPSubscription] = []
+        var connection: STOMPConnection?
+        change { table, present in
+            let actions: [STOMPSubscriptionAction]
+            (ended, actions) = table.unsubscribe(request.topic ?? "")
+            connection = present
+            return actions
         }
-        guard !found.isEmpty else {
+        guard !ended.isEmpty else {
             return Receipt(topic: request.topic, reason: "no subscription existed")
         }
-        remove(found.map(\.key))
+        forgetMessages(of: ended.map(\.id))
         defer {
-            for (_, subscription) in found {
+            for subscription in ended {
                 subscription.listener.source.finish()
                 pressure.forget(subscription.listener.source)
             }
         }
-        // Without a connection the server has no subscription.
+        // Without a connection there is nothing left to end.
         guard let connection else { return Receipt(of: request.topic) }
         var failure: (any Error)?
-        for (id, _) in found {
-            do { try await connection.unsubscribe(id, headers, request) } catch {
-                // The others are also unsubscribed. A cancelled call may not have sent its UNSUBSCRIBE.
+        for subscription in ended {
+            do { try await connection.unsubscribe(subscription.id, headers, request) } catch {
+                // All subscriptions end, also after an error. A call that was cancelled has sent nothing.
                 failure = failure ?? error
-                connection.leave(id, headers)
+                connection.leave(subscription.id, headers)
             }
         }
         if let failure { throw failure }
         return Receipt(of: request.topic)
     }
 
-    /// Removes subscriptions, and reports their ends.
-    ///
-    /// - Returns: Whether at least one was known.
-    @discardableResult
-    private func remove(_ ids: [String]) -> Bool {
-        let gone = state.withLock { state in
-            let gone = ids.compactMap { state.subscriptions.removeValue(forKey: $0) }
-            for subscription in gone {
-                reportEnd(of: subscription, because: subscription.listener.source.failure)
-            }
-            return gone
-        }
+    /// Forgets the messages of subscriptions that have ended: they can no longer be acknowledged.
+    private func forgetMessages(of ids: [String]) {
         for id in ids { updatePressure(of: id) }
-        // Messages of these subscriptions can no longer be acknowledged.
         let names = Set(ids)
         manual.remove { names.contains($0.token.subscriptionID) }
-        return !gone.isEmpty
     }
 
-    /// Reports the end of a subscription that the server had confirmed.
-    private func reportEnd(of subscription: STOMPSubscription, because cause: WaybillError?) {
-        guard subscription.isEstablished else { return }
-        events.report(.subscriptionEnded(topic: subscription.request.destination, cause: cause))
-    }
+    // MARK: Actions
 
-    private static func inOrder(
-        _ subscriptions: [String: STOMPSubscription]
-    ) -> [(key: String, value: STOMPSubscription)] {
-        subscriptions.sorted { (UInt64($0.key) ?? 0) < (UInt64($1.key) ?? 0) }
+    /// Changes the table and carries out the actions.
+    ///
+    /// - Parameters:
+    ///   - connection: The connection that is told of the change; nil for the present one.
+    ///   - begun: When the change was asked for.
+    ///   - body: Changes the table; also gets the present connection.
+    /// - Returns: A subscription that is to be made over the present connection.
+    @discardableResult
+    private func change(
+        over connection: STOMPConnection? = nil,
+        since begun: ContinuousClock.Instant? = nil,
+        _ body: (inout STOMPSubscriptionTable, STOMPConnection?) -> [STOMPSubscriptionAction]
+    ) -> STOMPSubscription? {
+        let (actions, present) = state.withLock { state in
+            let actions = body(&state.table, state.connection)
+            // With the lock held, so that the reports have the order of the changes.
+            for case .report(let kind, let topic, let error) in actions {
+                events.report(kind, topic, error, since: begun)
+            }
+            return (actions, state.connection)
+        }
+        var again: STOMPSubscription?
+        for action in actions {
+            switch action {
+            case .report: break
+            case .subscribe(let subscription): again = subscription
+            case .unsubscribe(let id): (connection ?? present)?.leave(id)
+            case .finish(let source, let cause): source.finish(throwing: cause)
+            }
+        }
+        return again
     }
 
     // MARK: Messages
 
-    /// Adds a message to the batch of its listener.
-    ///
-    /// - Returns: Whether the message belongs to a subscription.
+    /// Hands a message to its listener.
+    /// - Returns: Whether it belongs to a subscription.
     func collect(
         _ frame: STOMPFrame,
         _ token: STOMPAckToken?,
@@ -395,10 +322,8 @@ final class STOMPSubscriptions: DeliverySettler {
         into batch: inout MessageBatch
     ) -> Bool {
         let (subscription, connection) = state.withLock { state in
-            if token != nil {
-                state.subscriptions[id]?.noteReceived(byteCount: frame.body.count)
-            }
-            return (state.subscriptions[id], state.connectionNumber)
+            if token != nil { state.table.received(id, byteCount: frame.body.count) }
+            return (state.table[id], state.table.connection)
         }
         guard let subscription else { return false }
         let listener = subscription.listener
@@ -411,7 +336,7 @@ final class STOMPSubscriptions: DeliverySettler {
             guard subscription.holdsBack else {
                 if batch.isWatched { batch.show(message) }
                 batch.deliver()
-                failSlow(id, subscription, message.topic)
+                failSlow(subscription, message.topic)
                 return true
             }
             updatePressure(of: id)
@@ -428,50 +353,44 @@ final class STOMPSubscriptions: DeliverySettler {
     }
 
     /// Ends a subscription whose messages are not acknowledged; the server delivers them again.
-    private func failSlow(_ id: String, _ subscription: STOMPSubscription, _ topic: String) {
+    private func failSlow(_ subscription: STOMPSubscription, _ topic: String) {
         let policy = subscription.policy
-        subscription.listener.source.finish(
-            throwing: WaybillError(
-                .slowConsumer,
-                "more than \(policy.messageLimit) messages or \(policy.byteLimit) bytes wait to be acknowledged",
-                topic: topic
-            )
+        let error = WaybillError(
+            .slowConsumer,
+            "more than \(policy.messageLimit) messages or \(policy.byteLimit) bytes wait to be acknowledged",
+            topic: topic
         )
-        listenerLeft(id)
+        subscription.listener.source.finish(throwing: error)
+        leave(subscription.id, because: error)
     }
 
-    /// Acknowledges a message that a consumer has taken.
-    ///
-    /// A message that no consumer has taken is not acknowledged, so that the server delivers it again.
+    /// Acknowledges a message that the consumer has taken; the server delivers any other again.
     func settle(_ name: STOMPDeliveryName, _ settlement: Settlement) {
         noteSettled(name)
         guard settlement.isTaken else { return }
         let connection = state.withLock { state in
-            state.connectionNumber == name.connection ? state.connection : nil
+            state.table.connection == name.connection ? state.connection : nil
         }
         connection?.acknowledge(name.token)
     }
 
-    /// The length of the id, which the server chooses and ACK repeats.
+    /// ACK repeats the id that the server has chosen, of any length.
     static func acknowledgementByteCount(of name: STOMPDeliveryName) -> Int {
         name.token.identifier.utf8.count
     }
 
-    /// Notes that a message was acknowledged or dropped; in the mode `client` it covers all messages before it.
+    /// Notes that a message does not wait any longer, and all before it where that is how it is acknowledged.
     func noteSettled(_ name: STOMPDeliveryName) {
         let id = name.token.subscriptionID
-        let subscription = state.withLock { state in
-            state.subscriptions[id]?.noteSettled(name)
-            return state.subscriptions[id]
-        }
+        let subscription = state.withLock { $0.table.acknowledged(name) }
         guard let subscription else { return }
         if subscription.holdsBack { updatePressure(of: id) }
         guard subscription.isCumulative, subscription.listener.isManual else { return }
         manual.remove { $0.token.subscriptionID == id && $0.number <= name.number }
     }
 
-    /// Stops reading while too many messages of a subscription are unacknowledged.
+    /// Holds the server back while too many messages of a subscription wait to be acknowledged.
     private func updatePressure(of id: String) {
-        pressure.update(id) { state.withLock { $0.subscriptions[id]?.isTooSlow ?? false } }
+        pressure.update(id) { state.withLock { $0.table[id]?.isTooSlow ?? false } }
     }
 }

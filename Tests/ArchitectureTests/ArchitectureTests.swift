@@ -159,7 +159,7 @@ import Testing
     /// The places that compare text as characters on purpose: the file, and a part of the line.
     private static let comparedAsCharacters = [
         // Ids that the client makes from digits.
-        ("STOMPSubscriptions.swift", "[String: STOMPSubscription]"),
+        ("STOMPSubscriptionTable.swift", "[String: STOMPSubscription]"),
         // Names that the test writes. The broker compares their bytes.
         ("LoopbackFaults.swift", "refusesSubscriptions: Set<String>"),
         ("LoopbackBroker.swift", "credentials: [String: String]"),

@@ -1,0 +1,181 @@
+package import STOMPWire
+package import Waybill
+package import WaybillSession
+import WireCore
+
+/// What the shell does after a change of the subscriptions.
+package enum STOMPSubscriptionAction: Sendable {
+    /// Report what has become of a subscription to a destination.
+    case report(TransportEvent.Kind, String, WaybillError? = nil)
+    /// Send SUBSCRIBE over the present connection.
+    case subscribe(STOMPSubscription)
+    /// Send UNSUBSCRIBE for this id.
+    case unsubscribe(String)
+    /// End a stream.
+    case finish(MessageSource, WaybillError?)
+}
+
+/// Decides what becomes of each subscription, by the id that this side has made.
+///
+/// STOMP has no sessions: each connection makes every subscription again under the same id.
+///
+/// | event | moves a subscription |
+/// | --- | --- |
+/// | a listener subscribes | absent → subscribing, or wanted without a connection |
+/// | the server confirms | any but absent → subscribed |
+/// | the server refuses, the listener leaves, an entry unsubscribes | any → absent |
+/// | no connection follows | any → absent |
+package struct STOMPSubscriptionTable: Sendable {
+    private var subscriptions: [String: STOMPSubscription] = [:]
+    private var lastID: UInt64 = 0
+    /// Counts connections.
+    package private(set) var connection: UInt64 = 0
+
+    package init() {}
+
+    /// A subscription; nil when it has ended.
+    package subscript(id: String) -> STOMPSubscription? { subscriptions[id] }
+
+    /// Notes a connection that the server has accepted.
+    package mutating func connected() { connection += 1 }
+
+    // MARK: Listeners
+
+    /// Makes ids for subscriptions.
+    package mutating func makeIDs(_ count: Int) -> [String] {
+        (0..<count).map { _ in
+            lastID += 1
+            return String(lastID)
+        }
+    }
+
+    /// Adds subscriptions that one listener has.
+    package mutating func subscribe(
+        _ listener: MessageListener,
+        _ policy: BufferPolicy,
+        to all: [(String, STOMPMapping.Subscription)],
+        _ state: STOMPSubscription.State,
+        _ version: STOMPVersion
+    ) {
+        for (id, request) in all {
+            subscriptions[id] = STOMPSubscription(
+                id,
+                request,
+                listener: listener,
+                policy: policy,
+                state: state,
+                connection: connection,
+                version: version
+            )
+        }
+    }
+
+    /// Ends a subscription whose listener has left.
+    package mutating func leave(
+        _ id: String,
+        because cause: WaybillError?
+    ) -> [STOMPSubscriptionAction] {
+        guard let subscription = subscriptions.removeValue(forKey: id) else { return [] }
+        return reportEnd(of: subscription, because: cause) + [.unsubscribe(id)]
+    }
+
+    /// Ends every subscription to a destination, as an entry has asked for.
+    /// - Returns: The subscriptions, in the order of subscribing; and what to do.
+    package mutating func unsubscribe(
+        _ destination: String
+    ) -> (ended: [STOMPSubscription], actions: [STOMPSubscriptionAction]) {
+        let ended = inOrder { $0.request.destination.hasSameBytes(as: destination) }
+        for subscription in ended { subscriptions[subscription.id] = nil }
+        return (ended, ended.flatMap { reportEnd(of: $0, because: nil) })
+    }
+
+    private func reportEnd(
+        of subscription: STOMPSubscription,
+        because cause: WaybillError?
+    ) -> [STOMPSubscriptionAction] {
+        subscription.state == .subscribed
+            ? [.report(.subscriptionEnded, subscription.request.destination, cause)] : []
+    }
+
+    private func inOrder(_ isWanted: (STOMPSubscription) -> Bool) -> [STOMPSubscription] {
+        subscriptions.values.filter(isWanted).sorted { (UInt64($0.id) ?? 0) < (UInt64($1.id) ?? 0) }
+    }
+
+    // MARK: Answers
+
+    /// Notes that the server has confirmed a subscription for the callers that wait.
+    ///
+    /// - Parameters:
+    ///   - id: The subscription.
+    ///   - successor: The version of the connection that has followed meanwhile; nil when none has.
+    /// - Returns: What to do.
+    package mutating func confirmed(
+        _ id: String,
+        successor: STOMPVersion?
+    ) -> [STOMPSubscriptionAction] {
+        // It has ended meanwhile, perhaps before the server knew of it.
+        guard let subscription = subscriptions[id] else { return [.unsubscribe(id)] }
+        subscriptions[id]?.state = .subscribed
+        if let successor { subscriptions[id]?.move(to: connection, successor) }
+        let report = STOMPSubscriptionAction.report(.subscribed, subscription.request.destination)
+        guard successor != nil, let moved = subscriptions[id] else { return [report] }
+        return [report, .subscribe(moved)]
+    }
+
+    /// Notes that the server has confirmed a subscription on a connection that restores it.
+    package mutating func restored(_ id: String) -> [STOMPSubscriptionAction] {
+        guard let subscription = subscriptions[id] else { return [.unsubscribe(id)] }
+        subscriptions[id]?.state = .subscribed
+        let isAgain = subscription.state == .subscribed
+        let topic = subscription.request.destination
+        return [.report(isAgain ? .resubscribed : .subscribed, topic)]
+    }
+
+    /// Notes that the server has refused to restore a subscription.
+    package mutating func refused(
+        _ id: String,
+        _ error: WaybillError
+    ) -> [STOMPSubscriptionAction] {
+        guard let subscription = subscriptions.removeValue(forKey: id) else { return [] }
+        let end = reportEnd(of: subscription, because: error)
+        let refusal = STOMPSubscriptionAction.report(
+            .subscriptionRefused,
+            subscription.request.destination,
+            error
+        )
+        return (end.isEmpty ? [refusal] : end) + [.finish(subscription.listener.source, error)]
+    }
+
+    // MARK: Connections
+
+    /// Restores the subscriptions over a connection.
+    /// - Returns: What to subscribe to, in the order of subscribing.
+    package mutating func resume(_ version: STOMPVersion) -> [STOMPSubscription] {
+        let found = inOrder { $0.state != .subscribing }
+        for subscription in found { subscriptions[subscription.id]?.move(to: connection, version) }
+        return found
+    }
+
+    /// Ends every stream, as no connection follows.
+    package mutating func conclude(_ cause: WaybillError?) -> [STOMPSubscriptionAction] {
+        let all = inOrder { _ in true }
+        subscriptions = [:]
+        return all.flatMap { reportEnd(of: $0, because: cause) }
+            + all.map { .finish($0.listener.source, cause) }
+    }
+
+    // MARK: Messages
+
+    /// Counts a message that is to be acknowledged.
+    package mutating func received(_ id: String, byteCount: Int) {
+        subscriptions[id]?.noteReceived(byteCount: byteCount)
+    }
+
+    /// Counts a message that no longer waits, and all before it where an acknowledgement covers them.
+    /// - Returns: The subscription; nil when it has ended.
+    package mutating func acknowledged(_ name: STOMPDeliveryName) -> STOMPSubscription? {
+        let id = name.token.subscriptionID
+        subscriptions[id]?.noteAcknowledged(name)
+        return subscriptions[id]
+    }
+}
