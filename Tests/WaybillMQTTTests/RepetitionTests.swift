@@ -44,22 +44,25 @@ struct RepetitionTests {
         return texts
     }
 
-    /// Counts the received messages over all connections of a transport.
-    private final class Arrivals: Sendable {
-        private let count = Locked(0)
+    /// Counts the received messages over all connections of a transport, from its making on.
+    private struct Arrivals {
+        private let transport: MQTTTransport
+        private var events: TransportEvents.AsyncIterator
+        private var count = 0
 
         init(at transport: MQTTTransport) {
-            let events = transport.events
-            Task { [weak self] in
-                for await event in events where event.kind == .received {
-                    self?.count.withLock { $0 += 1 }
-                }
-            }
+            self.transport = transport
+            events = transport.events.makeAsyncIterator()
         }
 
-        /// Waits for the number of received messages. They may arrive before the consumer has taken earlier ones.
-        func reach(_ number: Int) async throws {
-            try await waitUntil { self.count.withLock { $0 } >= number }
+        /// Waits for the number of received messages, and until their connection has the session.
+        ///
+        /// They may arrive before the consumer has taken earlier ones.
+        mutating func reach(_ number: Int) async throws {
+            while count < number, let event = await events.next() {
+                if event.kind == .received { count += 1 }
+            }
+            try await waitUntil { transport.states.current.isConnected }
         }
     }
 
@@ -72,7 +75,7 @@ struct RepetitionTests {
             .expect((UInt8(2)...6).flatMap(Self.puback))
         )
         let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
-        let arrivals = Arrivals(at: transport)
+        var arrivals = Arrivals(at: transport)
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
         try await provider.request(.send("go"))
@@ -117,7 +120,7 @@ struct RepetitionTests {
             .expect((UInt8(2)...5).flatMap(Self.puback))
         )
         let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
-        let arrivals = Arrivals(at: transport)
+        var arrivals = Arrivals(at: transport)
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var one = messages.makeAsyncIterator()
         var two = messages.makeAsyncIterator()
@@ -143,6 +146,7 @@ struct RepetitionTests {
             .expect(Self.puback(1)),
             .expect(unsubscribe),
             .reply(unsuback),
+            .expect(Self.go),
             .finish
         )
         let second = ScriptedByteStream.accepted(
@@ -156,6 +160,8 @@ struct RepetitionTests {
         try await provider.request(.send("go"))
         #expect(try await texts(1, &iterator) == ["1"])
         try await provider.request(.command(.unsubscribe, topic: "t"))
+        // The connection ends after the stream has.
+        try await provider.request(.send("go"))
         try await waitUntil { second.isComplete }
         #expect(try await texts(9, &iterator) == ["2", "3"])
         await transport.shutdown()
