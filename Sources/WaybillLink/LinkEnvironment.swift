@@ -40,11 +40,6 @@ package struct LinkEnvironment: Sendable {
         set { values.clock = newValue }
     }
 
-    /// The clock, for callers that still rent theirs.
-    package var makeTimers: @Sendable () throws(LinkError) -> any TimerSource {
-        { [clock] () throws(LinkError) in clock }
-    }
-
     package var random: @Sendable () -> UInt64 {
         get { box.values.random }
         set { values.random = newValue }

@@ -110,7 +110,7 @@
                     throw error
                 }
                 if sum == nil { sum = report } else { sum? += report }
-                SharedEventLoop.reap()
+                LinkEnvironment.reclaim()
                 if first == nil {
                     first = await .settled(loop: EventLoop.threadName) { $0.loops == 0 }
                 }
