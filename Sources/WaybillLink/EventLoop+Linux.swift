@@ -8,9 +8,9 @@
         import Musl
     #endif
 
-    /// A thread that waits for many sockets (epoll), runs timers and gathers writes.
+    /// A thread that waits for many sockets (epoll), wakes the clock and gathers writes.
     ///
-    /// Handlers, timers and jobs run on the loop's thread, one after another, and must not block.
+    /// Handlers, the clock's timers and jobs run on the loop's thread, one after another, and must not block.
     package final class EventLoop: Sendable {
         /// The receiver of a descriptor's events, which are epoll's bits.
         protocol Handler: AnyObject, Sendable {
@@ -27,7 +27,8 @@
         private struct State {
             var handlers: [UInt64: any Handler] = [:]
             var lastHandler: UInt64 = 0
-            var timers = TimerQueue()
+            /// The time at which the clock wants to be woken.
+            var alarm = WireInstant(nanoseconds: .max)
             var jobs: [@Sendable () -> Void] = []
             var flushes: [any Flushable] = []
             var flushDeadline = WireInstant.zero
@@ -79,33 +80,16 @@
             thread.withLock { $0 = created }
         }
 
-        // MARK: Timers
+        // MARK: Work
 
-        /// Calls `action` on the loop's thread, at or after the deadline.
-        ///
-        /// - Parameters:
-        ///   - token: For ``cancelTimer(_:)``; no other timer of the process has it.
-        ///   - deadline: The deadline.
-        ///   - action: The action.
-        func addTimer(
-            _ token: UInt64,
-            at deadline: WireInstant,
-            _ action: @escaping @Sendable () -> Void
-        ) {
+        /// Wakes the clock on the loop's thread, at or soon after the deadline; an earlier alarm stays.
+        func setAlarm(at deadline: WireInstant) {
             let mustWake = state.withLock { state in
-                state.timers.add(token, at: deadline, action)
+                state.alarm = min(state.alarm, deadline)
                 return Self.mustWake(&state, for: deadline)
             }
             if mustWake { wake() }
         }
-
-        /// Removes a timer.
-        /// - Returns: False when the loop has none with this token, or its action was called or is about to be.
-        func cancelTimer(_ token: UInt64) -> Bool {
-            state.withLock { $0.timers.cancel(token) }
-        }
-
-        // MARK: Work
 
         /// Runs a job on the loop's thread as soon as possible.
         func execute(_ job: @escaping @Sendable () -> Void) {
@@ -235,7 +219,7 @@
             state.withLock { state in
                 if !state.jobs.isEmpty { return 0 }
                 if state.isStopping { return nil }
-                var deadline = state.timers.nextDeadline ?? WireInstant(nanoseconds: .max)
+                var deadline = state.alarm
                 if !state.flushes.isEmpty { deadline = min(deadline, state.flushDeadline) }
                 guard deadline.nanoseconds < .max || staysAlert else {
                     state.sleepsUntil = WireInstant(nanoseconds: .max)
@@ -257,11 +241,13 @@
                 return jobs
             }
             for job in jobs { job() }
-            // Each due timer runs once per turn. A timer that an action adds waits for the next turn even if its
-            // deadline has passed; otherwise it could delay descriptors and jobs forever.
             let now = SystemTime.now
-            let due = state.withLock { $0.timers.takeDueTokens(at: now) }
-            for token in due { state.withLock { $0.timers.take(token) }?() }
+            let isClockDue = state.withLock { state in
+                guard state.alarm <= now else { return false }
+                state.alarm = WireInstant(nanoseconds: .max)
+                return true
+            }
+            if isClockDue { SystemClock.shared.fire() }
         }
 
         private func runFlushes() -> Bool {

@@ -5,7 +5,7 @@
     ///
     /// The first user starts the thread, the last one ends it. A program that has shut its transports down has no thread and
     /// no descriptor of the package left.
-    package enum SharedEventLoop {
+    enum SharedEventLoop {
         private struct State {
             var loop: EventLoop?
             var users = 0
@@ -31,9 +31,6 @@
             joinEnded { $0.isOver }
             return try join()
         }
-
-        /// The loop that runs; nil when there is none.
-        static var running: EventLoop? { state.withLock { $0.loop } }
 
         private static func join() throws(LinkError) -> EventLoop {
             try state.withLock { state throws(LinkError) in
@@ -65,7 +62,7 @@
         ///
         /// Blocks for the microseconds that an ending thread takes. Does nothing on a loop's own thread, nor on a thread
         /// that is simulated: which loops of the process have ended would decide what the simulation does.
-        package static func reap() { joinEnded { !$0.isCurrent } }
+        static func reap() { joinEnded { !$0.isCurrent } }
 
         private static func joinEnded(_ isWanted: (EventLoop) -> Bool) {
             guard !LinkEnvironment.isSimulated else { return }

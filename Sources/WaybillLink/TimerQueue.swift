@@ -19,19 +19,16 @@ package struct TimerQueue {
     package mutating func add(at deadline: WireInstant, _ action: @escaping @Sendable () -> Void)
         -> UInt64
     {
-        lastToken += 1
-        add(lastToken, at: deadline, action)
-        return lastToken
-    }
-
-    /// Adds a timer with a token that the caller gives, and that no other timer of this queue has.
-    mutating func add(
-        _ token: UInt64,
-        at deadline: WireInstant,
-        _ action: @escaping @Sendable () -> Void
-    ) {
+        let token = makeToken()
         actions[token] = action
         heap.add(token, at: deadline)
+        return token
+    }
+
+    /// Makes a token without a timer.
+    mutating func makeToken() -> UInt64 {
+        lastToken += 1
+        return lastToken
     }
 
     /// Removes a timer.

@@ -27,7 +27,4 @@ package protocol TimerSource: AnyObject, Sendable {
 extension TimerSource {
     /// Returns ``now``: most clocks have no other.
     package var preciseNow: WireInstant { now }
-
-    /// Does nothing: for callers that still rent their clock.
-    package func invalidate() {}
 }
