@@ -7,7 +7,7 @@
         import Musl
     #endif
 
-    /// The link's socket calls, with typed errors.
+    /// The link's socket calls, with typed errors; no name hides the one of a function of the C library.
     enum Socket {
         /// Opens a non-blocking stream socket of an address family.
         static func open(family: Int32) throws(LinkError) -> Int32 {
@@ -26,7 +26,7 @@
         /// The error if no descriptor is left for a socket; nil if a socket can be opened.
         static func descriptorShortage() -> LinkError? {
             do {
-                close(try open(family: AF_INET))
+                release(try open(family: AF_INET))
                 return nil
             } catch {
                 return error.isOutOfDescriptors ? error : nil
@@ -92,12 +92,12 @@
         }
 
         /// Sends as much as the socket takes; zero if it takes nothing now.
-        static func send(
+        static func write(
             _ bytes: UnsafeRawBufferPointer,
             to descriptor: Int32
         ) throws(LinkError) -> Int {
             while true {
-                let sent = Linux.send(descriptor, bytes.baseAddress, bytes.count, MSG_NOSIGNAL)
+                let sent = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
                 if sent >= 0 { return sent }
                 switch errno {
                 case EINTR: continue
@@ -128,9 +128,9 @@
         /// Starts to connect.
         ///
         /// - Returns: Zero, `EINPROGRESS`, or the error number.
-        static func connect(_ descriptor: Int32, to address: SocketAddress) -> Int32 {
+        static func beginConnecting(_ descriptor: Int32, to address: SocketAddress) -> Int32 {
             withSocketAddress(address) { pointer, size in
-                while Linux.connect(descriptor, pointer, size) != 0 {
+                while connect(descriptor, pointer, size) != 0 {
                     guard errno == EINTR else { return errno }
                 }
                 return 0
@@ -138,10 +138,11 @@
         }
 
         /// Binds to an address and listens.
-        static func listen(_ descriptor: Int32, on address: SocketAddress) throws(LinkError) {
+        static func startListening(_ descriptor: Int32, on address: SocketAddress) throws(LinkError)
+        {
             let bound = withSocketAddress(address) { bind(descriptor, $0, $1) == 0 ? 0 : errno }
             guard bound == 0 else { throw .system(errorNumber: bound, call: "bind") }
-            guard Linux.listen(descriptor, 128) == 0 else {
+            guard listen(descriptor, 128) == 0 else {
                 throw .system(errorNumber: errno, call: "listen")
             }
         }
@@ -192,46 +193,8 @@
             return number
         }
 
-        static func close(_ descriptor: Int32) {
-            Linux.close(descriptor)
-        }
-    }
-
-    /// The C library's functions, where a method of the same name hides them.
-    private enum Linux {
-        static func send(_ fd: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int) -> Int
-        {
-            #if canImport(Glibc)
-                Glibc.send(fd, bytes, count, Int32(flags))
-            #else
-                Musl.send(fd, bytes, count, Int32(flags))
-            #endif
-        }
-
-        static func connect(_ fd: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t)
-            -> Int32
-        {
-            #if canImport(Glibc)
-                Glibc.connect(fd, address, size)
-            #else
-                Musl.connect(fd, address, size)
-            #endif
-        }
-
-        static func listen(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
-            #if canImport(Glibc)
-                Glibc.listen(descriptor, backlog)
-            #else
-                Musl.listen(descriptor, backlog)
-            #endif
-        }
-
-        static func close(_ descriptor: Int32) {
-            #if canImport(Glibc)
-                _ = Glibc.close(descriptor)
-            #else
-                _ = Musl.close(descriptor)
-            #endif
+        static func release(_ descriptor: Int32) {
+            close(descriptor)
         }
     }
 #endif

@@ -13,8 +13,6 @@
     /// The first event decides the outcome: a connected socket, the failure of the last one, a timer or a cancelled
     /// task. The deciding thread also closes the remaining sockets in the same step.
     final class TCPConnectAttempt: Sendable {
-        typealias Outcome = Result<any ByteStream, LinkError>
-
         /// The event handler of one socket.
         private final class Runner: EventLoop.Handler {
             let index: Int
@@ -30,14 +28,13 @@
             }
         }
 
-        private struct Contender {
+        private struct Contender: Sendable {
             var descriptor: Int32
             var registration: UInt64 = 0
         }
 
-        private struct State {
-            var continuation: Suspension.Continuation?
-            var outcome: Outcome?
+        private struct State: Sendable {
+            var opening = Opening<any ByteStream, Suspension.Continuation>.pending
             var race = AddressRace<SocketAddress>([], family: \.family)
             /// The sockets that are connecting, by the index of their address.
             var contenders: [Int: Contender] = [:]
@@ -55,46 +52,27 @@
             self.timers = timers
         }
 
-        /// The outcome, after it was decided.
-        ///
-        /// It is read under the lock, so that the resumed task sees all earlier writes.
-        var outcome: Outcome? { state.withLock { $0.outcome } }
+        /// Waits for the first address that connects.
+        func stream() async throws(LinkError) -> any ByteStream {
+            try await state.opened(\.opening) { fail(.cancelled) }
+        }
 
-        /// Starts, and resumes the continuation when the outcome is decided.
-        ///
-        /// - Parameters:
-        ///   - continuation: Resumed once.
-        ///   - resolve: Finds the addresses and returns them once.
-        func begin(
-            _ continuation: Suspension.Continuation,
-            resolve: (@escaping @Sendable (Result<[SocketAddress], LinkError>) -> Void) -> Void
-        ) {
-            let isDecided = state.withLock { state in
-                if state.outcome == nil { state.continuation = continuation }
-                return state.outcome != nil
-            }
-            if isDecided { return continuation.resume() }
-            resolve { [self] result in
-                switch result {
-                case .failure(let error): fail(error)
-                case .success(let addresses):
-                    state.withLock { $0.race = AddressRace(addresses, family: \.family) }
-                    runRace(at: timers.now)
-                }
+        /// Starts the race of the addresses that were found.
+        func begin(_ addresses: Result<[SocketAddress], LinkError>) {
+            switch addresses {
+            case .failure(let error): fail(error)
+            case .success(let addresses):
+                state.withLock { $0.race = AddressRace(addresses, family: \.family) }
+                runRace(at: timers.now)
             }
         }
 
         /// Fails, unless the outcome was already decided.
         func fail(_ error: LinkError) {
-            let (isFirst, continuation) = state.withLock {
-                state -> (Bool, Suspension.Continuation?) in
-                guard state.outcome == nil else { return (false, nil) }
-                decide(.failure(error), &state)
-                return (true, state.continuation.take())
-            }
+            let (isFirst, waiter) = state.withLock { decide(.failure(error), &$0) }
             guard isFirst else { return }
             SharedEventLoop.release()
-            continuation?.resume()
+            waiter?.resume()
         }
 
         // MARK: The race
@@ -103,7 +81,7 @@
         private func runRace(at now: WireInstant) {
             let error: LinkError? = state.withLock { state in
                 // Before the decision the loop is registered; later it may be gone.
-                guard state.outcome == nil else { return nil }
+                guard !state.opening.isDecided else { return nil }
                 while let (index, address) = state.race.takeDue(at: now) {
                     let failure = connect(index, to: address, &state)
                     if let failure { state.race.noteFailure(failure) }
@@ -132,15 +110,15 @@
             to address: SocketAddress,
             _ state: inout State
         ) -> AddressRace<SocketAddress>.Failure? {
-            var contender: Contender?
+            var opened: Int32?
             do {
                 let descriptor = try Socket.open(family: address.family)
-                contender = Contender(descriptor: descriptor)
+                opened = descriptor
                 Socket.disableDelay(descriptor)
                 Socket.keepAlive(descriptor)
-                let result = Socket.connect(descriptor, to: address)
+                let result = Socket.beginConnecting(descriptor, to: address)
                 guard result == 0 || result == EINPROGRESS else {
-                    Socket.close(descriptor)
+                    Socket.release(descriptor)
                     return Self.failure(result)
                 }
                 let registration = try loop.add(
@@ -154,44 +132,48 @@
                 )
                 return nil
             } catch {
-                if let contender { Socket.close(contender.descriptor) }
+                if let opened { Socket.release(opened) }
                 guard case .system(let number, _) = error else { return .unreachable(0) }
                 return Self.failure(number)
             }
         }
 
         private func socketIsReady(_ index: Int) {
-            let (hasLost, continuation) = state.withLock {
-                state -> (Bool, Suspension.Continuation?) in
-                guard state.outcome == nil, let contender = state.contenders[index] else {
+            let (hasLost, waiter) = state.withLock { state -> (Bool, Suspension.Continuation?) in
+                // After the decision none is left.
+                guard let contender = state.contenders.removeValue(forKey: index) else {
                     return (false, nil)
                 }
-                state.contenders[index] = nil
                 loop.remove(contender.registration, descriptor: contender.descriptor)
                 let error = Socket.pendingError(contender.descriptor)
                 guard error == 0 else {
-                    Socket.close(contender.descriptor)
+                    Socket.release(contender.descriptor)
                     state.race.noteFailure(Self.failure(error))
                     return (true, nil)
                 }
                 // Handed over and decided in one step, so that no other thread can decide in between.
-                decide(.success(TCPStream(descriptor: contender.descriptor, loop: loop)), &state)
-                return (false, state.continuation.take())
+                let stream = TCPStream(descriptor: contender.descriptor, loop: loop)
+                return (false, decide(.success(stream), &state).waiter)
             }
             if hasLost { runRace(at: timers.now) }
-            continuation?.resume()
+            waiter?.resume()
         }
 
         /// Ends the race: closes the other sockets and tries no further address.
-        private func decide(_ outcome: Outcome, _ state: inout State) {
-            state.outcome = outcome
+        private func decide(
+            _ outcome: Result<any ByteStream, LinkError>,
+            _ state: inout State
+        ) -> (isFirst: Bool, waiter: Suspension.Continuation?) {
+            let decision = state.opening.decide(outcome)
+            guard decision.isFirst else { return decision }
             if state.timer != 0 { timers.cancelTimer(state.timer) }
             state.timer = 0
             for contender in state.contenders.valuesInKeyOrder {
                 loop.remove(contender.registration, descriptor: contender.descriptor)
-                Socket.close(contender.descriptor)
+                Socket.release(contender.descriptor)
             }
             state.contenders = [:]
+            return decision
         }
 
         private static func failure(_ number: Int32) -> AddressRace<SocketAddress>.Failure {

@@ -30,14 +30,9 @@
             let attempt = TCPConnectAttempt(loop: try SharedEventLoop.acquire(), timers: timers)
             let deadline = timers.now.advanced(by: timeout)
             let timer = timers.scheduleTimer(at: deadline) { attempt.fail(.timedOut) }
-            await Suspension.wait {
-                attempt.begin($0) { resolve(endpoint, $0) }
-            } onCancel: {
-                attempt.fail(.cancelled)
-            }
-            timers.cancelTimer(timer)
-            guard let outcome = attempt.outcome else { throw .cancelled }
-            return try outcome.get()
+            defer { timers.cancelTimer(timer) }
+            if !Task.isCancelled { resolve(endpoint) { attempt.begin($0) } }
+            return try await attempt.stream()
         }
     }
 #endif

@@ -33,19 +33,14 @@
             accept: @escaping @Sendable (any ByteStream) -> Void
         ) throws(LinkError) {
             try LinkEnvironment.refuseInSimulation("a real socket")
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = port.bigEndian
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            let bytes = withUnsafeBytes(of: address) { Array($0) }
-
-            let descriptor = try Socket.open(family: AF_INET)
+            let address = SocketAddress.ipv4(0x7F00_0001, port: port)
+            let descriptor = try Socket.open(family: address.family)
             do {
                 Socket.allowAddressReuse(descriptor)
-                try Socket.listen(descriptor, on: SocketAddress(family: AF_INET, bytes: bytes))
+                try Socket.startListening(descriptor, on: address)
                 loop = try SharedEventLoop.acquire()
             } catch {
-                Socket.close(descriptor)
+                Socket.release(descriptor)
                 throw error
             }
             self.accept = accept
@@ -71,7 +66,7 @@
                 Socket.disableDelay(accepted)
                 Socket.keepAlive(accepted)
                 guard let used = try? SharedEventLoop.acquire() else {
-                    Socket.close(accepted)
+                    Socket.release(accepted)
                     continue
                 }
                 accept(TCPStream(descriptor: accepted, loop: used))
@@ -85,7 +80,7 @@
             let wasOpen = state.withLock { state in
                 guard state.descriptor >= 0 else { return false }
                 loop.remove(state.registration, descriptor: state.descriptor)
-                Socket.close(state.descriptor)
+                Socket.release(state.descriptor)
                 state.descriptor = -1
                 return true
             }

@@ -45,7 +45,7 @@
             // A stream that was never started has no other references.
             let descriptor = state.withLock { $0.descriptor }
             guard descriptor >= 0 else { return }
-            Socket.close(descriptor)
+            Socket.release(descriptor)
             SharedEventLoop.release()
         }
 
@@ -67,7 +67,7 @@
         func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
             try state.withLock { state throws(LinkError) in
                 guard state.descriptor >= 0, !state.isClosing else { throw .closed }
-                let written = try Socket.send(bytes, to: state.descriptor)
+                let written = try Socket.write(bytes, to: state.descriptor)
                 state.acknowledgements.noteWrite()
                 if written < bytes.count, !state.wantsToWrite {
                     state.wantsToWrite = true
@@ -208,7 +208,7 @@
                 if state.registration != 0 {
                     loop.remove(state.registration, descriptor: state.descriptor)
                 }
-                Socket.close(state.descriptor)
+                Socket.release(state.descriptor)
                 state.descriptor = -1
                 state.isClosing = true
                 defer { state.receiver = nil }

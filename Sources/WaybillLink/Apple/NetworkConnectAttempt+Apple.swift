@@ -7,11 +7,8 @@
     ///
     /// The first event decides the outcome: the connection, a timer or a cancelled task.
     final class NetworkConnectAttempt: Sendable {
-        typealias Outcome = Result<any ByteStream, LinkError>
-
-        private struct State {
-            var continuation: Suspension.Continuation?
-            var outcome: Outcome?
+        private struct State: Sendable {
+            var opening = Opening<any ByteStream, Suspension.Continuation>.pending
             /// The reason why the connection waits for a better network.
             var hindrance: LinkError?
         }
@@ -30,33 +27,23 @@
             self.trust = trust
         }
 
-        /// The outcome, after it was decided.
-        var outcome: Outcome? { state.withLock { $0.outcome } }
-
-        /// Starts, and resumes the continuation when the outcome is decided.
-        func begin(_ continuation: Suspension.Continuation) {
-            let isDecided = state.withLock { state in
-                if state.outcome == nil { state.continuation = continuation }
-                return state.outcome != nil
-            }
-            if isDecided { return continuation.resume() }
+        /// Starts, and waits for the connection.
+        func stream() async throws(LinkError) -> any ByteStream {
             queue.async { [self] in
                 // On the queue, so that a connection that was given up is not started afterwards.
-                guard outcome == nil else { return }
+                guard state.withLock({ !$0.opening.isDecided }) else { return }
                 connection.stateUpdateHandler = { [self] in stateDidChange($0) }
                 connection.start(queue: queue)
             }
+            return try await state.opened(\.opening) { fail(.cancelled) }
         }
 
         /// Fails, unless the outcome was already decided.
         func fail(_ error: LinkError) {
-            let (isFirst, continuation) = state.withLock {
-                state -> (Bool, Suspension.Continuation?) in
-                guard state.outcome == nil else { return (false, nil) }
+            let (isFirst, waiter) = state.withLock { state in
                 // The reason for waiting says more than the timeout.
                 let reason = error == .timedOut ? state.hindrance ?? error : error
-                state.outcome = .failure(reason)
-                return (true, state.continuation.take())
+                return state.opening.decide(.failure(reason))
             }
             guard isFirst else { return }
             queue.async { [connection] in
@@ -64,7 +51,7 @@
                 connection.stateUpdateHandler = nil
                 connection.cancel()
             }
-            continuation?.resume()
+            waiter?.resume()
         }
 
         private func stateDidChange(_ new: NWConnection.State) {
@@ -89,18 +76,17 @@
 
         private func succeed() {
             // Handed over and decided in one step, so that no other thread can decide in between.
-            let continuation = state.withLock { state -> Suspension.Continuation? in
-                guard state.outcome == nil else { return nil }
+            let waiter = state.withLock { state -> Suspension.Continuation? in
+                guard !state.opening.isDecided else { return nil }
                 let stream = NetworkStream(
                     connection,
                     to: peer,
                     tls: TLSAgreement(of: connection),
                     queue: queue
                 )
-                state.outcome = .success(stream)
-                return state.continuation.take()
+                return state.opening.decide(.success(stream)).waiter
             }
-            continuation?.resume()
+            waiter?.resume()
         }
     }
 #endif

@@ -27,14 +27,8 @@
             let attempt = try makeAttempt(endpoint)
             let deadline = timers.now.advanced(by: timeout)
             let timer = timers.scheduleTimer(at: deadline) { attempt.fail(.timedOut) }
-            await Suspension.wait {
-                attempt.begin($0)
-            } onCancel: {
-                attempt.fail(.cancelled)
-            }
-            timers.cancelTimer(timer)
-            guard let outcome = attempt.outcome else { throw .cancelled }
-            return try outcome.get()
+            defer { timers.cancelTimer(timer) }
+            return try await attempt.stream()
         }
 
         private func makeAttempt(_ endpoint: Endpoint) throws(LinkError) -> NetworkConnectAttempt {
