@@ -45,11 +45,8 @@ package struct ProxyDialer: Dialer {
         let deadline = timers.now.advanced(by: timeout)
         do throws(LinkError) {
             let stream = try await base.dial(settings.endpoint, timeout: timeout, timers: timers)
-            let tunnel = ProxyStream(stream, handshake)
-            let timer = timers.scheduleTimer(at: deadline) { tunnel.timeOut() }
-            defer { timers.cancelTimer(timer) }
-            try await tunnel.open()
-            return tunnel
+            let tunnel = ProxyTunnel(handshake, by: deadline)
+            return try await LayerStream(over: stream, tunnel, timers: timers).opened()
         } catch {
             throw error.byProxy
         }

@@ -1,37 +1,52 @@
 #if os(Linux)
     import CWaybillTLS
+    package import WireCore
 
-    /// OpenSSL's side of one connection: the ciphertext of both directions, and the data in it.
+    /// A stream with TLS.
+    package typealias TLSStream = LayerStream<TLSConnection>
+
+    extension TLSStream {
+        /// Makes one side over a stream, with a context.
+        ///
+        /// - Parameters:
+        ///   - base: The stream of the records; connected and not started.
+        ///   - context: The context, which determines the side and the settings.
+        ///   - host: The name or address that a client requests.
+        /// - Throws: `LinkError.tls` with `invalidSettings` for an invalid host.
+        package convenience init(
+            over base: any ByteStream,
+            _ context: TLSContext,
+            host: String
+        ) throws(LinkError) {
+            self.init(over: base, try TLSConnection(context, host: host))
+        }
+    }
+
+    /// TLS as a layer: OpenSSL's side of one connection, the ciphertext of both directions, and the data in it.
     ///
     /// `@unchecked Sendable`, because: the stream that owns it calls it under its lock. The exception are the bytes of
-    /// ``outbound()``, which no other call changes until ``noteSent(_:)``.
-    final class TLSConnection: @unchecked Sendable {
-        enum Outcome: Sendable {
-            /// Complete, or as far as input and space allowed.
-            case fine
-            /// The peer has sent close_notify.
-            case closed
-            case failed(TLSFault)
-        }
-
-        /// Ciphertext to send.
-        ///
-        /// `@unchecked Sendable`, because: the bytes do not change until ``noteSent(_:)``, which only the one writing
-        /// thread calls.
-        struct Outbound: @unchecked Sendable {
-            let bytes: UnsafeRawBufferPointer
-        }
+    /// ``withOutbound(_:)``, which no other call changes until ``noteSent(_:)``.
+    package final class TLSConnection: StreamLayer, @unchecked Sendable {
+        package static var isTransparent: Bool { false }
 
         // Made in `init` and freed in `deinit`: valid as long as the object.
         private let pointer: UnsafeMutableRawPointer
         private let host: String
         private let showsIdentity: Bool
+        private let handshakeDeadline: WireInstant?
+        private var isOpen = false
+        /// Whether data, and decrypted data, has arrived from the peer.
+        private var hasReceived = false
+        private var hasReceivedData = false
 
         /// - Parameters:
         ///   - context: The context that is shared with other connections.
         ///   - host: The name or address that a client requests.
+        ///   - deadline: The time limit of the handshake; nil for none.
         /// - Throws: `LinkError.tls` with `invalidSettings` for an invalid name.
-        init(_ context: TLSContext, host: String) throws(LinkError) {
+        init(_ context: TLSContext, host: String, by deadline: WireInstant? = nil) throws(LinkError)
+        {
+            handshakeDeadline = deadline
             let name = try ServerName(host)
             self.host = name.text
             showsIdentity = context.settings.identity != nil
@@ -49,11 +64,16 @@
             waybill_tls_destroy(pointer)
         }
 
-        // MARK: Steps
+        // MARK: Opening
 
-        func handshake(
+        package func open(
             _ input: UnsafeRawBufferPointer
-        ) -> (outcome: Outcome, consumed: Int, isDone: Bool) {
+        ) -> (consumed: Int, outcome: Result<Void, LinkError>?) {
+            if let first = input.first, !hasReceived {
+                // Every record begins so (RFC 8446, 5.1).
+                guard (20...23).contains(first) else { return (0, .failure(.tls(.notTLS))) }
+                hasReceived = true
+            }
             var consumed = 0
             var isDone: Int32 = 0
             let result = waybill_tls_handshake(
@@ -63,14 +83,42 @@
                 &consumed,
                 &isDone
             )
-            return (outcome(result), consumed, isDone == 1)
+            switch outcome(result) {
+            case .failed(let error): return (consumed, .failure(error))
+            case .closed: return (consumed, .failure(.tls(.closed)))
+            case .fine:
+                isOpen = isDone == 1
+                return (consumed, isOpen ? .success(()) : nil)
+            }
         }
 
-        /// Decrypts as much as fits into the space.
-        func read(
+        package func cause(of error: LinkError?) -> LinkError {
+            switch error {
+            case nil, .endOfStream, .reset:
+                // A server that requires a certificate may close at once. Its alert is lost if it closes with unread
+                // bytes.
+                if !hasReceivedData, waybill_tls_failure(pointer).lacked_certificate == 1 {
+                    return .tls(.certificateRequired)
+                }
+                guard isOpen else { return .tls(.closed) }
+                // Without close_notify, data may be missing.
+                return error == .reset ? .reset : .truncated
+            case let error?: return error
+            }
+        }
+
+        package var deadline: WireInstant? { isOpen ? nil : handshakeDeadline }
+
+        package func advance(to now: WireInstant) -> LinkError? {
+            deadline.map { $0 <= now } == true ? .tlsTimedOut : nil
+        }
+
+        // MARK: Data
+
+        package func decode(
             _ input: UnsafeRawBufferPointer,
             into space: UnsafeMutableRawBufferPointer
-        ) -> (outcome: Outcome, consumed: Int, produced: Int) {
+        ) -> (outcome: LayerOutcome, consumed: Int, produced: Int) {
             var consumed = 0
             var produced = 0
             let result = waybill_tls_read(
@@ -82,14 +130,14 @@
                 space.count,
                 &produced
             )
+            if produced > 0 { hasReceivedData = true }
             return (outcome(result), consumed, produced)
         }
 
-        /// Encrypts until a number of bytes waits to be sent.
-        func write(
+        package func encode(
             _ bytes: UnsafeRawBufferPointer,
             limit: Int
-        ) -> (outcome: Outcome, consumed: Int) {
+        ) -> (outcome: LayerOutcome, consumed: Int) {
             var consumed = 0
             let result = waybill_tls_write(
                 pointer,
@@ -102,29 +150,34 @@
         }
 
         /// Writes close_notify.
-        func finish() {
+        package func finish() {
             waybill_tls_finish(pointer)
         }
 
-        /// Whether decrypted data waits to be read.
-        var hasMore: Bool { waybill_tls_readable_count(pointer) > 0 }
+        package var holdsData: Bool { waybill_tls_readable_count(pointer) > 0 }
 
-        /// The ciphertext to send; may be empty.
-        func outbound() -> Outbound {
-            var bytes: UnsafePointer<UInt8>?
-            let count = waybill_tls_outbound(pointer, &bytes)
-            return Outbound(bytes: UnsafeRawBufferPointer(start: bytes, count: count))
+        package var hasOutbound: Bool { !outbound.isEmpty }
+
+        package func withOutbound<Failure: Error>(
+            _ body: (UnsafeRawBufferPointer) throws(Failure) -> Int
+        ) throws(Failure) -> Int {
+            try body(outbound)
         }
 
-        /// Notes that a number of bytes of ``outbound()`` were sent.
-        func noteSent(_ count: Int) {
+        /// The ciphertext to send, which does not change until ``noteSent(_:)``.
+        private var outbound: UnsafeRawBufferPointer {
+            var bytes: UnsafePointer<UInt8>?
+            let count = waybill_tls_outbound(pointer, &bytes)
+            return UnsafeRawBufferPointer(start: bytes, count: count)
+        }
+
+        package func noteSent(_ count: Int) {
             waybill_tls_sent(pointer, count)
         }
 
         // MARK: Results
 
-        /// The negotiated properties.
-        var agreement: TLSAgreement {
+        package var tls: TLSAgreement? {
             var count = 0
             let name = waybill_tls_protocol(pointer, &count).map { bytes in
                 String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
@@ -136,14 +189,11 @@
             )
         }
 
-        /// Whether the server requested a certificate and this side had none.
-        var lacksIdentity: Bool { waybill_tls_failure(pointer).lacked_certificate == 1 }
-
-        private func outcome(_ result: Int32) -> Outcome {
+        private func outcome(_ result: Int32) -> LayerOutcome {
             switch Int(result) {
             case WAYBILL_TLS_OK: .fine
             case WAYBILL_TLS_CLOSED: .closed
-            default: .failed(fault(waybill_tls_failure(pointer)))
+            default: .failed(.tls(fault(waybill_tls_failure(pointer))))
             }
         }
 

@@ -20,16 +20,9 @@
             // Invalid settings are refused before anything is sent.
             let context = try contexts.current()
             let host = context.settings.serverName ?? endpoint.host
-            let connection = try TLSConnection(context, host: host)
-            let stream = TLSStream(
-                over: try await base.dial(endpoint, timeout: timeout, timers: timers),
-                connection
-            )
-            let timer = timers.scheduleTimer(at: deadline) { stream.fail(.tlsTimedOut) }
-            defer { timers.cancelTimer(timer) }
-            stream.open()
-            try await stream.opening()
-            return stream
+            let connection = try TLSConnection(context, host: host, by: deadline)
+            let stream = try await base.dial(endpoint, timeout: timeout, timers: timers)
+            return try await LayerStream(over: stream, connection, timers: timers).opened()
         }
 
         /// The context for the next connection: the last one, unless files may have changed.

@@ -1,0 +1,499 @@
+import WireCore
+
+/// A stream with a layer over another stream.
+///
+/// It works for both sides of a connection. ``open()`` runs the layer's handshake; no data from above is accepted before
+/// its end. A write is reported as done only after the stream below has taken the last byte of its encoding, so that
+/// closing after the last write loses nothing.
+package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamReceiver {
+    private struct State: Sendable {
+        var layer: Layer
+        var opening = Opening<Void, Suspension.Continuation>.pending
+        var receiver: (any ByteStreamReceiver)?
+        /// The timer for the layer's deadline.
+        var timer: UInt64?
+        /// The error that broke the stream, which counts more than its later end.
+        var failure: LinkError?
+        /// The end of the stream, after it has ended.
+        var end: LinkError??
+
+        var isReading = true
+        /// Whether data was left unread when the reader above stopped.
+        var hasLeftover = false
+        /// Whether the reader above has read from the layer since it was last told.
+        var hasRead = false
+
+        var turn = WriteTurn.free
+        /// The error of the stream below during a write.
+        var writeFailure: LinkError?
+        /// The number of bytes of the next write that are already encoded.
+        var ahead = 0
+        /// Whether the writer above waits.
+        var wantsToWrite = false
+
+        /// Whether the reader above reads from the stream below.
+        var isPassing: Bool { Layer.isTransparent && !hasLeftover }
+
+        /// The error for an end of the stream below.
+        mutating func cause(of error: LinkError?) -> LinkError {
+            failure ?? layer.cause(of: error)
+        }
+    }
+
+    /// Bytes that were read and not decoded yet.
+    ///
+    /// Used by the calls of the stream below and by the reading thread.
+    private struct Input: Sendable {
+        var bytes: [UInt8] = []
+        var unread = 0..<0
+        /// The number of reads from the stream below that are left in this turn.
+        var allowance = 0
+        /// Whether the end follows the data read so far, and was not reported yet.
+        var hasEnd = false
+
+        mutating func consume(_ count: Int) {
+            unread = count < unread.count ? unread.dropFirst(count) : 0..<0
+        }
+
+        /// Calls `body` with the bytes.
+        func withUnread<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+            bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[unread])) }
+        }
+
+        /// Releases the memory of an idle connection.
+        mutating func release() {
+            if unread.isEmpty { bytes = [] }
+        }
+    }
+
+    /// The size of a read from below, and the limit of unsent bytes: 64 KiB.
+    private static var batchSize: Int { 65_536 }
+    /// The number of reads from the stream below per turn, so that a flood on one stream does not delay the others.
+    private static var readsInTurn: Int { 4 }
+
+    private let state: Locked<State>
+    private let input = Locked(Input())
+    private let base: any ByteStream
+    private let timers: (any TimerSource)?
+
+    /// - Parameters:
+    ///   - base: The stream below; connected and not started.
+    ///   - layer: The layer.
+    ///   - timers: The clock; nil for a layer without a deadline.
+    init(over base: any ByteStream, _ layer: Layer, timers: (any TimerSource)? = nil) {
+        self.base = base
+        self.timers = timers
+        state = Locked(State(layer: layer))
+    }
+
+    // MARK: Opening
+
+    /// Starts the handshake; the stream references itself until its end.
+    package func open() {
+        watch()
+        base.start(self)
+        // Only starts it; reads come in turns of the stream below.
+        advance(reads: 0)
+    }
+
+    /// Opens the stream, and waits until the handshake is complete.
+    ///
+    /// - Throws: `LinkError`, and the stream is closed; `cancelled` if the task was cancelled.
+    func opened() async throws(LinkError) -> LayerStream {
+        open()
+        try await state.opened(\.opening) { fail(.cancelled) }
+        return self
+    }
+
+    /// Ends the stream with an error, unless it has failed.
+    private func fail(_ error: LinkError) {
+        let opener = state.withLock { state in
+            if state.failure == nil { state.failure = error }
+            return state.opening.decide(.failure(error)).waiter
+        }
+        stopTimer()
+        // Sends an alert, if the layer has one for the peer.
+        flush()
+        base.close()
+        opener?.resume()
+    }
+
+    /// Continues the handshake as far as the received data allows.
+    private func advance(reads allowance: Int) {
+        let outcome = input.withLock { input in
+            input.allowance = allowance
+            return continueOpening(&input)
+        }
+        flush()
+        switch outcome {
+        case nil: break
+        case .failure(let error)?: fail(error)
+        case .success?:
+            // Further data waits in the stream below for the reader, if there is none yet.
+            base.setReading(false)
+            let (opener, receiver) = state.withLock { state in
+                (state.opening.decide(.success(())).waiter, state.receiver)
+            }
+            stopTimer()
+            opener?.resume()
+            guard let receiver else { return }
+            beginReading()
+            receiver.streamIsWritable()
+        }
+    }
+
+    /// The outcome of the handshake; nil if it needs more data.
+    private func continueOpening(_ input: inout Input) -> Result<Void, LinkError>? {
+        while true {
+            let (consumed, outcome) = state.withLock { state in
+                input.withUnread { state.layer.open($0) }
+            }
+            input.consume(consumed)
+            if let outcome {
+                input.release()
+                state.withLock { $0.hasLeftover = !input.unread.isEmpty || $0.layer.holdsData }
+                return outcome
+            }
+            guard input.allowance > 0 else { return nil }
+            do throws(LinkError) {
+                switch try refill(&input) {
+                case .bytes: break
+                case .nothing:
+                    // The peer has left nothing that would say more.
+                    return state.withLock { state in
+                        guard let failure = state.writeFailure else { return nil }
+                        return .failure(state.cause(of: failure))
+                    }
+                case .endOfStream: return .failure(state.withLock { $0.cause(of: nil) })
+                }
+            } catch {
+                return .failure(state.withLock { $0.cause(of: $0.writeFailure ?? error) })
+            }
+        }
+    }
+
+    /// Reads the next input of the layer from below.
+    private func refill(_ input: inout Input) throws(LinkError) -> ReadOutcome {
+        input.allowance -= 1
+        if input.bytes.isEmpty { input.bytes = [UInt8](repeating: 0, count: Self.batchSize) }
+        let outcome = try input.bytes.withUnsafeMutableBytes { space in
+            Result { () throws(LinkError) in try base.read(into: space) }
+        }.get()
+        if case .bytes(let count) = outcome { input.unread = 0..<count }
+        return outcome
+    }
+
+    // MARK: The layer's time
+
+    /// Sets the timer for the layer's deadline, unless one is set.
+    private func watch() {
+        guard let timers else { return }
+        state.withLock { state in
+            guard state.timer == nil, state.failure == nil, state.end == nil,
+                let deadline = state.layer.deadline
+            else { return }
+            state.timer = timers.scheduleTimer(at: deadline) { [weak self] in
+                self?.timerFired(deadline)
+            }
+        }
+    }
+
+    private func timerFired(_ deadline: WireInstant) {
+        guard let timers else { return }
+        // The coarse clock may be behind the deadline that has just passed.
+        let now = max(timers.now, deadline)
+        let error = state.withLock { state in
+            state.timer = nil
+            return state.layer.advance(to: now)
+        }
+        if let error { fail(error) } else { watch() }
+    }
+
+    private func stopTimer() {
+        if let timer = state.withLock({ $0.timer.take() }) { timers?.cancelTimer(timer) }
+    }
+
+    // MARK: ByteStreamReceiver
+
+    package func streamIsReadable() {
+        // Called even while reading is stopped: the stream below then reports a broken connection.
+        let (isOpen, isPassing, receiver) = state.withLock { state in
+            (state.opening.isDecided, state.isPassing, state.receiver)
+        }
+        guard isOpen else { return advance(reads: Self.readsInTurn) }
+        guard let receiver else { return }
+        if isPassing { return receiver.streamIsReadable() }
+        input.withLock { $0.allowance = Self.readsInTurn }
+        receiver.streamIsReadable()
+        let isLeft = input.withLock { input in
+            input.release()
+            return !input.unread.isEmpty || input.hasEnd
+        }
+        let goesOn = state.withLock { state in
+            state.hasLeftover = isLeft || state.layer.holdsData
+            defer { state.hasRead = false }
+            // A reader of data that the layer held has not asked the stream below.
+            return (state.hasLeftover || Layer.isTransparent) && state.isReading && state.hasRead
+        }
+        if goesOn { base.readAgain() }
+        // Sends the answers that reading has produced for the peer.
+        flush()
+    }
+
+    package func streamIsWritable() {
+        let writer = state.withLock { state in
+            state.turn.noteWritable()
+            return Layer.isTransparent ? state.receiver : nil
+        }
+        if let writer { writer.streamIsWritable() } else { flush() }
+    }
+
+    package func streamShouldFlush() {
+        state.withLock { $0.receiver }?.streamShouldFlush()
+    }
+
+    package func streamDidEnd(_ error: LinkError?) {
+        let (opener, receiver, end) = state.withLock { state in
+            let end = error.map { state.cause(of: $0) } ?? state.failure
+            let opener = state.opening.decide(.failure(end ?? .closed)).waiter
+            if state.end == nil { state.end = .some(end) }
+            return (opener, state.receiver.take(), end)
+        }
+        stopTimer()
+        opener?.resume()
+        receiver?.streamDidEnd(end)
+    }
+
+    // MARK: ByteStream
+
+    package var tls: TLSAgreement? { state.withLock { $0.layer.tls } ?? base.tls }
+
+    package var hasInput: Bool { base.hasInput }
+
+    package func start(_ receiver: any ByteStreamReceiver) {
+        let (end, isOpen) = state.withLock { state in
+            if state.end == nil { state.receiver = receiver }
+            return (state.end, state.opening.isDecided)
+        }
+        if case .some(let end) = end { return receiver.streamDidEnd(end) }
+        if isOpen { beginReading() }
+    }
+
+    /// Gives the reader the data after the handshake, some of which may already be here.
+    private func beginReading() {
+        guard state.withLock({ $0.isReading }) else { return }
+        tellReading(true)
+        base.readAgain()
+    }
+
+    package func setReading(_ isReading: Bool) {
+        let (isOpen, hasLeftover) = state.withLock { state in
+            state.isReading = isReading
+            return (state.opening.isDecided, state.hasLeftover)
+        }
+        guard isOpen else { return }
+        tellReading(isReading)
+        if isReading, hasLeftover { base.readAgain() }
+    }
+
+    private func tellReading(_ isReading: Bool) {
+        if Layer.isTimed, let timers {
+            state.withLock { $0.layer.noteReading(isReading, at: timers.now) }
+        }
+        base.setReading(isReading)
+        if Layer.isTimed, isReading { watch() }
+    }
+
+    package func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
+        guard Layer.isTransparent, state.withLock({ $0.isPassing }) else {
+            return try input.withLock { input throws(LinkError) in try read(into: space, &input) }
+        }
+        do throws(LinkError) {
+            let outcome = try base.read(into: space)
+            if Layer.isTimed, let timers, case .bytes = outcome {
+                let now = timers.now
+                state.withLock { $0.layer.noteRead(at: now) }
+            }
+            return outcome
+        } catch {
+            throw state.withLock { $0.failure } ?? error
+        }
+    }
+
+    private func read(
+        into space: UnsafeMutableRawBufferPointer,
+        _ input: inout Input
+    ) throws(LinkError) -> ReadOutcome {
+        var filled = 0
+        var isDrained = false
+        while filled < space.count {
+            let step = state.withLock { state in
+                state.hasRead = true
+                return input.withUnread { bytes in
+                    state.layer.decode(
+                        bytes,
+                        into: UnsafeMutableRawBufferPointer(rebasing: space[filled...])
+                    )
+                }
+            }
+            input.consume(step.consumed)
+            filled += step.produced
+            switch step.outcome {
+            case .fine: break
+            // Earlier data is returned first; the layer reports the same at the next call.
+            case .closed, .failed:
+                input.hasEnd = filled > 0
+                if filled > 0 { return .bytes(filled) }
+                guard case .failed(let error) = step.outcome else { return .endOfStream }
+                throw broken(by: error)
+            }
+            // The data below needs no layer, and is read in the next turn.
+            if Layer.isTransparent { break }
+            guard filled < space.count, !isDrained, input.allowance > 0 else { break }
+            switch try outcomeBelow(&input, filled) {
+            case .bytes(let count): isDrained = count < Self.batchSize
+            case .nothing: return filled > 0 ? .bytes(filled) : .nothing
+            case .endOfStream:
+                input.hasEnd = filled > 0
+                if filled > 0 { return .bytes(filled) }
+                throw broken(by: state.withLock { $0.cause(of: nil) })
+            }
+        }
+        return filled > 0 ? .bytes(filled) : .nothing
+    }
+
+    /// Reads from below; an error there is reported after earlier data was taken.
+    private func outcomeBelow(_ input: inout Input, _ filled: Int) throws(LinkError) -> ReadOutcome
+    {
+        do throws(LinkError) { return try refill(&input) } catch {
+            input.hasEnd = filled > 0
+            if filled > 0 { return .nothing }
+            throw broken(by: state.withLock { $0.cause(of: error) })
+        }
+    }
+
+    /// Notes the error that broke the stream, and sends the peer an alert if there is one.
+    ///
+    /// A waiting writer learns of it by the end.
+    private func broken(by error: LinkError) -> LinkError {
+        let first = state.withLock { state in
+            if state.failure == nil { state.failure = error }
+            return state.failure ?? error
+        }
+        send()
+        return first
+    }
+
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+        if Layer.isTransparent {
+            do throws(LinkError) { return try base.write(bytes) } catch {
+                throw state.withLock { $0.failure } ?? error
+            }
+        }
+        guard let opening = state.withLock({ $0.opening.outcome }) else { return 0 }
+        try opening.get()
+        var taken = 0
+        while taken < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[taken...])
+            let offered = try state.withLock { state throws(LinkError) in
+                try encode(rest, &state)
+            }
+            flush()
+            let isSent = state.withLock { state in
+                if let failure = state.writeFailure {
+                    return Result<Bool, LinkError>.failure(failure)
+                }
+                guard state.layer.hasOutbound else {
+                    state.ahead = 0
+                    return .success(true)
+                }
+                state.ahead = offered
+                state.wantsToWrite = true
+                return .success(false)
+            }
+            guard try isSent.get() else { return taken }
+            taken += offered
+        }
+        return taken
+    }
+
+    /// Encodes the rest of the bytes, up to a batch.
+    ///
+    /// - Returns: The number of bytes that are now encoded.
+    private func encode(
+        _ bytes: UnsafeRawBufferPointer,
+        _ state: inout State
+    ) throws(LinkError) -> Int {
+        if let failure = state.failure { throw failure }
+        let ahead = min(state.ahead, bytes.count)
+        guard state.turn != .full else { return ahead }
+        let fresh = UnsafeRawBufferPointer(rebasing: bytes[ahead...])
+        let step = state.layer.encode(fresh, limit: Self.batchSize)
+        switch step.outcome {
+        case .fine: return ahead + step.consumed
+        case .closed: throw .closed
+        case .failed(let error): throw error
+        }
+    }
+
+    /// Sends outbound bytes, and tells the writer above when all that it waits for was sent.
+    ///
+    /// Never called under the lock of the input, under which no call goes upwards.
+    private func flush() {
+        send()
+        let writer = state.withLock { state -> (any ByteStreamReceiver)? in
+            guard state.wantsToWrite, !state.layer.hasOutbound else { return nil }
+            state.wantsToWrite = false
+            return state.receiver
+        }
+        writer?.streamIsWritable()
+    }
+
+    /// Passes outbound bytes to the stream below; one thread at a time.
+    private func send() {
+        while true {
+            let outbound: Layer? = state.withLock { state in
+                guard state.layer.hasOutbound, state.turn.begin() else { return nil }
+                return state.layer
+            }
+            guard let outbound else { return }
+            var offered = 0
+            let written = Result { () throws(LinkError) in
+                try outbound.withOutbound { bytes throws(LinkError) in
+                    offered = bytes.count
+                    return try base.write(bytes)
+                }
+            }
+            let mustRead = state.withLock { state in
+                switch written {
+                case .success(let count):
+                    state.layer.noteSent(count)
+                    state.turn.end(isFull: count < offered)
+                    return false
+                case .failure(let error):
+                    state.writeFailure = error
+                    state.turn = .full
+                    return !state.opening.isDecided
+                }
+            }
+            // A peer that closes has usually sent a reason; only a call of the stream below may read it.
+            if mustRead { return base.readAgain() }
+        }
+    }
+
+    package func scheduleFlush() -> Bool { base.scheduleFlush() }
+
+    package func readAgain() { base.readAgain() }
+
+    package func finishWriting() {
+        state.withLock { $0.layer.finish() }
+        flush()
+        base.finishWriting()
+    }
+
+    package func close() { base.close() }
+
+    package func abandon() { base.abandon() }
+
+    package func keepAlive() { base.keepAlive() }
+}
