@@ -138,11 +138,11 @@ final class MQTTEngine: Sendable {
         case .ack(let id, let transaction):
             try MQTTMapping.checkSettlement(request, transaction)
             _ = try lifecycle.requests.current(for: request)
-            return try subscriptions.deliveries.settle(id, isAccepted: true, request)
+            return try subscriptions.deliveries.acknowledge(id, isAccepted: true, request)
         case .nack(let id, let transaction):
             try MQTTMapping.checkRefusal(request, transaction, version: version)
             _ = try lifecycle.requests.current(for: request)
-            return try subscriptions.deliveries.settle(id, isAccepted: false, request)
+            return try subscriptions.deliveries.acknowledge(id, isAccepted: false, request)
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")

@@ -187,9 +187,7 @@ final class MQTTSubscriptions: Sendable {
             topic: filters.first,
             events: events,
             onLeave: leave,
-            pressure: pressure,
-            // Not only when the stream is let go of: no message would reach it any more.
-            onOverflow: leave
+            pressure: pressure
         )
     }
 
@@ -382,7 +380,7 @@ final class MQTTSubscriptions: Sendable {
         let message = MQTTMapping.message(publish)
         guard let receipt else { return batch.add(message, to: listeners) }
         let manual = deliveries.manual
-        batch.add(message, to: listeners, settling: receipt, by: deliveries, manual: manual)
+        batch.add(message, to: listeners, acknowledging: receipt, by: deliveries, manual: manual)
     }
 
     /// Drops the unread messages that the server sends again, so that copies do not pile up.

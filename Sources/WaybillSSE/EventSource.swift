@@ -113,16 +113,14 @@ public final class EventSource: Sendable {
         configuration: SSEConfiguration = SSEConfiguration(),
         configure: (inout SSEConfiguration) -> Void = { _ in }
     ) throws(WaybillError) {
-        var configuration = configuration
-        configure(&configuration)
         try self.init(
             url: ServiceAddress.url(url),
             method: method,
             headers: headers,
             body: body,
             contentType: contentType,
-            configuration,
-            environment: .system
+            configuration: configuration,
+            configure: configure
         )
     }
 
@@ -155,8 +153,7 @@ public final class EventSource: Sendable {
         var options = SubscribeOptions()
         options.method = method
         // Refused now, not at the first attempt.
-        _ = try HTTPRequestPlanner(base: base, configuration: configuration)
-            .streamPlan(request, options)
+        _ = try SSERequestCheck(base: base, configuration: configuration).plan(request, options)
     }
 
     deinit {

@@ -67,7 +67,8 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
         _ host: Host,
         canTake: @escaping @Sendable (Connection) -> Bool
     ) -> (answer: Answer, dropped: [Connection]) {
-        let dropped = dropDead()
+        // Not all have ended: a server may keep one longer than it has said.
+        let dropped = take { [isUsable] in !isUsable($1) }
         return (place(host, canTake), dropped)
     }
 
@@ -99,12 +100,6 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
         return .waits(lastNumber)
     }
 
-    /// Forgets idle connections that no longer serve.
-    /// - Returns: Them. Not all have ended: a server may keep one longer than it has said.
-    private mutating func dropDead() -> [Connection] {
-        take { [isUsable] in !isUsable($1) }
-    }
-
     private mutating func take(where isWanted: (Host, Connection) -> Bool) -> [Connection] {
         var taken: [(host: Host, connection: Connection)] = []
         idle.removeAll { host, connection in
@@ -113,7 +108,7 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
             taken.append((host, connection))
             return true
         }
-        for (host, _) in taken { _ = leave(host) }
+        for (host, _) in taken { free(host) }
         return taken.map(\.connection)
     }
 
@@ -136,9 +131,8 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
 
     /// Takes a place back whose connection is over or was never made.
     /// - Returns: The number that got it.
-    package mutating func free(_ host: Host) -> UInt64? { leave(host) }
-
-    private mutating func leave(_ host: Host) -> UInt64? {
+    @discardableResult
+    package mutating func free(_ host: Host) -> UInt64? {
         if let next = popFirst(host) {
             grants[next.number] = .place
             return next.number
@@ -177,9 +171,5 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
     }
 
     /// Takes all idle connections, to close them.
-    package mutating func takeIdle() -> [Connection] {
-        defer { idle = [] }
-        for (host, _) in idle { _ = leave(host) }
-        return idle.map(\.connection)
-    }
+    package mutating func takeIdle() -> [Connection] { take { _, _ in true } }
 }

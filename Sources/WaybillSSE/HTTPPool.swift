@@ -101,7 +101,10 @@ final class HTTPPool: Sendable {
                 if isUnheard, code == .connectionLost || code == .timedOut {
                     closeDoubtful(host, begun)
                 }
-                guard isUnheard, code == .connectionLost, canRepeat(plan, kept) else {
+                // Repeated if nothing of it was written, or if it does no harm twice (RFC 9110, 9.2.2).
+                let canRepeat =
+                    kept.hasWrittenNothing || Self.idempotent.contains(plan.method)
+                guard isUnheard, code == .connectionLost, canRepeat else {
                     release(kept, host)
                     throw error
                 }
@@ -114,17 +117,11 @@ final class HTTPPool: Sendable {
         do {
             made = try await connect(for: plan)
         } catch {
-            free(host)
+            release(nil, host)
             throw error
         }
         defer { release(made, host) }
         return try await use(made, plan, left)
-    }
-
-    /// Whether a request without an answer, whose kept connection was lost, is made again: if nothing of it was written, or
-    /// if it does no harm twice (RFC 9110, 9.2.2).
-    private func canRepeat(_ plan: HTTPRequestPlan, _ kept: HTTPExchange) -> Bool {
-        kept.hasWrittenNothing || Self.idempotent.contains(plan.method)
     }
 
     /// Closes the idle connections to a host that have brought nothing since another one, which leads nowhere, was used.
@@ -193,35 +190,28 @@ final class HTTPPool: Sendable {
             }
             switch grant {
             case .kept(let kept)?: release(kept, host)
-            case .place?: free(host)
+            case .place?: release(nil, host)
             case nil: break
             }
             throw error
         }
     }
 
-    /// Takes a connection back: for the next request, or as a place if it is over.
-    private func release(_ exchange: HTTPExchange, _ host: HTTPTarget.Origin) {
-        let isUsable = exchange.isUsable
-        let (waiter, surplus) = state.withLock { state -> (Promise<Void>?, HTTPExchange?) in
-            state.noteFree(exchange)
-            guard isUsable, !state.isShutDown else {
-                let woken = state.places.free(host)
-                return (woken.flatMap { state.waiters.removeValue(forKey: $0) }, exchange)
-            }
-            let (woken, surplus) = state.places.giveBack(host, exchange)
+    /// Takes a connection back: for the next request, or as a place if it is over; nil if none was made.
+    private func release(_ exchange: HTTPExchange?, _ host: HTTPTarget.Origin) {
+        let usable = exchange.flatMap { $0.isUsable ? $0 : nil }
+        let (waiter, surplus) = state.withLock { state in
+            if let exchange { state.noteFree(exchange) }
+            let (woken, surplus) =
+                if let usable, !state.isShutDown {
+                    state.places.giveBack(host, usable)
+                } else {
+                    (state.places.free(host), exchange)
+                }
             return (woken.flatMap { state.waiters.removeValue(forKey: $0) }, surplus)
         }
         waiter?.resolve(.success(()))
         surplus?.close(failing: nil)
-    }
-
-    /// Takes a place back.
-    private func free(_ host: HTTPTarget.Origin) {
-        let waiter = state.withLock { state in
-            state.places.free(host).flatMap { state.waiters.removeValue(forKey: $0) }
-        }
-        waiter?.resolve(.success(()))
     }
 
     // MARK: Connections

@@ -3,12 +3,6 @@ import Waybill
 import WaybillSession
 import WireCore
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// A request that can be made again: after a redirect, or as a stream's next attempt.
 struct HTTPRequestPlan: Sendable {
     var method: String
@@ -27,10 +21,6 @@ struct HTTPRequestPlan: Sendable {
     /// What goes with a body that goes (Fetch Standard, "request-body-header name").
     private static let describingBody = [
         "content-encoding", "content-language", "content-location", "content-type",
-    ]
-    /// What this side writes itself.
-    private static let reserved = [
-        "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect",
     ]
 
     /// The head, with the fields that only this attempt has.
@@ -73,7 +63,7 @@ struct HTTPRequestPlan: Sendable {
 
     /// Credentials as a field says them (RFC 7617, 2).
     static func basic(_ userName: String, _ password: String) -> String {
-        "Basic " + Data("\(userName):\(password)".utf8).base64EncodedString()
+        "Basic " + Base64.encode(Array("\(userName):\(password)".utf8))
     }
 
     /// Refuses what cannot be sent, before anything is.
@@ -90,11 +80,11 @@ struct HTTPRequestPlan: Sendable {
 
     /// Refuses headers that cannot be sent, or that this side writes itself.
     static func check(_ headers: Headers) throws(WaybillError) {
-        for header in headers
-        where reserved.contains(where: { HTTPSyntax.areSameName($0, header.name) }) {
-            throw WaybillError(.invalidEntry, "the header \(header.name) is not an entry's to set")
+        let fields = HTTPHeaders(headers)
+        if let name = fields.reservedName {
+            throw WaybillError(.invalidEntry, "the header \(name) is not an entry's to set")
         }
-        do { try HTTPHeaders(headers).check() } catch {
+        do { try fields.check() } catch {
             throw WaybillError(.invalidEntry, "this cannot be sent: \(error)")
         }
     }

@@ -6,9 +6,7 @@ import WaybillSession
 /// One attempt to open a stream, over as many hosts, redirects and credentials as it takes.
 struct SSEAttempt {
     let number: Int
-    let isReconnection: Bool
-    /// Whether no call waits for the stream to open.
-    let isUnattended: Bool
+    let occasion: ConnectOccasion
     let source: MessageSource
     let stream: SSEStream
 
@@ -19,8 +17,8 @@ struct SSEAttempt {
         var isFinal = true
         var retryAfter: Duration?
         do {
-            let plan = try stream.makePlan(stream.request)
-            return try await stream.links.first(for: plan) { plan in
+            let plan = try plan(of: stream.request)
+            return try await stream.engine.links.first(for: plan) { plan in
                 last = await ask(plan.target.address, request)
                 request = Self.unadapted(stream.request)
                 isFinal = isFinal && last.isFinal
@@ -45,7 +43,7 @@ struct SSEAttempt {
     /// Credentials are fresh for each host: the host before may have refused earlier ones, and it may have taken any
     /// time, where the app holds the server back.
     private func ask(_ address: ServiceAddress, _ request: Request) async -> SSEOutcome {
-        var occasion = ConnectOccasion(isReconnection: isReconnection, isUnattended: isUnattended)
+        var occasion = occasion
         while true {
             var plan: HTTPRequestPlan
             do {
@@ -100,7 +98,7 @@ struct SSEAttempt {
         for occasion: inout ConnectOccasion
     ) async throws -> HTTPRequestPlan {
         let adapted = try await occasion.adapted(request, askingAt: nil)
-        var plan = try stream.makePlan(adapted)
+        var plan = try plan(of: adapted)
         guard let provider = stream.credentials else { return plan }
         let credentials = try await provider.credentials(for: occasion)
         let isReplacing = request.chain == nil
@@ -108,10 +106,14 @@ struct SSEAttempt {
         return plan
     }
 
+    private func plan(of request: Request) throws(WaybillError) -> HTTPRequestPlan {
+        try stream.engine.check.plan(request, stream.options)
+    }
+
     /// Asks one host, follows its redirects, and waits for the end of the stream.
     private func follow(_ plan: HTTPRequestPlan) async -> SSEOutcome {
         var plan = plan
-        let limit = stream.configuration.maximumRedirects
+        let limit = stream.engine.configuration.maximumRedirects
         for _ in 0...max(limit, 0) {
             do {
                 let (closure, wasOpen, wasHeld) =

@@ -22,7 +22,7 @@ final class SSEConnection: Sendable {
         self.stream = stream
         self.source = source
         timers = link.timers
-        let configuration = stream.configuration
+        let configuration = stream.engine.configuration
         let core = EventStreamConnection(
             lastEventID: stream.lastEventID,
             limits: EventStreamLimits(
@@ -55,8 +55,8 @@ final class SSEConnection: Sendable {
         for stream: SSEStream,
         _ source: MessageSource
     ) async throws -> (EventStreamClosure, wasOpen: Bool, wasHeld: Bool) {
-        let timeout = stream.configuration.connectTimeout
-        let link = try await stream.links.open(plan.target, within: timeout)
+        let timeout = stream.engine.configuration.connectTimeout
+        let link = try await stream.engine.links.open(plan.target, within: timeout)
         let connection = SSEConnection(link, plan, stream, source)
         // The driver lets go of the handler after the end.
         connection.driver.start(
@@ -82,7 +82,7 @@ final class SSEConnection: Sendable {
     ) throws(WaybillError) {
         let host = plan.target.host
         stream.report { $0.requesting(host) }
-        stream.configuration.log(.outbound, plan.description)
+        stream.engine.configuration.log(.outbound, plan.description)
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
                 let head = plan.head(adding: fields(core.lastEventID))
@@ -99,7 +99,7 @@ final class SSEConnection: Sendable {
         var fields = [
             ("Accept", "text/event-stream"), ("Cache-Control", "no-cache"), ("Pragma", "no-cache"),
         ]
-        let isCompressed = stream.configuration.acceptsCompression
+        let isCompressed = stream.engine.configuration.acceptsCompression
         let codings = isCompressed ? HTTPContentDecoder.acceptedCodings : nil
         fields.append(("Accept-Encoding", codings ?? "identity"))
         // An ID that a field cannot hold (a stray control character) is not sent at all.
@@ -137,7 +137,7 @@ final class SSEConnection: Sendable {
             switch event {
             case .opened(let head):
                 let response = EventStreamResponse(head)
-                stream.configuration.log(.inbound, SSEMapping.reason(head))
+                stream.engine.configuration.log(.inbound, SSEMapping.reason(head))
                 stream.noteOpened(at: timers.now)
                 stream.engine.observers.report(.opened(topic: stream.topic, response))
                 if stream.announces { batch.append(SSENotice(.opened(response)).message) }
@@ -149,7 +149,11 @@ final class SSEConnection: Sendable {
                 }
             case .event(let event):
                 hasEvents = true
-                stream.configuration.log(.inbound, "event \(event.type)", Payload(event.data))
+                stream.engine.configuration.log(
+                    .inbound,
+                    "event \(event.type)",
+                    Payload(event.data)
+                )
                 if let types = stream.options.eventTypes,
                     !types.contains(where: event.type.hasSameBytes(as:))
                 {

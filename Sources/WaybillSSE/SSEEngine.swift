@@ -21,15 +21,13 @@ final class SSEEngine: Sendable {
     let catchAll: CatchAll
     /// The observers of response heads and comments.
     let observers = SSEObservers()
-    let planner: HTTPRequestPlanner
-    private let check: SSERequestCheck
+    let check: SSERequestCheck
     private let state = Locked(State())
     private let pool: HTTPPool
     private let hints = HintListener()
 
     init(base: HTTPTarget, configuration: SSEConfiguration, links: HTTPLinks) {
-        planner = HTTPRequestPlanner(base: base, configuration: configuration)
-        check = SSERequestCheck(planner: planner)
+        check = SSERequestCheck(base: base, configuration: configuration)
         catchAll = CatchAll(
             reportingTo: events,
             account: MemoryAccount(limit: configuration.memoryLimit)
@@ -63,7 +61,7 @@ final class SSEEngine: Sendable {
             return Receipt()
         case .disconnect:
             try check.check(request)
-            await closeStreams(because: Self.closed)
+            for stream in streams() { await stream.close(because: Self.closed) }
             states.end()
             return Receipt()
         case .unsubscribe: return try await unsubscribe(request)
@@ -80,18 +78,10 @@ final class SSEEngine: Sendable {
         do {
             let response = try await pool.response(to: plan, request, options.timeout)
             let receipt = try SSEMapping.receipt(request, response)
-            events.report(.acknowledged(topic: topic, byteCount: byteCount, since: begun))
+            events.reportSend(topic, byteCount: byteCount, nil, since: begun)
             return receipt
         } catch {
-            let error = error
-            events.report(
-                .sendFailed(
-                    topic: topic,
-                    byteCount: byteCount,
-                    since: begun,
-                    error: error as? WaybillError ?? WaybillError(.notConnected, "cancelled")
-                )
-            )
+            events.reportSend(topic, byteCount: byteCount, error, since: begun)
             throw error
         }
     }
@@ -141,21 +131,22 @@ final class SSEEngine: Sendable {
                 engine: self,
                 isPaused: state.isPaused
             ) { [weak self] in
-                self?.remove(identifier)
+                self?.state.withLock { $0.streams[identifier] = nil }
             }
             state.streams[identifier] = stream
             return stream
         }
     }
 
-    private func remove(_ identifier: UInt64) {
-        state.withLock { $0.streams[identifier] = nil }
+    /// The streams, in the order of their subscriptions.
+    private func streams() -> [SSEStream] { state.withLock { $0.streams.valuesInKeyOrder } }
+
+    private func streams(of topic: String?) -> [SSEStream] {
+        streams().filter { $0.topic.hasSameBytes(as: topic ?? "") }
     }
 
     private func unsubscribe(_ request: Request) async throws -> Receipt {
-        let found = state.withLock { state in
-            state.streams.valuesInKeyOrder.filter { $0.topic.hasSameBytes(as: request.topic ?? "") }
-        }
+        let found = streams(of: request.topic)
         guard !found.isEmpty else {
             return Receipt(topic: request.topic, reason: "no subscription existed")
         }
@@ -165,16 +156,9 @@ final class SSEEngine: Sendable {
 
     /// Asks for the streams of a topic again.
     func restart(topic: String?) -> Int {
-        let found = state.withLock { state in
-            state.streams.valuesInKeyOrder.filter { $0.topic.hasSameBytes(as: topic ?? "") }
-        }
+        let found = streams(of: topic)
         for stream in found { stream.restart() }
         return found.count
-    }
-
-    private func closeStreams(because reason: WaybillError) async {
-        let streams = state.withLock { $0.streams.valuesInKeyOrder }
-        for stream in streams { await stream.close(because: reason) }
     }
 
     // MARK: The end
@@ -186,7 +170,7 @@ final class SSEEngine: Sendable {
         }
         guard isFirst else { return }
         hints.stop()
-        await closeStreams(because: .shutDown)
+        for stream in streams() { await stream.close(because: .shutDown) }
         await pool.shutdown()
         catchAll.end()
         observers.finish()

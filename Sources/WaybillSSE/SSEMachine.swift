@@ -1,4 +1,5 @@
 package import Waybill
+import WaybillSession
 package import WireCore
 
 /// The life of one event stream: when it is asked for, when it waits, and when it is over.
@@ -106,14 +107,20 @@ package struct SSEMachine: Sendable {
 
     package private(set) var state: State
     private var opening: Opening
-    private var waits: SSEWaits
+    /// The reconnection time that the server has set; nil before.
+    private var serverTime: Duration?
+    private let policy: ReconnectionPolicy
+    private var schedule: ReconnectionSchedule
+    /// The least wait after a connection without an event: 100 milliseconds.
+    private static let leastWait = Duration.milliseconds(100)
 
     /// - Parameters:
     ///   - policy: Whether and when a stream is asked for again.
     ///   - isPaused: Whether the app wants no connections at present.
     ///   - timeLimit: How long a pause may keep the call that waits for the opening; nil when no call waits.
     package init(_ policy: ReconnectionPolicy, isPaused: Bool, timeLimit: Duration?) {
-        waits = SSEWaits(policy)
+        self.policy = policy
+        schedule = ReconnectionSchedule(policy)
         state = .idle(isPaused: isPaused)
         opening = timeLimit.map { .awaited(within: $0) } ?? .unattended
     }
@@ -128,14 +135,6 @@ package struct SSEMachine: Sendable {
     package var isOpen: Bool {
         switch state {
         case .open, .ending(_, wasOpen: true, _): true
-        default: false
-        }
-    }
-
-    /// Whether the app has ended the stream.
-    package var isClosed: Bool {
-        switch state {
-        case .closing, .closed: true
         default: false
         }
     }
@@ -207,19 +206,19 @@ package struct SSEMachine: Sendable {
         _ random: () -> UInt64
     ) -> Step {
         let cause = outcome.error ?? WaybillError(.connectionLost, "the stream has ended")
+        // A stream that has brought an event was healthy, however soon it ended.
+        if hasEvents { schedule = ReconnectionSchedule(policy) }
         guard !outcome.isFinal, isUnattended,
-            let delay = waits.delay(
-                after: cause,
-                retryAfter: outcome.retryAfter,
-                hasEvents: hasEvents,
-                at: now,
-                random
-            )
+            let drawn = schedule.delay(after: cause, at: now, random: random)
         else {
             let ending = Ending(outcome.error, opening: Self.noStream)
             state = .closed(ending)
             return .finish(ending)
         }
+        // The server may ask for a longer wait, not for a shorter one.
+        let asked = max(serverTime ?? .zero, outcome.retryAfter ?? .zero)
+        let least = hasEvents ? .zero : Self.leastWait
+        let delay = max(drawn, min(asked, policy.maximumServerDelay), least)
         let until = now.advanced(by: delay)
         let wait = Wait(delay: delay, until: until, attempt: attempt, cause: cause)
         state = .waiting(wait)
@@ -255,7 +254,7 @@ package struct SSEMachine: Sendable {
             state = .ending(attempt: 1, wasOpen: true, sequel)
         default: return .none
         }
-        waits.noteConnected(at: now)
+        schedule.noteConnected(at: now)
         opening = .done
         return .announce
     }
@@ -266,7 +265,7 @@ package struct SSEMachine: Sendable {
     ///   - hasEvents: Whether there were events.
     ///   - serverTime: The reconnection time, if the server has set one.
     package mutating func received(hasEvents: Bool, serverTime: Duration?) {
-        if let serverTime { waits.serverTime = serverTime }
+        if let serverTime { self.serverTime = serverTime }
         if hasEvents, case .open = state { state = .open(hasEvents: true) }
     }
 

@@ -53,23 +53,11 @@ package enum SSEMapping {
 
     /// What a status other than 2xx means (RFC 9110, 15.5 and 15.6).
     static func error(_ head: HTTPResponseHead, _ body: [UInt8]) -> WaybillError {
-        let code: WaybillError.Code =
-            switch head.status {
-            case 401, 403, 407: .unauthorized
-            case 408, 425, 429, 500...599: .connectionRefused
-            case 413: .limitExceeded
-            default: .rejected
-            }
-        return WaybillError(
-            code,
+        WaybillError(
+            head.status == 413 ? .limitExceeded : WaybillError.code(ofRefusal: head.status),
             "the server answered with \(head.status)",
             peerReason: reason(head),
-            underlying: HTTPRefusal(
-                status: head.status,
-                reason: head.reason,
-                headers: Headers(head.headers),
-                body: Payload(body)
-            )
+            underlying: HTTPRefusal(head, body)
         )
     }
 

@@ -3,18 +3,16 @@ package import Waybill
 import WaybillSession
 import WireCore
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
-/// What an event stream transport refuses before any input or output; also for what stands for one in tests.
+/// Puts requests into HTTP: below the transport's URL, with the fields of its configuration.
+///
+/// Refuses what cannot be sent before any input or output; the mock transport refuses the same.
 package struct SSERequestCheck: Sendable {
-    let planner: HTTPRequestPlanner
+    let base: HTTPTarget
+    let configuration: SSEConfiguration
 
-    init(planner: HTTPRequestPlanner) {
-        self.planner = planner
+    init(base: HTTPTarget, configuration: SSEConfiguration) {
+        self.base = base
+        self.configuration = configuration
     }
 
     /// Makes the check of a transport.
@@ -24,10 +22,7 @@ package struct SSERequestCheck: Sendable {
     ///   - configuration: Its configuration.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL.
     package init(url: String, configuration: SSEConfiguration) throws(WaybillError) {
-        planner = HTTPRequestPlanner(
-            base: try HTTPTarget(ServiceAddress.url(url)),
-            configuration: configuration
-        )
+        self.init(base: try HTTPTarget(ServiceAddress.url(url)), configuration: configuration)
     }
 
     /// Checks a request as the interceptors have left it.
@@ -57,7 +52,55 @@ package struct SSERequestCheck: Sendable {
             ],
             request
         )
-        return try planner.plan(request, method: options.method ?? "POST")
+        return try plan(request, method: options.method ?? "POST")
+    }
+
+    /// What a subscription asks for.
+    ///
+    /// - Throws: `invalidEntry`, `unsupported` for what cannot be sent.
+    func plan(
+        _ request: Request,
+        _ options: SubscribeOptions
+    ) throws(WaybillError) -> HTTPRequestPlan {
+        let method = options.method ?? (request.body.isEmpty ? "GET" : "POST")
+        var plan = try plan(request, method: method)
+        // A header that says where to begin is out of date at the next attempt.
+        plan.headers = HTTPHeaders(
+            plan.headers.filter { !HTTPSyntax.areSameName($0.name, "last-event-id") }
+        )
+        return plan
+    }
+
+    private func plan(_ request: Request, method: String) throws(WaybillError) -> HTTPRequestPlan {
+        try HTTPRequestPlan.check(request, method)
+        try HTTPRequestPlan.check(configuration.headers)
+        var plan = HTTPRequestPlan(
+            method: method,
+            target: try base.appending(request.topic),
+            headers: headers(of: request),
+            body: request.body
+        )
+        plan.topic = request.topic ?? ""
+        return plan
+    }
+
+    /// The configuration's fields below the entry's, with credentials and content type.
+    private func headers(of request: Request) -> HTTPHeaders {
+        var headers = HTTPHeaders(request.headers)
+        func add(_ name: String, _ value: String) {
+            if headers.first(name) == nil { headers.append(name: name, value: value) }
+        }
+        if let contentType = request.contentType, !request.body.isEmpty {
+            add("Content-Type", contentType)
+        }
+        let stated = headers
+        for field in configuration.headers where stated.first(field.name) == nil {
+            headers.append(name: field.name, value: field.value)
+        }
+        if let userName = configuration.userName {
+            add("Authorization", HTTPRequestPlan.basic(userName, configuration.password ?? ""))
+        }
+        return headers
     }
 
     private func check(_ options: SubscribeOptions, _ request: Request) throws(WaybillError) {
@@ -73,7 +116,7 @@ package struct SSERequestCheck: Sendable {
             request
         )
         // Refused now, not at the first attempt.
-        _ = try planner.streamPlan(request, options)
+        _ = try plan(request, options)
     }
 
     private func check(_ options: ConnectOptions, _ request: Request) throws(WaybillError) {

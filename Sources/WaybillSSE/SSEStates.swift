@@ -27,17 +27,15 @@ package final class SSEStates: Sendable {
             return whole
         }
 
-        /// - Returns: False when the stream is not, or no longer, one of those that live.
-        mutating func note(_ new: ConnectionState, of stream: AnyObject) -> Bool {
+        mutating func note(_ new: ConnectionState, of stream: AnyObject) {
             let identifier = ObjectIdentifier(stream)
             if let index = streams.firstIndex(where: { $0.stream == identifier }) {
                 streams[index].state = new
-                return true
+                return
             }
             // A stream that was ended while its opening was on its way does not come back with it.
-            if case .connected = new { return false }
+            if case .connected = new { return }
             streams.append((identifier, new))
-            return true
         }
 
         mutating func remove(_ stream: AnyObject) {
@@ -52,45 +50,31 @@ package final class SSEStates: Sendable {
 
     /// Notes the state of a stream, and reports that of all if it has changed.
     package func report(_ new: ConnectionState, of stream: AnyObject) {
-        state.withLock { state in
-            let before = state.whole
-            guard state.note(new, of: stream), let after = state.whole else { return }
-            if Self.isChange(from: before, to: after) { source.report(after) }
-        }
+        change { $0.note(new, of: stream) }
     }
 
     /// Forgets a stream that is over; the last one's cause is the transport's.
     package func remove(_ stream: AnyObject, _ cause: WaybillError?) {
+        change(because: cause) { $0.remove(stream) }
+    }
+
+    /// Reports the end, once, when no stream is left that would.
+    package func end() { change { _ in } }
+
+    /// Changes the states of streams, and reports with the lock held, so that reports have the order of the changes.
+    private func change(because cause: WaybillError? = nil, _ body: (inout State) -> Void) {
         state.withLock { state in
             let before = state.whole
-            state.remove(stream)
-            if let after = state.whole {
-                if Self.isChange(from: before, to: after) { source.report(after) }
-            } else {
-                reportDisconnected(cause)
+            body(&state)
+            switch (before, state.whole) {
+            case (.connected?, .connected?): break
+            case (.connecting(let old)?, .connecting(let new)?) where old == new: break
+            case (.waiting(let old, _)?, .waiting(let new, _)?) where old == new: break
+            case (_, let after?): source.report(after)
+            case (_, nil):
+                if case .disconnected = source.current { return }
+                source.report(.disconnected(cause: cause))
             }
-        }
-    }
-
-    /// Reports the end when no stream is left that would.
-    package func end() {
-        state.withLock { state in
-            if state.whole == nil { reportDisconnected(nil) }
-        }
-    }
-
-    /// Reports the end once, with what it came from; called with the lock held.
-    private func reportDisconnected(_ cause: WaybillError?) {
-        if case .disconnected = source.current { return }
-        source.report(.disconnected(cause: cause))
-    }
-
-    private static func isChange(from before: ConnectionState?, to after: ConnectionState) -> Bool {
-        switch (before, after) {
-        case (.connected?, .connected): false
-        case (.connecting(let old)?, .connecting(let new)): old != new
-        case (.waiting(let old, _)?, .waiting(let new, _)): old != new
-        default: true
         }
     }
 

@@ -28,10 +28,6 @@ final class SSEStream: Sendable {
     let topic: String
     /// The request as it reached the transport.
     let request: Request
-    /// Puts the request into HTTP, at each attempt.
-    let makePlan: @Sendable (Request) throws(WaybillError) -> HTTPRequestPlan
-    let configuration: SSEConfiguration
-    let links: HTTPLinks
     /// The source of credentials; of this stream alone, since other streams may be refused others.
     let credentials: CredentialProvider?
     let options: SubscribeOptions
@@ -53,22 +49,18 @@ final class SSEStream: Sendable {
         isPaused: Bool,
         onEnd: @escaping @Sendable () -> Void
     ) {
+        let configuration = engine.configuration
         let stated =
             HTTPHeaders(request.headers).first("last-event-id")
-            ?? HTTPHeaders(engine.configuration.headers).first("last-event-id")
+            ?? HTTPHeaders(configuration.headers).first("last-event-id")
         self.request = request
         topic = request.topic ?? ""
-        makePlan = { [planner = engine.planner] request throws(WaybillError) in
-            try planner.streamPlan(request, options)
-        }
         self.options = options
         self.announces = announces
         self.engine = engine
         self.onEnd = onEnd
-        configuration = engine.configuration
-        links = engine.links
-        credentials = configuration.credentials.map { [links] source in
-            CredentialProvider(source, in: links.plain)
+        credentials = configuration.credentials.map { source in
+            CredentialProvider(source, in: engine.links.plain)
         }
         pressure = ReadingPressure(account: MemoryAccount(limit: configuration.memoryLimit))
         let machine = SSEMachine(
@@ -101,20 +93,16 @@ final class SSEStream: Sendable {
     func start() -> Messages<Message> {
         let listener = MessageListener(
             options,
-            buffering: configuration.buffering,
+            buffering: engine.configuration.buffering,
             topic: topic,
             events: engine.events,
             onLeave: { [weak self] _ in self?.stop() },
-            pressure: pressure,
-            onOverflow: { [weak self] _ in self?.stop() }
+            pressure: pressure
         )
         let messages = listener.source.messages
-        let task = Task { @concurrent in await self.run(listener.source) }
-        let isClosed = state.withLock { state in
-            state.task = task
-            return state.machine.isClosed
+        state.withLock { state in
+            state.task = Task { @concurrent in await self.run(listener.source) }
         }
-        if isClosed { task.cancel() }
         return messages
     }
 
@@ -164,7 +152,7 @@ final class SSEStream: Sendable {
     // MARK: The task
 
     private func run(_ source: MessageSource) async {
-        let clock = links.plain.clock
+        let clock = engine.links.plain.clock
         var step = advance { $0.next(at: clock.now) }
         while true {
             switch step {
@@ -206,13 +194,11 @@ final class SSEStream: Sendable {
     ) async -> SSEMachine.Step {
         engine.states.report(.connecting(attempt: number), of: self)
         let machine = state.withLock { $0.machine }
-        let attempt = SSEAttempt(
-            number: number,
+        let occasion = ConnectOccasion(
             isReconnection: machine.isReconnection,
-            isUnattended: machine.isUnattended,
-            source: source,
-            stream: self
+            isUnattended: machine.isUnattended
         )
+        let attempt = SSEAttempt(number: number, occasion: occasion, source: source, stream: self)
         let outcome = await attempt.run()
         let (tellsEnd, lastEventID, step) = state.withLock { state in
             let tellsEnd = state.machine.tellsEnd
@@ -220,7 +206,7 @@ final class SSEStream: Sendable {
             let step = state.machine.attemptEnded(
                 outcome,
                 at: clock.now,
-                random: links.plain.random
+                random: engine.links.plain.random
             )
             return (tellsEnd, state.lastEventID, step)
         }

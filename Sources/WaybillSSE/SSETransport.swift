@@ -46,13 +46,8 @@ public final class SSETransport: Transport {
         configuration: SSEConfiguration = SSEConfiguration(),
         configure: (inout SSEConfiguration) -> Void = { _ in }
     ) throws(WaybillError) {
-        var configuration = configuration
-        configure(&configuration)
-        try self.init(
-            url: ServiceAddress.url(url),
-            configuration: configuration,
-            environment: .system
-        )
+        let url = try ServiceAddress.url(url)
+        try self.init(url: url, configuration: configuration, configure: configure)
     }
 
     /// Makes a transport in an environment.

@@ -4,34 +4,16 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-// Requests other than acknowledgements.
+// The frames of requests.
 extension STOMPConnection {
-    /// Sends a message, waits for the receipt if one was requested, and reports the send if there are observers.
-    func send(
-        _ headers: STOMPHeaders,
-        _ request: Request,
-        _ options: SendOptions,
-        asksForReceipt: Bool,
-        isObserved: Bool
-    ) async throws -> Receipt {
-        try await perform(request, asksForReceipt: asksForReceipt) {
-            (core, now, call) throws(STOMPSendError) in
-            try core.send(
-                headers,
-                body: request.body,
-                call: call,
-                timeout: options.timeout,
-                at: now
-            )
-            if isObserved { reportSent(request) }
-        }
-    }
+    // MARK: Sends
 
-    /// Reports a sent message.
-    ///
-    /// Called with the core's lock held, so that no receipt is reported before it.
-    func reportSent(_ request: Request) {
-        subscriptions.events.report(.sent(topic: request.topic, byteCount: request.body.count))
+    /// Sends a message, waits for the receipt if one was requested, and reports the send if there are observers.
+    func send(_ send: STOMPSend, _ request: Request, isObserved: Bool) async throws -> Receipt {
+        try await perform(request, asksForReceipt: send.asksForReceipt) {
+            (core, now, call) throws(STOMPSendError) in
+            try write(send, request, call, isObserved: isObserved, to: &core, at: now)
+        }
     }
 
     /// Sends a message without waiting.
@@ -40,27 +22,46 @@ extension STOMPConnection {
     ///
     /// - Throws: `WaybillError` if nothing was sent.
     func submit(
-        _ headers: STOMPHeaders,
+        _ send: STOMPSend,
         _ request: Request,
-        _ options: SendOptions,
-        _ asksForReceipt: Bool,
         _ call: STOMPPendingCall
     ) throws(WaybillError) {
-        do throws(STOMPSendError) {
+        try STOMPMapping.converting(request) { () throws(STOMPSendError) in
             try driver.withCore { (core, now) throws(STOMPSendError) in
-                try core.send(
-                    headers,
-                    body: request.body,
-                    call: asksForReceipt ? call : nil,
-                    timeout: options.timeout,
-                    at: now
-                )
-                reportSent(request)
+                try write(send, request, send.asksForReceipt ? call : nil, to: &core, at: now)
             }
-        } catch {
-            throw STOMPMapping.error(error, request)
         }
-        if !asksForReceipt { call.succeed(.none) }
+        if !send.asksForReceipt { call.succeed(.none) }
+    }
+
+    /// Sends a message without a receipt.
+    ///
+    /// - Returns: The pause that the caller has to make before the next message.
+    /// - Throws: `WaybillError` if nothing was sent.
+    func submitUnconfirmed(
+        _ send: STOMPSend,
+        _ request: Request
+    ) throws(WaybillError) -> SendPause {
+        try STOMPMapping.converting(request) { () throws(STOMPSendError) in
+            try driver.send { (core, now) throws(STOMPSendError) in
+                try write(send, request, nil, to: &core, at: now)
+            }.pause
+        }
+    }
+
+    /// Writes SEND, and reports it with the core's lock held, so that no receipt is reported before it.
+    private func write(
+        _ send: STOMPSend,
+        _ request: Request,
+        _ call: STOMPPendingCall?,
+        isObserved: Bool = true,
+        to core: inout STOMPClientConnection,
+        at now: WireInstant
+    ) throws(STOMPSendError) {
+        let timeout = send.timeout
+        try core.send(send.headers, body: request.body, call: call, timeout: timeout, at: now)
+        guard isObserved else { return }
+        subscriptions.events.report(.sent(topic: request.topic, byteCount: request.body.count))
     }
 
     /// Withdraws a call.
@@ -68,9 +69,11 @@ extension STOMPConnection {
         driver.withCore { core, _ in core.cancel(call) }
     }
 
+    // MARK: Subscriptions
+
     /// Sends SUBSCRIBE, and waits for the receipt if one was requested.
     func subscribe(
-        _ subscription: STOMPMapping.Subscription,
+        _ subscription: STOMPSubscribe,
         as id: String,
         _ request: Request,
         _ options: SubscribeOptions
@@ -91,6 +94,15 @@ extension STOMPConnection {
         }
     }
 
+    /// Expects messages of a subscription that the server makes itself.
+    func expectSubscription(_ id: String, _ request: Request) throws(WaybillError) {
+        try STOMPMapping.converting(request) { () throws(STOMPSendError) in
+            try driver.withCore { (core, _) throws(STOMPSendError) in
+                try core.expectSubscription(id: id, destination: id)
+            }
+        }
+    }
+
     /// Sends UNSUBSCRIBE, and waits for the receipt if one was requested.
     func unsubscribe(_ id: String, _ headers: STOMPHeaders, _ request: Request) async throws {
         _ = try await perform(request, asksForReceipt: configuration.asksForReceipts) {
@@ -106,11 +118,66 @@ extension STOMPConnection {
         }
     }
 
+    // MARK: Acknowledgements and transactions
+
+    /// Sends ACK, or NACK for a refusal, for a message of a subscription with manual acknowledgement.
+    func acknowledge(
+        _ id: Message.ID,
+        isAccepted: Bool,
+        in transaction: String?,
+        _ request: Request
+    ) async throws -> Receipt {
+        let delivery = try subscriptions.manual.take(id, for: request)
+        let token = delivery.name.token
+        let headers = STOMPMapping.wire(request.headers)
+        var isSent = false
+        defer { if !isSent { subscriptions.putBack(delivery, as: id) } }
+        // In a transaction, as for a send, only the end is certain to be answered.
+        let asks = configuration.asksForReceipts && transaction == nil
+        return try await perform(request, asksForReceipt: asks) {
+            (core, now, call) throws(STOMPSendError) in
+            if isAccepted {
+                try core.acknowledge(
+                    token,
+                    transaction: transaction,
+                    headers: headers,
+                    call: call,
+                    at: now
+                )
+            } else {
+                try core.refuse(
+                    token,
+                    transaction: transaction,
+                    headers: headers,
+                    call: call,
+                    at: now
+                )
+            }
+            isSent = true
+            // Noted at once, because messages that the server sends after it may arrive before the receipt.
+            if let transaction {
+                // If the transaction is aborted, the message waits again.
+                let held = Held(id: id, delivery: delivery)
+                state.withLock { $0.transactions[WireName(transaction), default: []].append(held) }
+            } else {
+                subscriptions.noteAcknowledged(delivery.name)
+            }
+        }
+    }
+
+    /// Sends ACK without waiting, for a message of this connection.
+    func acknowledge(_ token: STOMPAckToken) {
+        try? driver.answer { (core, now) throws(STOMPSendError) in
+            try core.acknowledge(token, at: now)
+        }
+    }
+
     /// The frames of a transaction.
     enum TransactionStep: Sendable {
         case begin, commit, abort
     }
 
+    /// Sends a frame of a transaction.
     func transact(
         _ step: TransactionStep,
         _ transaction: String,
@@ -119,7 +186,9 @@ extension STOMPConnection {
         let headers = STOMPMapping.wire(request.headers)
         var isSent = false
         // A cancellation or a timeout of the wait does not take the sent frame back.
-        defer { if isSent, step != .begin { settleHeld(transaction, isTaken: step == .commit) } }
+        defer {
+            if isSent, step != .begin { endTransaction(transaction, isTaken: step == .commit) }
+        }
         return try await perform(request, asksForReceipt: configuration.asksForReceipts) {
             (core, now, call) throws(STOMPSendError) in
             switch step {
@@ -134,21 +203,32 @@ extension STOMPConnection {
         }
     }
 
+    /// Finishes the acknowledgements of a transaction: after ABORT their messages wait again.
+    private func endTransaction(_ transaction: String, isTaken: Bool) {
+        let held = state.withLock { $0.transactions.removeValue(forKey: WireName(transaction)) }
+        for one in held ?? [] {
+            if isTaken {
+                subscriptions.noteAcknowledged(one.delivery.name)
+            } else {
+                subscriptions.putBack(one.delivery, as: one.id)
+            }
+        }
+    }
+
+    // MARK: All requests
+
     /// Sends, and waits for the receipt if one was requested; otherwise until the link has room.
-    func perform(
+    private func perform(
         _ request: Request,
         asksForReceipt: Bool,
         _ send: (inout STOMPClientConnection, WireInstant, STOMPPendingCall?)
             throws(STOMPSendError) -> Void
     ) async throws -> Receipt {
         guard asksForReceipt else {
-            let pause: SendPause
-            do throws(STOMPSendError) {
-                pause = try driver.send { (core, now) throws(STOMPSendError) in
+            let pause = try STOMPMapping.converting(request) { () throws(STOMPSendError) in
+                try driver.send { (core, now) throws(STOMPSendError) in
                     try send(&core, now, nil)
                 }.pause
-            } catch {
-                throw STOMPMapping.error(error, request)
             }
             if pause != .none { try await driver.wait(for: pause) }
             return Receipt(of: request.topic)
@@ -157,12 +237,10 @@ extension STOMPConnection {
         do {
             let headers = try await call.answer(
                 sending: { () throws(WaybillError) in
-                    do throws(STOMPSendError) {
+                    try STOMPMapping.converting(request) { () throws(STOMPSendError) in
                         try driver.withCore { (core, now) throws(STOMPSendError) in
                             try send(&core, now, call)
                         }
-                    } catch {
-                        throw STOMPMapping.error(error, request)
                     }
                 },
                 withdrawing: { call in cancel(call) }

@@ -201,12 +201,10 @@ final class STOMPConnection: TransportConnection {
         for (call, error) in failing {
             // A frame that was never sent fails with this side's reason for the end, if there is one.
             let isUnsent = error?.code == .notConnected
-            call.fail(isUnsent ? abandonment ?? Self.notSent : error ?? abandonment ?? lost)
+            call.fail(
+                isUnsent ? abandonment ?? STOMPMapping.notSent() : error ?? abandonment ?? lost
+            )
         }
-    }
-
-    private static var notSent: WaybillError {
-        WaybillError(.notConnected, "the connection ended before the request was sent")
     }
 
     // MARK: Events
@@ -256,7 +254,7 @@ final class STOMPConnection: TransportConnection {
                 WaybillError(.timedOut, "the server sent no receipt in time")
             )
         case .abandoned(let call): fail(call, nil)
-        case .notSent(let call): fail(call, Self.notSent)
+        case .notSent(let call): fail(call, STOMPMapping.notSent())
         case .trace(let trace):
             configuration.wireLogger?.logFrame(
                 trace.isOutbound ? .outbound : .inbound,

@@ -50,7 +50,7 @@ struct STOMPDialect: ConnectionDialect {
 
     func conclude(_ cause: WaybillError?, isForGood: Bool) {
         subscriptions.conclude(cause)
-        replies.conclude(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
+        replies.pending.fail(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
         if isForGood { catchAll.end() }
     }
 }

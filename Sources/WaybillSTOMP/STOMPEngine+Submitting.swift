@@ -17,11 +17,10 @@ extension STOMPEngine {
         var end = completion
         do throws(WaybillError) {
             try STOMPMapping.checkBody(request)
-            let headers = try STOMPMapping.send(request, options, configuration)
-            let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
-            end = reporting(request, isAcknowledged: asks, completion)
-            guard asks else {
-                let pause = try connection.submitUnconfirmed(headers, request, options)
+            let send = try STOMPMapping.send(request, options, configuration)
+            end = reporting(request, isAcknowledged: send.asksForReceipt, completion)
+            guard send.asksForReceipt else {
+                let pause = try connection.submitUnconfirmed(send, request)
                 // The submitting code yields to other tasks itself.
                 if pause == .drain {
                     return .full { [driver = connection.driver] in try await driver.wait(for: pause)
@@ -36,7 +35,7 @@ extension STOMPEngine {
                 }
                 end(receipt.about(request))
             }
-            try connection.submit(headers, request, options, true, call)
+            try connection.submit(send, request, call)
             return .taken { if call.withdraw() { connection.cancel(call) } }
         } catch {
             // The connection was just ending, and nothing was sent.
@@ -56,43 +55,12 @@ extension STOMPEngine {
         return { [events] result in
             let (topic, byteCount) = (request.topic, request.body.count)
             switch result {
-            case .success:
-                guard isAcknowledged else { break }
-                events.report(.acknowledged(topic: topic, byteCount: byteCount, since: begun))
+            case .success where !isAcknowledged: break
+            case .success: events.reportSend(topic, byteCount: byteCount, nil, since: begun)
             case .failure(let error):
-                let reason = WaybillError(reporting: error)
-                events.report(
-                    .sendFailed(topic: topic, byteCount: byteCount, since: begun, error: reason)
-                )
+                events.reportSend(topic, byteCount: byteCount, error, since: begun)
             }
             completion(result)
-        }
-    }
-}
-
-extension STOMPConnection {
-    /// Sends a message without a receipt.
-    ///
-    /// - Returns: The pause that the caller has to make before the next message.
-    /// - Throws: `WaybillError` if nothing was sent.
-    func submitUnconfirmed(
-        _ headers: STOMPHeaders,
-        _ request: Request,
-        _ options: SendOptions
-    ) throws(WaybillError) -> SendPause {
-        do throws(STOMPSendError) {
-            return try driver.send { (core, now) throws(STOMPSendError) in
-                try core.send(
-                    headers,
-                    body: request.body,
-                    call: nil,
-                    timeout: options.timeout,
-                    at: now
-                )
-                reportSent(request)
-            }.pause
-        } catch {
-            throw STOMPMapping.error(error, request)
         }
     }
 }

@@ -66,8 +66,6 @@ final class STOMPEngine: Sendable {
 
     var configuration: STOMPConfiguration { shared.value }
 
-    var states: ConnectionStates { lifecycle.states.states }
-
     // MARK: Requests
 
     func perform(_ request: Request) async throws -> Receipt {
@@ -77,17 +75,12 @@ final class STOMPEngine: Sendable {
             // The fast path of most sends, with as few calls as possible between the caller and the frame.
             guard !request.expectsReply, !events.isObserved, let connection = lifecycle.connected
             else { return try await send(request, options) }
-            let headers = try STOMPMapping.send(request, options, configuration)
-            do {
-                return try await connection.send(
-                    headers,
-                    request,
-                    options,
-                    asksForReceipt: STOMPMapping.asksForReceipt(options, headers, configuration),
-                    isObserved: false
-                )
-            } catch let error as WaybillError where error.code == .notConnected {
-                return try await send(request, options)
+            let send = try STOMPMapping.send(request, options, configuration)
+            do { return try await connection.send(send, request, isObserved: false) } catch let
+                error as WaybillError
+                where error.code == .notConnected
+            {
+                return try await self.send(request, options)
             }
         case .connect(let options): return try await connect(options, request)
         case .disconnect(let options):
@@ -100,26 +93,20 @@ final class STOMPEngine: Sendable {
             return try await subscriptions.unsubscribe(headers, request)
         case .ack(let id, let transaction):
             return try await lifecycle.requests.current(for: request)
-                .settle(id, Settlement(isAccepted: true, transaction: transaction), request)
+                .acknowledge(id, isAccepted: true, in: transaction, request)
         case .nack(let id, let transaction):
             return try await lifecycle.requests.current(for: request)
-                .settle(id, Settlement(isAccepted: false, transaction: transaction), request)
+                .acknowledge(id, isAccepted: false, in: transaction, request)
         case .begin(let transaction):
             let headers = try STOMPMapping.beginning(transaction, request)
             return try await connection(for: request, sending: headers)
                 .transact(.begin, transaction, request)
         case .commit(let transaction):
-            return try await lifecycle.requests.current(for: request).transact(
-                .commit,
-                transaction,
-                request
-            )
+            return try await lifecycle.requests.current(for: request)
+                .transact(.commit, transaction, request)
         case .abort(let transaction):
-            return try await lifecycle.requests.current(for: request).transact(
-                .abort,
-                transaction,
-                request
-            )
+            return try await lifecycle.requests.current(for: request)
+                .transact(.abort, transaction, request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")
         }
@@ -130,65 +117,34 @@ final class STOMPEngine: Sendable {
         let begun = events.timestamp
         let (topic, byteCount) = (request.topic, request.body.count)
         do {
-            let headers = try STOMPMapping.send(request, options, configuration)
-            if request.expectsReply { return try await reply(to: headers, request, options) }
-            let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
-            let receipt = try await send(
-                headers,
-                request,
-                options,
-                asksForReceipt: asks,
-                isObserved: begun != nil
-            )
-            guard asks else { return receipt }
-            events.report(.acknowledged(topic: topic, byteCount: byteCount, since: begun))
+            let send = try STOMPMapping.send(request, options, configuration)
+            if request.expectsReply { return try await reply(to: send, request) }
+            let asks = send.asksForReceipt
+            let receipt = try await lifecycle.requests.sending {
+                guard lifecycle.requests.queues(isAcknowledged: asks) else { return nil }
+                return try await queued(send, request)
+            } connection: {
+                try await connection(for: request, sending: send.headers)
+            } over: { connection in
+                try await connection.send(send, request, isObserved: begun != nil)
+            }
+            if asks { events.reportSend(topic, byteCount: byteCount, nil, since: begun) }
             return receipt
         } catch {
-            let reason = WaybillError(reporting: error)
-            events.report(
-                .sendFailed(topic: topic, byteCount: byteCount, since: begun, error: reason)
-            )
+            events.reportSend(topic, byteCount: byteCount, error, since: begun)
             throw error
         }
     }
 
-    private func send(
-        _ headers: STOMPHeaders,
-        _ request: Request,
-        _ options: SendOptions,
-        asksForReceipt asks: Bool,
-        isObserved: Bool
-    ) async throws -> Receipt {
-        try await lifecycle.requests.sending {
-            guard lifecycle.requests.queues(isAcknowledged: asks) else { return nil }
-            return try await queued(headers, request, options, asksForReceipt: asks)
-        } connection: {
-            try await connection(for: request, sending: headers)
-        } over: { connection in
-            try await connection.send(
-                headers,
-                request,
-                options,
-                asksForReceipt: asks,
-                isObserved: isObserved
-            )
-        }
-    }
-
     /// Sends in the order of the calls, when the connection is back.
-    private func queued(
-        _ headers: STOMPHeaders,
-        _ request: Request,
-        _ options: SendOptions,
-        asksForReceipt: Bool
-    ) async throws -> Receipt {
-        try STOMPMapping.check(headers, request)
+    private func queued(_ send: STOMPSend, _ request: Request) async throws -> Receipt {
+        try STOMPMapping.check(send.headers, request)
         let answer: STOMPReceivedHeaders = try await lifecycle.requests.queued(
             request,
-            timeout: configuration.offlineQueue.timeToLive ?? options.timeout
+            timeout: configuration.offlineQueue.timeToLive ?? send.timeout
                 ?? configuration.receiptTimeout,
             send: { connection, call throws(WaybillError) in
-                try connection.submit(headers, request, options, asksForReceipt, call)
+                try connection.submit(send, request, call)
             },
             withdraw: { [lifecycle] call in lifecycle.connected?.cancel(call) }
         )
@@ -200,13 +156,9 @@ final class STOMPEngine: Sendable {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         try STOMPMapping.checkBody(request)
-        var all: [STOMPMapping.Subscription] = []
-        var headers: STOMPHeaders = [:]
+        var all: [STOMPSubscribe] = []
         for part in request.partsByTopic {
-            let subscription = try STOMPMapping.subscription(part, options)
-            headers = STOMPMapping.headers(of: subscription)
-            try STOMPMapping.check(headers, part)
-            all.append(subscription)
+            all.append(try STOMPMapping.subscription(part, options))
         }
         return try await lifecycle.requests.subscribe(
             request,
@@ -214,17 +166,17 @@ final class STOMPEngine: Sendable {
             later: { [subscriptions, all] in subscriptions.subscribeLater(all, options) },
             greeting: { () throws(WaybillError) in try dialect.greeting(.connecting(for: request))
             },
-            connection: { [headers] in try await connection(for: request, sending: headers) },
+            connection: { try await connection(for: request) },
             now: { [all] connection in
                 try await subscriptions.subscribe(all, request, options, over: connection)
             }
         )
     }
 
-    /// The session, made first if need be and if the headers can be sent at all.
+    /// The connection, made first if need be and if the headers can be sent at all.
     func connection(
         for request: Request,
-        sending headers: STOMPHeaders
+        sending headers: STOMPHeaders = [:]
     ) async throws -> STOMPConnection {
         if let connection = lifecycle.connected { return connection }
         try STOMPMapping.check(headers, request)
@@ -238,14 +190,6 @@ final class STOMPEngine: Sendable {
     }
 
     // MARK: The end
-
-    func pause() async {
-        await lifecycle.pause()
-    }
-
-    func resume() {
-        lifecycle.resume()
-    }
 
     func shutdown() async {
         hints.stop()

@@ -47,11 +47,19 @@ extension STOMPMapping {
 
     /// The error of a request that was unanswered when the connection ended.
     static func unanswered(_ cause: WaybillError?) -> WaybillError {
-        WaybillError(
-            .connectionLost,
-            "the connection ended before the server answered",
-            peerReason: cause?.peerReason,
-            underlying: cause?.underlying
-        )
+        let message = "the connection ended before the server answered"
+        return WaybillError(.connectionLost, message, restating: cause)
+    }
+
+    /// The error of a request that was not sent before the connection ended.
+    static func notSent(_ cause: WaybillError? = nil) -> WaybillError {
+        let message = "the connection ended before the request was sent"
+        return WaybillError(.notConnected, message, restating: cause)
+    }
+
+    /// The end of a connection whose server has refused a subscription with ERROR.
+    static func lostByRefusal(_ refusal: WaybillError) -> WaybillError {
+        let message = "the server refused a subscription and ended the connection"
+        return WaybillError(.connectionLost, message, after: refusal)
     }
 }

@@ -8,27 +8,6 @@ import WireCore
 ///
 /// `Documentation/Mapping.md` has the same rules as a table.
 package enum STOMPMapping {
-    /// The contents of a SUBSCRIBE.
-    package struct Subscription: Sendable {
-        var destination: String
-        var ackMode: STOMPAckMode
-        /// Whether the mode follows from the quality of service, so that STOMP 1.0 may use another mode.
-        var isModeImplied: Bool
-        var headers: STOMPHeaders
-
-        package init(
-            destination: String,
-            ackMode: STOMPAckMode = .auto,
-            isModeImplied: Bool = false,
-            headers: STOMPHeaders = [:]
-        ) {
-            self.destination = destination
-            self.ackMode = ackMode
-            self.isModeImplied = isModeImplied
-            self.headers = headers
-        }
-    }
-
     static func unsupported(_ what: String, _ request: Request) -> WaybillError {
         .unsupported(by: "STOMP", what, request)
     }
@@ -87,7 +66,7 @@ package enum STOMPMapping {
         // Without a virtual host the connection's host is used, which is not known yet. The check needs any host.
         var complete = connect
         complete.host = connect.host ?? "host"
-        do { try complete.check() } catch { throw Self.error(error, request) }
+        try converting(request, complete.check)
         return connect
     }
 
@@ -120,8 +99,8 @@ package enum STOMPMapping {
     ///
     /// The connection's version may allow less.
     static func check(_ headers: STOMPHeaders, _ request: Request) throws(WaybillError) {
-        do { try headers.check(for: .send, version: .v1_2) } catch {
-            throw Self.error(error, request)
+        try converting(request) { () throws(STOMPSendError) in
+            try headers.check(for: .send, version: .v1_2)
         }
     }
 
@@ -149,7 +128,7 @@ package enum STOMPMapping {
         _ request: Request,
         _ options: SendOptions,
         _ configuration: STOMPConfiguration
-    ) throws(WaybillError) -> STOMPHeaders {
+    ) throws(WaybillError) -> STOMPSend {
         if request.expectsReply { try checkReply(request, options) }
         try checkQoS(options.qos, request)
         if options.retain || options.expiry != nil || options.method != nil {
@@ -171,13 +150,14 @@ package enum STOMPMapping {
         }
         for header in request.headers { headers.append(header.name, header.value) }
         try addReplyHeaders(options, request, to: &headers)
-        return headers
+        let asks = asksForReceipt(options, headers, configuration)
+        return STOMPSend(headers: headers, timeout: options.timeout, asksForReceipt: asks)
     }
 
     /// Whether a send waits for a receipt.
     ///
     /// In a transaction only its end does, because servers may process and answer its frames at COMMIT.
-    static func asksForReceipt(
+    private static func asksForReceipt(
         _ options: SendOptions,
         _ headers: STOMPHeaders,
         _ configuration: STOMPConfiguration
@@ -190,7 +170,7 @@ package enum STOMPMapping {
     static func subscription(
         _ request: Request,
         _ options: SubscribeOptions
-    ) throws(WaybillError) -> Subscription {
+    ) throws(WaybillError) -> STOMPSubscribe {
         try checkQoS(options.qos, request)
         try refuse(
             [
@@ -205,7 +185,7 @@ package enum STOMPMapping {
             throw invalid("a subscription needs a destination", request)
         }
         var headers = request.headers
-        var stated = options.ackMode.map(ackMode)
+        var stated = options.ackMode.map(STOMPAckMode.init)
         if let text = headers.first(STOMPHeaderName.ack) {
             guard let mode = STOMPAckMode(rawValue: text) else {
                 throw invalid("the header ack is not auto, client or client-individual", request)
@@ -218,27 +198,12 @@ package enum STOMPMapping {
         if stated == .auto, options.acknowledgement == .manual {
             throw invalid("nothing is acknowledged in the ack mode auto", request)
         }
-        return Subscription(
-            destination: topic,
-            ackMode: stated ?? (wantsAcknowledgement ? .clientIndividual : .auto),
-            isModeImplied: stated == nil,
-            headers: wire(headers)
-        )
-    }
-
-    /// Returns the headers of a SUBSCRIBE that depend on the entry.
-    static func headers(of subscription: Subscription) -> STOMPHeaders {
-        var headers = subscription.headers
-        headers.append(STOMPHeaderName.destination, subscription.destination)
-        return headers
-    }
-
-    private static func ackMode(_ mode: AckMode) -> STOMPAckMode {
-        switch mode {
-        case .auto: .auto
-        case .client: .client
-        case .clientIndividual: .clientIndividual
-        }
+        let ackMode = stated ?? (wantsAcknowledgement ? .clientIndividual : .auto)
+        var subscribe = STOMPSubscribe(destination: topic, ackMode: ackMode)
+        subscribe.isModeImplied = stated == nil
+        subscribe.headers = wire(headers)
+        try check(subscribe.allHeaders, request)
+        return subscribe
     }
 
     /// Refuses headers that the transport writes itself.
@@ -291,6 +256,16 @@ package enum STOMPMapping {
     }
 
     // MARK: Errors
+
+    /// Runs a function that sends, and converts its error into the error of the request.
+    static func converting<Result>(
+        _ request: Request,
+        _ send: () throws(STOMPSendError) -> Result
+    ) throws(WaybillError) -> Result {
+        do throws(STOMPSendError) { return try send() } catch {
+            throw Self.error(error, request)
+        }
+    }
 
     package static func error(_ error: STOMPSendError, _ request: Request) -> WaybillError {
         let (code, message): (WaybillError.Code, String) =

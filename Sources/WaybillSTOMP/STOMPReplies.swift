@@ -20,7 +20,8 @@ final class STOMPReplies: Sendable {
         var isReady = Promise<Void>()
     }
 
-    let credentials: PendingReplies
+    /// The requests that wait for replies.
+    let pending: PendingReplies
     let destination: String
     private let state = Locked(State())
 
@@ -28,7 +29,7 @@ final class STOMPReplies: Sendable {
     private let isTemporary: Bool
 
     init(configuration: STOMPConfiguration, environment: LinkEnvironment) {
-        credentials = PendingReplies(in: environment)
+        pending = PendingReplies(in: environment)
         destination =
             configuration.replyDestination
             ?? "/temp-queue/waybill-"
@@ -41,35 +42,19 @@ final class STOMPReplies: Sendable {
     /// - Throws: The error of the subscription.
     func prepare(over connection: STOMPConnection) async throws {
         let identifier = ObjectIdentifier(connection)
-        let (isReady, isNew) = state.withLock { state -> (Promise<Void>, Bool) in
-            guard state.connection != identifier else { return (state.isReady, false) }
+        let isReady = state.withLock { state in
+            if state.connection == identifier { return state.isReady }
             state = State(connection: identifier)
-            return (state.isReady, true)
-        }
-        // A separate task, because it serves all waiting requests, and one of them may be cancelled.
-        if isNew {
-            Task { @concurrent in
-                do {
-                    try await self.subscribe(over: connection)
-                    isReady.resolve(.success(()))
-                } catch let error as WaybillError where error.code == .connectionLost {
+            // A separate task, because it serves all waiting requests, and one of them may be cancelled.
+            state.isReady.resolve {
+                do { try await self.subscribe(over: connection) } catch {
+                    self.forget(connection)
                     // Requests that wait for the subscription have not been sent yet.
-                    self.forget(connection)
-                    isReady.resolve(
-                        .failure(
-                            WaybillError(
-                                .notConnected,
-                                "the connection ended before the request was sent",
-                                peerReason: error.peerReason,
-                                underlying: error.underlying
-                            )
-                        )
-                    )
-                } catch {
-                    self.forget(connection)
-                    isReady.resolve(.failure(error))
+                    let loss = error as? WaybillError
+                    throw loss?.code == .connectionLost ? STOMPMapping.notSent(loss) : error
                 }
             }
+            return state.isReady
         }
         try await isReady.value()
     }
@@ -103,79 +88,51 @@ final class STOMPReplies: Sendable {
 
     /// Subscribes again, if replies may arrive for waiting requests.
     func resume(over connection: STOMPConnection) async throws {
-        guard !isTemporary, credentials.count > 0 else { return }
+        guard !isTemporary, pending.count > 0 else { return }
         do { try await prepare(over: connection) } catch let error as WaybillError
             where error.code == .rejected
         {
-            credentials.fail(error)
-            throw WaybillError(
-                .connectionLost,
-                "the server refused a subscription and ended the connection",
-                peerReason: error.peerReason,
-                underlying: error
-            )
+            pending.fail(error)
+            throw STOMPMapping.lostByRefusal(error)
         }
     }
 
     /// Forgets a connection that is over, and fails the requests that only it could have answered.
     func detach(_ connection: STOMPConnection, _ cause: WaybillError?) {
         forget(connection)
-        if isTemporary { credentials.fail(sentOver: connection, connection.abandonment(cause)) }
-    }
-
-    /// Fails the waiting requests, when no connection follows.
-    func conclude(_ error: WaybillError) {
-        credentials.fail(error)
+        if isTemporary { pending.fail(sentOver: connection, connection.abandonment(cause)) }
     }
 
     /// Takes a message that belongs to no subscription of the app.
     func take(_ frame: STOMPFrame, of id: String) {
         guard id.hasSameBytes(as: destination) else { return }
-        credentials.take(STOMPMapping.message(frame, isAcknowledged: false))
-    }
-}
-
-extension STOMPConnection {
-    /// Expects messages of a subscription that the server makes itself.
-    func expectSubscription(_ id: String, _ request: Request) throws(WaybillError) {
-        do throws(STOMPSendError) {
-            try driver.withCore { (core, _) throws(STOMPSendError) in
-                try core.expectSubscription(id: id, destination: id)
-            }
-        } catch {
-            throw STOMPMapping.error(error, request)
-        }
+        pending.take(STOMPMapping.message(frame, isAcknowledged: false))
     }
 }
 
 extension STOMPEngine {
     /// Sends a request, and waits for its reply.
     func reply(
-        to headers: STOMPHeaders,
-        _ request: Request,
-        _ options: SendOptions
+        to send: STOMPSend,
+        _ request: Request
     ) async throws -> Receipt {
-        var sample = headers
-        sample.append(STOMPMapping.replyTo, replies.destination)
-        try STOMPMapping.check(sample, request)
-        let asks = STOMPMapping.asksForReceipt(options, headers, configuration)
-        return try await replies.credentials.answer(
+        var send = send
+        send.headers.append(STOMPMapping.replyTo, replies.destination)
+        try STOMPMapping.check(send.headers, request)
+        return try await replies.pending.answer(
             to: request,
-            within: options.timeout ?? configuration.replyTimeout
-        ) { correlation in
-            var headers = headers
-            headers.append(STOMPMapping.replyTo, self.replies.destination)
-            headers.append(STOMPMapping.correlationID, correlation)
+            within: send.timeout ?? configuration.replyTimeout
+        ) { [send] correlation in
+            var send = send
+            send.headers.append(STOMPMapping.correlationID, correlation)
             return try await self.lifecycle.requests.sending(connection: {
-                try await self.connection(for: request, sending: headers)
+                try await self.connection(for: request, sending: send.headers)
             }) { connection in
                 try await self.replies.prepare(over: connection)
-                self.replies.credentials.noteSent(correlation, over: connection)
+                self.replies.pending.noteSent(correlation, over: connection)
                 return try await connection.send(
-                    headers,
+                    send,
                     request,
-                    options,
-                    asksForReceipt: asks,
                     isObserved: self.events.isObserved
                 )
             }

@@ -27,48 +27,39 @@ package struct STOMPSubscription: Sendable {
         case subscribed
     }
 
+    /// Messages, and the length of their bodies.
+    struct Tally: Sendable {
+        var messages: UInt64 = 0
+        var bytes: UInt64 = 0
+    }
+
     package let id: String
-    let request: STOMPMapping.Subscription
+    let request: STOMPSubscribe
     let listener: MessageListener
     let policy: BufferPolicy
-    /// Whether the server is held back when too many messages wait; otherwise the subscription fails.
-    let holdsBack: Bool
     package internal(set) var state: State
-    /// The number of the connection over which it was made.
+    /// The number of the connection over which it was made, and its version.
     private(set) var connection: UInt64
-    /// Whether an acknowledgement covers all messages before its own.
-    private(set) var isCumulative: Bool
-    /// The messages that came and are to be acknowledged, and the length of their bodies.
-    private(set) var received = (messages: UInt64(0), bytes: UInt64(0))
+    private(set) var version: STOMPVersion
+    /// The messages that came and are to be acknowledged.
+    private(set) var received = Tally()
     /// The messages of these that were acknowledged or refused.
-    private var acknowledged = (messages: UInt64(0), bytes: UInt64(0))
+    private(set) var acknowledged = Tally()
 
-    init(
-        _ id: String,
-        _ request: STOMPMapping.Subscription,
-        listener: MessageListener,
-        policy: BufferPolicy,
-        state: State,
-        connection: UInt64,
-        version: STOMPVersion
-    ) {
-        self.id = id
-        self.request = request
-        self.listener = listener
-        self.policy = policy
-        // An app that acknowledges by hand waits for receipts, which could then not be read.
-        holdsBack = policy.overflow == .holdBack && !listener.isManual
-        self.state = state
-        self.connection = connection
-        isCumulative = request.ackMode(in: version) == .client
-    }
+    /// Whether the server is held back when too many messages wait; otherwise the subscription fails.
+    ///
+    /// An app that acknowledges by hand waits for receipts, which could then not be read.
+    var holdsBack: Bool { policy.overflow == .holdBack && !listener.isManual }
+
+    /// Whether an acknowledgement covers all messages before its own.
+    var isCumulative: Bool { request.ackMode(in: version) == .client }
 
     /// Goes over to another connection, which delivers again what was not acknowledged.
     mutating func move(to connection: UInt64, _ version: STOMPVersion) {
         self.connection = connection
-        isCumulative = request.ackMode(in: version) == .client
-        received = (0, 0)
-        acknowledged = (0, 0)
+        self.version = version
+        received = Tally()
+        acknowledged = Tally()
     }
 
     mutating func noteReceived(byteCount: Int) {
@@ -93,14 +84,5 @@ package struct STOMPSubscription: Sendable {
         return waiting > 1
             && (waiting > UInt64(clamping: policy.messageLimit)
                 || received.bytes &- acknowledged.bytes > UInt64(clamping: policy.byteLimit))
-    }
-}
-
-extension STOMPMapping.Subscription {
-    /// How messages are acknowledged in a version.
-    func ackMode(in version: STOMPVersion) -> STOMPAckMode {
-        // 1.0 knows no acknowledgement of single messages; in order, the cumulative one amounts to it.
-        let isOld = version == .v1_0 && isModeImplied
-        return isOld && ackMode == .clientIndividual ? .client : ackMode
     }
 }

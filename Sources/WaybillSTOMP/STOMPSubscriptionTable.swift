@@ -30,6 +30,8 @@ package struct STOMPSubscriptionTable: Sendable {
     private var lastID: UInt64 = 0
     /// Counts connections.
     package private(set) var connection: UInt64 = 0
+    /// The version of the present connection, or of the last one.
+    private var version = STOMPVersion.v1_2
 
     package init() {}
 
@@ -37,7 +39,10 @@ package struct STOMPSubscriptionTable: Sendable {
     package subscript(id: String) -> STOMPSubscription? { subscriptions[id] }
 
     /// Notes a connection that the server has accepted.
-    package mutating func connected() { connection += 1 }
+    package mutating func connected(_ version: STOMPVersion) {
+        connection += 1
+        self.version = version
+    }
 
     // MARK: Listeners
 
@@ -53,14 +58,13 @@ package struct STOMPSubscriptionTable: Sendable {
     package mutating func subscribe(
         _ listener: MessageListener,
         _ policy: BufferPolicy,
-        to all: [(String, STOMPMapping.Subscription)],
-        _ state: STOMPSubscription.State,
-        _ version: STOMPVersion
+        to all: [(String, STOMPSubscribe)],
+        _ state: STOMPSubscription.State
     ) {
         for (id, request) in all {
             subscriptions[id] = STOMPSubscription(
-                id,
-                request,
+                id: id,
+                request: request,
                 listener: listener,
                 policy: policy,
                 state: state,
@@ -107,19 +111,19 @@ package struct STOMPSubscriptionTable: Sendable {
     ///
     /// - Parameters:
     ///   - id: The subscription.
-    ///   - successor: The version of the connection that has followed meanwhile; nil when none has.
+    ///   - hasSuccessor: Whether another connection has followed meanwhile.
     /// - Returns: What to do.
     package mutating func confirmed(
         _ id: String,
-        successor: STOMPVersion?
+        hasSuccessor: Bool
     ) -> [STOMPSubscriptionAction] {
         // It has ended meanwhile, perhaps before the server knew of it.
-        guard let subscription = subscriptions[id] else { return [.unsubscribe(id)] }
-        subscriptions[id]?.state = .subscribed
-        if let successor { subscriptions[id]?.move(to: connection, successor) }
+        guard var subscription = subscriptions[id] else { return [.unsubscribe(id)] }
+        subscription.state = .subscribed
+        if hasSuccessor { subscription.move(to: connection, version) }
+        subscriptions[id] = subscription
         let report = STOMPSubscriptionAction.report(.subscribed, subscription.request.destination)
-        guard successor != nil, let moved = subscriptions[id] else { return [report] }
-        return [report, .subscribe(moved)]
+        return hasSuccessor ? [report, .subscribe(subscription)] : [report]
     }
 
     /// Notes that the server has confirmed a subscription on a connection that restores it.
@@ -150,7 +154,7 @@ package struct STOMPSubscriptionTable: Sendable {
 
     /// Restores the subscriptions over a connection.
     /// - Returns: What to subscribe to, in the order of subscribing.
-    package mutating func resume(_ version: STOMPVersion) -> [STOMPSubscription] {
+    package mutating func resume() -> [STOMPSubscription] {
         let found = inOrder { $0.state != .subscribing }
         for subscription in found { subscriptions[subscription.id]?.move(to: connection, version) }
         return found

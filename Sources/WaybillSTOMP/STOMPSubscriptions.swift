@@ -6,7 +6,7 @@ import WireCore
 /// Carries out what ``STOMPSubscriptionTable`` decides: sends, reports, ends streams.
 ///
 /// Outlives every connection, of which there is one at a time. The server delivers again what was not acknowledged.
-final class STOMPSubscriptions: DeliverySettler {
+final class STOMPSubscriptions: MessageAcknowledger {
     private struct State: Sendable {
         var table = STOMPSubscriptionTable()
         /// The present connection.
@@ -44,7 +44,7 @@ final class STOMPSubscriptions: DeliverySettler {
     func attach(_ connection: STOMPConnection) {
         state.withLock { state in
             state.connection = connection
-            state.table.connected()
+            state.table.connected(connection.version)
         }
     }
 
@@ -66,8 +66,7 @@ final class STOMPSubscriptions: DeliverySettler {
     /// A subscription that the server refuses ends with the refusal, and the connection with it: the next connection
     /// makes the others.
     func resume(over connection: STOMPConnection) async throws {
-        let version = connection.version
-        let found = state.withLock { $0.table.resume(version) }
+        let found = state.withLock { $0.table.resume() }
         for subscription in found { updatePressure(of: subscription.id) }
         try await withThrowingTaskGroup { group in
             for subscription in found {
@@ -96,12 +95,7 @@ final class STOMPSubscriptions: DeliverySettler {
         } catch let error as WaybillError where error.code == .rejected {
             change(over: connection) { table, _ in table.refused(id, error) }
             forgetMessages(of: [id])
-            throw WaybillError(
-                .connectionLost,
-                "the server refused a subscription and ended the connection",
-                peerReason: error.peerReason,
-                underlying: error
-            )
+            throw STOMPMapping.lostByRefusal(error)
         }
     }
 
@@ -132,32 +126,27 @@ final class STOMPSubscriptions: DeliverySettler {
 
     /// Makes a subscription to each destination, with an id of its own; all have one listener.
     func subscribe(
-        _ all: [STOMPMapping.Subscription],
+        _ all: [STOMPSubscribe],
         _ request: Request,
         _ options: SubscribeOptions,
         over connection: STOMPConnection
     ) async throws -> Messages<Message> {
-        let (ids, listener) = makeListener(all, options)
-        let messages = listener.source.messages
-        let policy = options.buffering ?? configuration.buffering
-        let parts = Array(zip(ids, all))
-        state.withLock { state in
-            state.table.subscribe(listener, policy, to: parts, .subscribing, connection.version)
-        }
+        let (ids, source, _) = add(all, options, .subscribing)
+        let messages = source.messages
         do {
-            for ((id, subscription), part) in zip(parts, request.partsByTopic) {
+            for ((id, subscription), part) in zip(zip(ids, all), request.partsByTopic) {
                 try await subscribe(subscription, as: id, part, options, over: connection)
             }
             return messages
         } catch {
             // Ends those that the server has confirmed already, too.
-            listener.source.terminate()
+            source.terminate()
             throw error
         }
     }
 
     private func subscribe(
-        _ subscription: STOMPMapping.Subscription,
+        _ subscription: STOMPSubscribe,
         as id: String,
         _ request: Request,
         _ options: SubscribeOptions,
@@ -181,38 +170,38 @@ final class STOMPSubscriptions: DeliverySettler {
     /// Makes a subscription with the next connection; a refusal, then, ends its stream.
     /// - Returns: The messages; nil when there is a connection already.
     func subscribeLater(
-        _ all: [STOMPMapping.Subscription],
+        _ all: [STOMPSubscribe],
         _ options: SubscribeOptions
     ) -> Messages<Message>? {
-        let (ids, listener) = makeListener(all, options)
-        let messages = listener.source.messages
-        let policy = options.buffering ?? configuration.buffering
-        let isAdded = state.withLock { state in
-            guard state.connection == nil else { return false }
-            state.table.subscribe(listener, policy, to: Array(zip(ids, all)), .wanted, .v1_2)
-            return true
-        }
+        let (_, source, isAdded) = add(all, options, .wanted)
+        let messages = source.messages
         return isAdded ? messages : nil
     }
 
-    private func makeListener(
-        _ all: [STOMPMapping.Subscription],
-        _ options: SubscribeOptions
-    ) -> ([String], MessageListener) {
+    /// Adds subscriptions with one listener; wanted ones only while there is no connection.
+    private func add(
+        _ all: [STOMPSubscribe],
+        _ options: SubscribeOptions,
+        _ initial: STOMPSubscription.State
+    ) -> (ids: [String], source: MessageSource, isAdded: Bool) {
         let ids = state.withLock { $0.table.makeIDs(all.count) }
-        let leave = { @Sendable [weak self] (source: MessageSource) in
-            for id in ids { self?.leave(id, because: source.failure) }
-        }
         let listener = MessageListener(
             options,
             buffering: configuration.buffering,
             topic: all.first?.destination,
             events: events,
-            onLeave: leave,
-            pressure: pressure,
-            onOverflow: leave
+            onLeave: { [weak self] source in
+                for id in ids { self?.leave(id, because: source.failure) }
+            },
+            pressure: pressure
         )
-        return (ids, listener)
+        let policy = options.buffering ?? configuration.buffering
+        let isAdded = state.withLock { state in
+            guard initial != .wanted || state.connection == nil else { return false }
+            state.table.subscribe(listener, policy, to: Array(zip(ids, all)), initial)
+            return true
+        }
+        return (ids, listener.source, isAdded)
     }
 
     /// Notes that the server has confirmed a subscription; a connection that has followed meanwhile makes it, too.
@@ -224,7 +213,7 @@ final class STOMPSubscriptions: DeliverySettler {
         var successor: STOMPConnection?
         let again = change(over: connection, since: begun) { table, present in
             successor = present === connection ? nil : present
-            return table.confirmed(id, successor: successor?.version)
+            return table.confirmed(id, hasSuccessor: successor != nil)
         }
         if let successor, let again { try await restore(again, over: successor) }
     }
@@ -348,7 +337,7 @@ final class STOMPSubscriptions: DeliverySettler {
             byteCount: UInt64(clamping: frame.body.count),
             totalByteCount: subscription.received.bytes
         )
-        batch.add(message, to: [listener], settling: name, by: self, manual: manual)
+        batch.add(message, to: [listener], acknowledging: name, by: self, manual: manual)
         return true
     }
 
@@ -365,9 +354,9 @@ final class STOMPSubscriptions: DeliverySettler {
     }
 
     /// Acknowledges a message that the consumer has taken; the server delivers any other again.
-    func settle(_ name: STOMPDeliveryName, _ settlement: Settlement) {
-        noteSettled(name)
-        guard settlement.isTaken else { return }
+    func acknowledge(_ name: STOMPDeliveryName, _ acknowledgement: Acknowledgement) {
+        noteAcknowledged(name)
+        guard acknowledgement.isTaken else { return }
         let connection = state.withLock { state in
             state.table.connection == name.connection ? state.connection : nil
         }
@@ -380,7 +369,7 @@ final class STOMPSubscriptions: DeliverySettler {
     }
 
     /// Notes that a message does not wait any longer, and all before it where that is how it is acknowledged.
-    func noteSettled(_ name: STOMPDeliveryName) {
+    func noteAcknowledged(_ name: STOMPDeliveryName) {
         let id = name.token.subscriptionID
         let subscription = state.withLock { $0.table.acknowledged(name) }
         guard let subscription else { return }

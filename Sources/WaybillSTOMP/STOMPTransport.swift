@@ -57,13 +57,8 @@ public final class STOMPTransport: Transport, ImmediateTransport {
         configuration: STOMPConfiguration = STOMPConfiguration(),
         configure: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws(WaybillError) {
-        var configuration = configuration
-        configure(&configuration)
-        try self.init(
-            url: ServiceAddress.url(url),
-            configuration: configuration,
-            environment: .system
-        )
+        let url = try ServiceAddress.url(url)
+        try self.init(url: url, configuration: configuration, configure: configure)
     }
 
     /// Makes a transport with the given dialer, clock and random numbers.
@@ -106,10 +101,10 @@ public final class STOMPTransport: Transport, ImmediateTransport {
     }
 
     /// The states of the connection: first the current one, then each change once.
-    public var states: ConnectionStates { engine.states }
+    public var states: ConnectionStates { engine.lifecycle.states.states }
 
     /// The requests that wait for replies.
-    package var pendingReplies: PendingReplies { engine.replies.credentials }
+    package var pendingReplies: PendingReplies { engine.replies.pending }
 
     /// The events of the connection, its subscriptions and messages, and those that the providers report.
     public var events: TransportEvents { engine.events.events }
@@ -147,14 +142,14 @@ public final class STOMPTransport: Transport, ImmediateTransport {
     /// Subscriptions and pending requests stay, as after the loss of a connection. Requests during the pause wait for
     /// its end. An explicit `connect` also ends the pause.
     public func pause() async {
-        await engine.pause()
+        await engine.lifecycle.pause()
     }
 
     /// Ends a pause.
     ///
     /// A connection that it has closed is made again at once.
     public func resume() {
-        engine.resume()
+        engine.lifecycle.resume()
     }
 
     /// Disconnects and waits until the connection is closed.

@@ -152,6 +152,6 @@ extension WaybillError {
     /// A temporary error of an interceptor becomes retryable, so that another attempt follows.
     fileprivate var mendable: WaybillError {
         guard code == .interceptorFailed || mayPass else { return self }
-        return WaybillError(.notConnected, message, peerReason: peerReason, underlying: underlying)
+        return WaybillError(.notConnected, message, restating: self)
     }
 }

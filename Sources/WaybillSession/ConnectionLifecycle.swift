@@ -20,15 +20,10 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     /// The running series of attempts.
     package struct Series: Sendable {
         let number: UInt64
-        let origin: SeriesOrigin
         let outcome: Promise<Made>
-        var task: Task<Void, Never>?
-        /// Whether the task has to be cancelled.
-        ///
-        /// The task may not have been stored yet.
-        var isCancelled = false
+        let task: Task<Void, Never>
         /// Prepares an open connection for its end, such as its DISCONNECT packet.
-        var farewell: (@Sendable (Connection) -> Void)?
+        var prepareEnd: (@Sendable (Connection) -> Void)?
         /// Ends the wait before the next attempt.
         var wake: Promise<Void>?
     }
@@ -38,7 +33,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     package struct State: Sendable {
         @usableFromInline var machine: ConnectionMachine<Connection>
         /// The greeting of the next attempts, and the timeout of each.
-        var greeting: (words: Greeting, timeout: Duration)?
+        var greeting: (content: Greeting, timeout: Duration)?
         /// The running series.
         var series: Series?
     }
@@ -88,17 +83,19 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         let (step, series) = try state.withLock { state throws(Failure) -> (Step, Series?) in
             let step = try event(&state)
             for change in step.changes { reporter.note(change) }
-            if case .begin = step.action { state.series = state.machine.attempt.map(makeSeries) }
-            if case .conclude = step.action { state.greeting = nil }
-            let series = state.series
-            if case .wake = step.action { state.series?.wake = nil }
-            return (step, series)
+            switch step.action {
+            case .begin: state.series = state.machine.attempt.map(makeSeries)
+            // Stored under the same lock, so that an event that ends the wait finds it.
+            case .wait: state.series?.wake = Promise()
+            case .conclude: state.greeting = nil
+            case .none, .use, .join, .open, .wake, .close, .stop: break
+            }
+            return (step, state.series)
         }
         switch step.action {
-        case .begin: series.map(start)
         case .wake: series?.wake?.resolve(.success(()))
         case .conclude(let cause, let isForGood): conclude(cause, isForGood: isForGood)
-        case .none, .use, .join, .goOn, .close, .stop: break
+        case .none, .use, .join, .begin, .open, .wait, .close, .stop: break
         }
         return (step, series)
     }
@@ -111,8 +108,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 : WaybillError(
                     .notConnected,
                     "the connection is over: nothing was sent",
-                    peerReason: cause?.peerReason,
-                    underlying: cause
+                    after: cause
                 )
         )
     }
@@ -181,7 +177,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 throw state.withLock { $0.machine.absence }
             }
             return made
-        case .none, .use, .join, .begin, .goOn, .close, .stop, .conclude:
+        case .none, .use, .join, .begin, .open, .wait, .close, .stop, .conclude:
             return try await outcome.value()
         }
     }
@@ -191,7 +187,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     /// Does not wait.
     func wantConnection(_ greeting: Greeting) {
         apply { state in
-            let step = state.machine.stream()
+            let step = state.machine.subscribe()
             if case .begin = step.action { state.greeting = (greeting, settings.connectTimeout) }
             return step
         }
@@ -205,69 +201,25 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         let outcome =
             attempt.isLasting
             ? Promise<Made>() : Promise<Made>(onAbandoned: { [weak self] in self?.cancel(number) })
-        return Series(number: number, origin: attempt.origin, outcome: outcome)
-    }
-
-    private func start(_ series: Series) {
-        let run = SeriesRun(lifecycle: self, series: series)
+        let origin = attempt.origin
+        let run = SeriesRun(lifecycle: self, number: number, origin: origin, outcome: outcome)
         let task = Task { @concurrent in await run.run() }
-        let isCancelled = state.withLock { state in
-            guard state.series?.number == series.number else { return false }
-            state.series?.task = task
-            return state.series?.isCancelled ?? false
-        }
-        if isCancelled { task.cancel() }
+        return Series(number: number, outcome: outcome, task: task)
     }
 
     private func cancel(_ number: UInt64) {
-        let task = state.withLock { state -> Task<Void, Never>? in
-            guard state.series?.number == number else { return nil }
-            state.series?.isCancelled = true
-            return state.series?.task
-        }
-        task?.cancel()
+        state.withLock { $0.series?.number == number ? $0.series?.task : nil }?.cancel()
     }
 
     /// Cancels a series and waits until it has cleaned up.
     private func stop(
         _ series: Series?,
-        preparing farewell: @escaping @Sendable (Connection) -> Void
+        preparing prepare: @escaping @Sendable (Connection) -> Void
     ) async {
         guard let series else { return }
-        state.withLock { $0.series?.farewell = farewell }
+        state.withLock { $0.series?.prepareEnd = prepare }
         cancel(series.number)
         await series.outcome.waitUntilResolved()
-    }
-
-    /// The function that prepares the connection of a stopped series for its end.
-    func farewell(of number: UInt64) -> (@Sendable (Connection) -> Void)? {
-        state.withLock { $0.series?.number == number ? $0.series?.farewell : nil }
-    }
-
-    /// The end of a connection, if it came before its series was complete.
-    func earlyEnd(of number: UInt64) -> ConnectionAttempt.EarlyEnd? {
-        state.withLock { $0.machine.attempt?.series == number ? $0.machine.attempt?.earlyEnd : nil }
-    }
-
-    /// A peer has accepted a connection.
-    ///
-    /// - Returns: What follows; nil if sends of the queue have to go first.
-    /// - Throws: `CancellationError` if the series is over.
-    func takeOver(_ connection: Connection, by number: UInt64) throws(CancellationError) -> Step? {
-        var hasToWait = false
-        let (step, _) = try apply { state throws(CancellationError) in
-            hasToWait = queue.count > 0
-            guard !hasToWait else { return Step() }
-            let step = state.machine.accepted(
-                connection,
-                by: number,
-                at: connection.now,
-                random: environment.random
-            )
-            guard let step else { throw CancellationError() }
-            return step
-        }
-        return hasToWait ? nil : step
     }
 
     /// A connection is over.
@@ -297,9 +249,8 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         _ options: DisconnectOptions = DisconnectOptions(),
         preparing prepare: @escaping @Sendable (Connection) -> Void = { _ in }
     ) async throws(WaybillError) {
-        let reason = WaybillError(.notConnected, "disconnected while connecting")
         let (step, series) = try apply { state throws(WaybillError) in
-            try state.machine.disconnect(because: reason)
+            try state.machine.disconnect()
         }
         switch step.action {
         case .stop: await stop(series, preparing: prepare)
@@ -310,7 +261,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 within: options.timeout ?? settings.closeTimeout,
                 abandonment: nil
             )
-        case .none, .use, .join, .begin, .goOn, .wake, .conclude: break
+        case .none, .use, .join, .begin, .open, .wait, .wake, .conclude: break
         }
     }
 
@@ -328,7 +279,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         case .close(let connection):
             prepare(connection)
             await connection.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
-        case .none, .use, .join, .begin, .goOn, .wake, .conclude: return
+        case .none, .use, .join, .begin, .open, .wait, .wake, .conclude: return
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
         LinkEnvironment.reclaim()
@@ -340,7 +291,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         switch step.action {
         case .stop: series.map { cancel($0.number) }
         case .close(let connection): connection.disconnectNow()
-        case .none, .use, .join, .begin, .goOn, .wake, .conclude: return
+        case .none, .use, .join, .begin, .open, .wait, .wake, .conclude: return
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
     }
@@ -350,25 +301,25 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     /// Follows a hint of the app or of the platform.
     package func heed(_ hint: ConnectionHint) {
         switch hint {
-        case .pause: close(apply { $0.machine.pause() }.step)
+        case .pause:
+            let step = apply { $0.machine.pause() }.step
+            Task { @concurrent in await close(step) }
         case .resume: resume()
         case .retryNow: retryNow()
         }
     }
 
-    private func close(_ step: Step) {
+    /// Closes the connection, if a step demands it, and waits until it is closed.
+    func close(_ step: Step) async {
         guard case .close(let connection) = step.action else { return }
-        let timeout = settings.closeTimeout
-        Task { @concurrent in await connection.disconnect(within: timeout, abandonment: nil) }
+        await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
     }
 
     /// Closes the connection until ``resume()``, and waits until it is closed.
     ///
     /// Streams and pending calls stay.
     package func pause() async {
-        let (step, _) = apply { $0.machine.pause() }
-        guard case .close(let connection) = step.action else { return }
-        await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
+        await close(apply { $0.machine.pause() }.step)
     }
 
     /// Ends a pause.

@@ -1,4 +1,4 @@
-public import Waybill
+package import Waybill
 public import WireCore
 
 /// Decides the life of a transport's connections: a value with one answer to each event in each state.
@@ -24,15 +24,16 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     /// The state of the connection.
     @usableFromInline
     package enum State: Sendable {
-        case idle(ConnectionRest)
-        case connecting(ConnectionAttempt, then: ConnectionAim)
+        case idle(ConnectionIntent)
+        case connecting(ConnectionAttempt, then: ConnectionIntent)
         case connected(Connection)
         /// The next attempt starts at a time; nil for at once.
         case waiting(ConnectionAttempt, until: WireInstant?)
         case paused(ConnectionAttempt)
-        case closing(Connection, ConnectionClosing)
-        /// An attempt is being stopped. The reason is the error of calls that wait for it.
-        case stopping(ConnectionAttempt, WaybillError)
+        /// A connection is being closed; the intent says what follows.
+        case closing(Connection, ConnectionIntent)
+        /// An attempt is being stopped, because the app has disconnected.
+        case stopping(ConnectionAttempt)
         case shutDown
     }
 
@@ -54,7 +55,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package var attempt: ConnectionAttempt? {
         switch state {
         case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt),
-            .stopping(let attempt, _):
+            .stopping(let attempt):
             attempt
         case .idle, .connected, .closing, .shutDown: nil
         }
@@ -76,17 +77,16 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package var absence: WaybillError {
         WaybillError(
             .notConnected,
-            attempt?.origin == .stream
+            attempt?.origin == .subscription
                 ? "there is no connection yet" : "the connection was lost and is not back yet",
-            peerReason: attempt?.failure?.peerReason,
-            underlying: attempt?.failure
+            after: attempt?.failure
         )
     }
 
-    /// The error of an attempt that ended without its own error.
+    /// The error of an attempt that ended without its own error, and of the calls that wait for it.
     package var stopReason: WaybillError {
         switch state {
-        case .stopping(_, let reason): reason
+        case .stopping: WaybillError(.notConnected, "disconnected while connecting")
         case .shutDown: .shutDown
         case .idle, .connecting, .connected, .waiting, .paused, .closing:
             WaybillError(.notConnected, "the attempt to connect was cancelled")
@@ -105,9 +105,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case .connected, .closing: throw .alreadyConnected
         case .idle: return beginOnDemand()
         case .connecting(let attempt, _) where attempt.isLasting:
-            state = .connecting(attempt, then: .stay)
+            state = .connecting(attempt, then: .ready)
             return Step(action: .join(isLimited: true))
-        case .stopping(let attempt, _) where attempt.isLasting:
+        case .stopping(let attempt) where attempt.isLasting:
             return Step(action: .join(isLimited: true))
         case .connecting, .stopping: throw .alreadyConnected
         case .waiting(let attempt, _), .paused(let attempt):
@@ -125,30 +125,29 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         switch state {
         case .shutDown: throw .shutDown
         case .idle where !connects: throw .noConnection
-        case .idle(.left): throw .disconnectedByApp
+        case .idle(.disconnected): throw .disconnectedByApp
         case .idle: return beginOnDemand()
         case .connected(let connection), .closing(let connection, _):
             return Step(action: .use(connection))
         case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt),
-            .stopping(let attempt, _):
+            .stopping(let attempt):
             return Step(action: .join(isLimited: attempt.isLasting))
         }
     }
 
     /// A subscription that starts offline needs a connection, and does not wait for it.
-    package mutating func stream() -> Step {
+    package mutating func subscribe() -> Step {
         switch state {
-        case .connecting(var attempt, let aim):
-            attempt.isWantedByStream = true
-            state = .connecting(attempt, then: aim)
-        case .idle(.ready), .idle(.paused):
-            let isPaused = if case .idle(.paused) = state { true } else { false }
+        case .connecting(var attempt, let intent):
+            attempt.isWantedBySubscription = true
+            state = .connecting(attempt, then: intent)
+        case .idle(let intent) where intent != .disconnected:
             schedule = ReconnectionSchedule(policy)
             let cause = WaybillError(.notConnected, "there is no connection yet")
-            let attempt = makeAttempt(.stream, after: cause)
-            state = isPaused ? .paused(attempt) : .waiting(attempt, until: nil)
+            let attempt = makeAttempt(.subscription, after: cause)
+            state = intent == .paused ? .paused(attempt) : .waiting(attempt, until: nil)
             return Step(action: .begin)
-        case .idle(.left), .connected, .waiting, .paused, .closing, .stopping, .shutDown: break
+        case .idle, .connected, .waiting, .paused, .closing, .stopping, .shutDown: break
         }
         return Step()
     }
@@ -157,7 +156,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         schedule = ReconnectionSchedule(policy)
         var attempt = makeAttempt(.demand)
         attempt.number = 1
-        state = .connecting(attempt, then: .stay)
+        state = .connecting(attempt, then: .ready)
         return Step(changes: [.connecting(attempt: 1)], action: .begin)
     }
 
@@ -171,17 +170,20 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     // MARK: A series of attempts
 
     /// A series needs its next step.
-    package mutating func turn(of series: UInt64, at now: WireInstant) -> (SeriesTurn, Step) {
-        guard let attempt, attempt.series == series else { return (.end, Step()) }
+    ///
+    /// - Returns: What follows; no action if the series is over.
+    package mutating func turn(of series: UInt64, at now: WireInstant) -> Step {
+        guard let attempt, attempt.series == series else { return Step() }
         switch state {
-        case .connecting: return (.open(attempt.number), Step())
+        case .connecting: return Step(action: .open(attempt.number))
         case .waiting(var attempt, let time):
-            if let time, time > now { return (.wait(time), Step()) }
+            if let time, time > now { return Step(action: .wait(until: time)) }
             attempt.number += 1
-            state = .connecting(attempt, then: .stay)
-            return (.open(attempt.number), Step(changes: [.connecting(attempt: attempt.number)]))
-        case .paused: return (.wait(nil), Step())
-        case .idle, .connected, .closing, .stopping, .shutDown: return (.end, Step())
+            state = .connecting(attempt, then: .ready)
+            let number = attempt.number
+            return Step(changes: [.connecting(attempt: number)], action: .open(number))
+        case .paused: return Step(action: .wait(until: nil))
+        case .idle, .connected, .closing, .stopping, .shutDown: return Step()
         }
     }
 
@@ -189,11 +191,11 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///
     /// An end that was noted before belonged to another connection.
     package mutating func opened(by series: UInt64) {
-        guard case .connecting(var attempt, let aim) = state, attempt.series == series else {
+        guard case .connecting(var attempt, let intent) = state, attempt.series == series else {
             return
         }
         attempt.earlyEnd = nil
-        state = .connecting(attempt, then: aim)
+        state = .connecting(attempt, then: intent)
     }
 
     /// The peer has accepted a connection, and the state of the previous one is restored.
@@ -205,13 +207,13 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         at now: WireInstant,
         random: () -> UInt64
     ) -> Step? {
-        guard case .connecting(let attempt, let aim) = state, attempt.series == series else {
+        guard case .connecting(let attempt, let intent) = state, attempt.series == series else {
             return nil
         }
         schedule.noteConnected(at: now)
-        state = aim == .pause ? .closing(connection, .forPause) : .connected(connection)
+        state = intent == .paused ? .closing(connection, .paused) : .connected(connection)
         var step = Step(changes: [.connected])
-        if aim == .pause { step.action = .close(connection) }
+        if intent == .paused { step.action = .close(connection) }
         // A peer that accepts and closes at once may be faster than this series.
         guard let end = attempt.earlyEnd else { return step }
         let next = ended(connection, of: series, end.cause, at: now, random: random)
@@ -237,25 +239,21 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         let failure = cause ?? stopReason
         guard let attempt, attempt.series == series else { return Step(failure: failure) }
         switch state {
-        case .connecting(let attempt, let aim):
-            if attempt.isLasting ? cause != nil : attempt.isWantedByStream {
+        case .connecting(let attempt, let intent):
+            if attempt.isLasting ? cause != nil : attempt.isWantedBySubscription {
                 let delay =
                     cause.map { schedule.delay(after: $0, at: now, random: random) } ?? .zero
                 var next = attempt
-                if !attempt.isLasting { next = makeAttempt(.stream) }
+                if !attempt.isLasting { next = makeAttempt(.subscription) }
                 next.failure = failure
-                if aim == .pause || delay != nil {
+                if intent == .paused || delay != nil {
                     let isSame = next.series == series
-                    return wait(
-                        next,
-                        aim == .pause ? nil : delay,
-                        from: now,
-                        Step(action: isSame ? .goOn : .begin, failure: isSame ? nil : failure)
-                    )
+                    let step = isSame ? Step() : Step(action: .begin, failure: failure)
+                    return wait(next, intent == .paused ? nil : delay, from: now, step)
                 }
             }
-            return rest(aim == .pause ? .paused : .ready, cause, failure: failure)
-        case .stopping: return rest(.left, cause, failure: failure)
+            return rest(intent, cause, failure: failure)
+        case .stopping: return rest(.disconnected, cause, failure: failure)
         case .waiting, .paused: return rest(.ready, cause, failure: failure)
         case .idle, .connected, .closing, .shutDown: return Step(failure: failure)
         }
@@ -278,13 +276,11 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     }
 
     private mutating func rest(
-        _ rest: ConnectionRest,
+        _ intent: ConnectionIntent,
         _ cause: WaybillError?,
         failure: WaybillError? = nil
-    )
-        -> Step
-    {
-        state = .idle(rest)
+    ) -> Step {
+        state = .idle(intent)
         return Step(
             changes: [.disconnected(cause: cause)],
             action: .conclude(cause, isForGood: false),
@@ -315,18 +311,19 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case .connected(let current) where current === connection:
             delay = cause.flatMap { schedule.delay(after: $0, at: now, random: random) }
             guard delay != nil else { return over(rest(.ready, cause), cause) }
-        case .closing(let current, let closing) where current === connection:
-            switch closing {
+        case .closing(let current, let intent) where current === connection:
+            switch intent {
             // Also a loss in the midst of it ends no stream with an error: the app has ended it.
-            case .forDisconnect: return over(rest(.left, nil), cause)
-            case .forPause: break
-            case .forEndedPause:
+            case .disconnected: return over(rest(.disconnected, nil), cause)
+            case .paused: break
+            // The pause is over before it has closed the connection.
+            case .ready:
                 delay = cause.map { schedule.delay(after: $0, at: now, random: random) } ?? .zero
                 guard delay != nil else { return over(rest(.ready, cause), cause) }
             }
-        case .connecting(var attempt, let aim) where attempt.series == series:
+        case .connecting(var attempt, let intent) where attempt.series == series:
             attempt.earlyEnd = ConnectionAttempt.EarlyEnd(cause: cause)
-            state = .connecting(attempt, then: aim)
+            state = .connecting(attempt, then: intent)
             return Step()
         case .shutDown: return Step(action: .conclude(nil, isForGood: true))
         case .idle, .connecting, .connected, .waiting, .paused, .closing, .stopping: return Step()
@@ -344,18 +341,17 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
 
     /// The app disconnects.
     ///
-    /// - Parameter reason: The error of calls that wait for an attempt.
     /// - Returns: What follows.
     /// - Throws: `shutDown`.
-    package mutating func disconnect(because reason: WaybillError) throws(WaybillError) -> Step {
+    package mutating func disconnect() throws(WaybillError) -> Step {
         switch state {
-        case .idle: state = .idle(.left)
+        case .idle: state = .idle(.disconnected)
         case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt):
-            state = .stopping(attempt, reason)
+            state = .stopping(attempt)
             return Step(action: .stop)
         case .stopping: return Step(action: .stop)
         case .connected(let connection), .closing(let connection, _):
-            state = .closing(connection, .forDisconnect)
+            state = .closing(connection, .disconnected)
             return Step(action: .close(connection))
         case .shutDown: throw .shutDown
         }
@@ -386,11 +382,11 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package mutating func pause() -> Step {
         switch state {
         case .idle(.ready): state = .idle(.paused)
-        case .connecting(let attempt, _): state = .connecting(attempt, then: .pause)
+        case .connecting(let attempt, _): state = .connecting(attempt, then: .paused)
         case .waiting(let attempt, _): state = .paused(attempt)
-        case .connected(let connection), .closing(let connection, .forPause),
-            .closing(let connection, .forEndedPause):
-            state = .closing(connection, .forPause)
+        case .connected(let connection), .closing(let connection, .paused),
+            .closing(let connection, .ready):
+            state = .closing(connection, .paused)
             return Step(action: .close(connection))
         case .idle, .paused, .closing, .stopping, .shutDown: break
         }
@@ -403,8 +399,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package mutating func resume() -> Step {
         switch state {
         case .idle(.paused): state = .idle(.ready)
-        case .connecting(let attempt, _): state = .connecting(attempt, then: .stay)
-        case .closing(let connection, .forPause): state = .closing(connection, .forEndedPause)
+        case .connecting(let attempt, _): state = .connecting(attempt, then: .ready)
+        case .closing(let connection, .paused): state = .closing(connection, .ready)
         case .waiting(let attempt, _), .paused(let attempt):
             state = .waiting(attempt, until: nil)
             return Step(action: .wake)

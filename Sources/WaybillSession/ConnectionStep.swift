@@ -6,7 +6,7 @@ package enum SeriesOrigin: Sendable {
     /// A request or an explicit connect. Its task waits for the series.
     case demand
     /// A subscription that starts offline. The series continues although no task waits for it.
-    case stream
+    case subscription
     /// The loss of the connection.
     case loss
 }
@@ -21,7 +21,7 @@ package struct ConnectionAttempt: Sendable {
     /// The error of the previous attempt, or of the lost connection.
     package var failure: WaybillError?
     /// Whether a subscription also needs the connection, so that further attempts follow a failed one.
-    package var isWantedByStream = false
+    package var isWantedBySubscription = false
     /// The end of the new connection, if it came before the connection was handed over.
     package var earlyEnd: EarlyEnd?
 
@@ -34,30 +34,15 @@ package struct ConnectionAttempt: Sendable {
     package var isLasting: Bool { origin != .demand }
 }
 
-/// Which requests make a connection while there is none.
+/// What the app wants of the connection, by its latest call.
 @usableFromInline
-package enum ConnectionRest: Sendable {
-    /// A request or a subscription makes one.
+package enum ConnectionIntent: Sendable {
+    /// A request or a subscription makes a connection.
     case ready
-    /// A request makes one; a subscription waits for the end of the pause.
+    /// A subscription waits for the end of the pause. A request makes a connection if none was there before the pause.
     case paused
-    /// Only an explicit connect makes one, because the app has disconnected.
-    case left
-}
-
-/// What follows after the peer has accepted.
-@usableFromInline
-package enum ConnectionAim: Sendable {
-    case stay, pause
-}
-
-/// The reason for closing a connection.
-@usableFromInline
-package enum ConnectionClosing: Sendable {
-    case forPause
-    /// For a pause that is already over. The next connection follows at once.
-    case forEndedPause
-    case forDisconnect
+    /// Only an explicit connect makes a connection, because the app has disconnected.
+    case disconnected
 }
 
 /// The answer of the machine to one event.
@@ -77,8 +62,10 @@ package enum ConnectionAction<Connection: Sendable>: Sendable {
     case join(isLimited: Bool)
     /// Begin a series.
     case begin
-    /// Continue the series with the next attempt, at its time.
-    case goOn
+    /// Make the attempt of the series with this number, from 1.
+    case open(Int)
+    /// Wait, in the series, until a time or until it is woken; nil means no time.
+    case wait(until: WireInstant?)
     /// Wake the waiting series.
     case wake
     case close(Connection)
@@ -86,16 +73,6 @@ package enum ConnectionAction<Connection: Sendable>: Sendable {
     case stop
     /// Report that the connection is over and no other follows.
     case conclude(WaybillError?, isForGood: Bool)
-}
-
-/// The next step of a series.
-package enum SeriesTurn: Sendable {
-    /// Make the attempt with this number, from 1.
-    case open(Int)
-    /// Wait until a time, or until it is woken; nil means no time.
-    case wait(WireInstant?)
-    /// The series is over.
-    case end
 }
 
 /// A change that is reported to observers.

@@ -24,18 +24,10 @@ package final class CredentialProvider: Sendable {
         let refused = occasion.refusal == nil ? nil : last.withLock { $0 }
         let source = source
         let answer = Promise<Credentials>()
-        let task = Task { @concurrent in
-            do {
-                answer.resolve(
-                    .success(
-                        try await source.credentials(
-                            .init(isReconnection: occasion.isReconnection, refused: refused)
-                        )
-                    )
-                )
-            } catch {
-                answer.resolve(.failure(error))
-            }
+        let task = answer.resolve {
+            try await source.credentials(
+                .init(isReconnection: occasion.isReconnection, refused: refused)
+            )
         }
         defer { task.cancel() }
         do {

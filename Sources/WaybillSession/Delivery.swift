@@ -2,25 +2,22 @@ package import Waybill
 import WireCore
 
 /// How a received message is acknowledged.
-package struct Settlement: Hashable, Sendable {
+package struct Acknowledgement: Hashable, Sendable {
     /// False when the app has refused the message.
     package var isAccepted = true
     /// False when the message was dropped, so that no consumer gets it.
     package var isTaken = true
-    /// The transaction of the acknowledgement, in protocols with transactions.
-    package var transaction: String?
 
-    package init(isAccepted: Bool = true, isTaken: Bool = true, transaction: String? = nil) {
+    package init(isAccepted: Bool = true, isTaken: Bool = true) {
         self.isAccepted = isAccepted
         self.isTaken = isTaken
-        self.transaction = transaction
     }
 }
 
 /// Acknowledges messages to the peer.
 ///
 /// The connection or its session implements it.
-package protocol DeliverySettler: AnyObject, Sendable {
+package protocol MessageAcknowledger: AnyObject, Sendable {
     /// The protocol's identification of a delivery.
     associatedtype Name: Sendable
 
@@ -28,13 +25,13 @@ package protocol DeliverySettler: AnyObject, Sendable {
     ///
     /// - Parameters:
     ///   - name: The delivery.
-    ///   - settlement: How the delivery is acknowledged.
-    func settle(_ name: Name, _ settlement: Settlement)
+    ///   - acknowledgement: How the delivery is acknowledged.
+    func acknowledge(_ name: Name, _ acknowledgement: Acknowledgement)
 
-    /// Acknowledges, as ``settle(_:_:)`` does, a message that a consumer is about to take.
+    /// Acknowledges, as ``acknowledge(_:_:)`` does, a message that a consumer is about to take.
     ///
     /// - Returns: Whether the consumer gets the message.
-    func take(_ name: Name, _ settlement: Settlement) -> MessageValidity
+    func take(_ name: Name, _ acknowledgement: Acknowledgement) -> MessageValidity
 
     /// Whether a consumer gets a waiting message.
     func validity(of name: Name) -> MessageValidity
@@ -43,9 +40,9 @@ package protocol DeliverySettler: AnyObject, Sendable {
     static func acknowledgementByteCount(of name: Name) -> Int
 }
 
-extension DeliverySettler {
-    package func take(_ name: Name, _ settlement: Settlement) -> MessageValidity {
-        settle(name, settlement)
+extension MessageAcknowledger {
+    package func take(_ name: Name, _ acknowledgement: Acknowledgement) -> MessageValidity {
+        acknowledge(name, acknowledgement)
         return .valid
     }
 
@@ -55,52 +52,49 @@ extension DeliverySettler {
 }
 
 /// One arrival of a message, which is acknowledged when all its listeners are done with it.
-package final class Delivery<Settler: DeliverySettler>: MessageDelivery {
+package final class Delivery<Acknowledger: MessageAcknowledger>: MessageDelivery {
     /// The protocol's identification of this delivery.
-    package let name: Settler.Name
-    private weak let settler: Settler?
-    private let state: Locked<(left: Int, settlement: Settlement)>
+    package let name: Acknowledger.Name
+    private weak let acknowledger: Acknowledger?
+    private let state: Locked<(left: Int, all: Acknowledgement)>
 
     /// - Parameters:
     ///   - name: The protocol's identification of the delivery.
-    ///   - settler: Acknowledges to the peer; referenced weakly.
-    ///   - listeners: The number of listeners that settle it, at least one.
-    package init(_ name: Settler.Name, settler: Settler, listeners: Int) {
+    ///   - acknowledger: Acknowledges to the peer; referenced weakly.
+    ///   - listeners: The number of listeners that acknowledge it, at least one.
+    package init(_ name: Acknowledger.Name, acknowledger: Acknowledger, listeners: Int) {
         self.name = name
-        self.settler = settler
-        state = Locked((listeners, Settlement(isTaken: false)))
+        self.acknowledger = acknowledger
+        state = Locked((listeners, Acknowledgement(isTaken: false)))
     }
 
-    package var validity: MessageValidity { settler?.validity(of: name) ?? .valid }
+    package var validity: MessageValidity { acknowledger?.validity(of: name) ?? .valid }
 
     package func messageWasTaken() -> MessageValidity {
-        guard let all = settlement(with: Settlement()) else { return validity }
-        return settler?.take(name, all) ?? .valid
+        guard let all = combined(with: Acknowledgement()) else { return validity }
+        return acknowledger?.take(name, all) ?? .valid
     }
 
-    package func messageWasDropped() { settle(Settlement(isTaken: false)) }
+    package func messageWasDropped() { acknowledge(Acknowledgement(isTaken: false)) }
 
-    package var acknowledgementByteCount: Int { Settler.acknowledgementByteCount(of: name) }
+    package var acknowledgementByteCount: Int { Acknowledger.acknowledgementByteCount(of: name) }
 
     /// Notes that one listener is done.
     ///
     /// Refusing outweighs accepting, and taking outweighs dropping.
-    package func settle(_ settlement: Settlement) {
-        if let all = self.settlement(with: settlement) { settler?.settle(name, all) }
+    package func acknowledge(_ acknowledgement: Acknowledgement) {
+        if let all = combined(with: acknowledgement) { acknowledger?.acknowledge(name, all) }
     }
 
-    /// Adds one listener's settlement.
+    /// Adds one listener's acknowledgement.
     ///
-    /// - Returns: The combined settlement, after the last listener's; otherwise nil.
-    private func settlement(with settlement: Settlement) -> Settlement? {
+    /// - Returns: The combined acknowledgement, after the last listener's; otherwise nil.
+    private func combined(with acknowledgement: Acknowledgement) -> Acknowledgement? {
         state.withLock { state in
             state.left -= 1
-            state.settlement.isTaken = state.settlement.isTaken || settlement.isTaken
-            if !settlement.isAccepted { state.settlement.isAccepted = false }
-            if let transaction = settlement.transaction {
-                state.settlement.transaction = transaction
-            }
-            return state.left == 0 ? state.settlement : nil
+            if acknowledgement.isTaken { state.all.isTaken = true }
+            if !acknowledgement.isAccepted { state.all.isAccepted = false }
+            return state.left == 0 ? state.all : nil
         }
     }
 }

@@ -6,6 +6,17 @@ extension HTTPHeaders {
     package init(_ headers: Headers) {
         self.init(headers.map { Field(name: $0.name, value: $0.value) })
     }
+
+    /// The name of the first field that this side writes itself, so that the app must not set it; nil without one.
+    package var reservedName: String? {
+        let reserved = [
+            "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect",
+        ]
+        let field = first { field in
+            reserved.contains { HTTPSyntax.areSameName($0, field.name) }
+        }
+        return field?.name
+    }
 }
 
 extension Headers {

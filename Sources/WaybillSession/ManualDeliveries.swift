@@ -2,9 +2,9 @@ package import Waybill
 import WireCore
 
 /// The deliveries that the app acknowledges itself, by the identifiers of their messages.
-package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
+package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendable {
     private struct State: Sendable {
-        var waiting: [Message.ID: Delivery<Settler>] = [:]
+        var waiting: [Message.ID: Delivery<Acknowledger>] = [:]
         var lastNumber: UInt64 = 0
     }
 
@@ -13,10 +13,10 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
     /// It acknowledges the message if a policy drops it.
     private final class HeldDelivery: MessageDelivery {
         private let id: Message.ID
-        private let delivery: Delivery<Settler>
+        private let delivery: Delivery<Acknowledger>
         private weak let deliveries: ManualDeliveries?
 
-        init(_ id: Message.ID, _ delivery: Delivery<Settler>, _ deliveries: ManualDeliveries) {
+        init(_ id: Message.ID, _ delivery: Delivery<Acknowledger>, _ deliveries: ManualDeliveries) {
             self.id = id
             self.delivery = delivery
             self.deliveries = deliveries
@@ -38,7 +38,7 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
     package init() {}
 
     /// Holds a delivery until the app acknowledges it, and gives its message an identifier.
-    func hold(_ delivery: Delivery<Settler>, for message: inout Message) {
+    func hold(_ delivery: Delivery<Acknowledger>, for message: inout Message) {
         let id = state.withLock { state in
             state.lastNumber += 1
             let id = Message.ID(.number(state.lastNumber))
@@ -53,20 +53,20 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
     ///
     /// - Parameters:
     ///   - id: The identifier of the message.
-    ///   - settlement: The app's acknowledgement; a refusal for `nack`.
+    ///   - acknowledgement: The app's acknowledgement; a refusal for `nack`.
     ///   - request: The request.
     /// - Returns: An empty receipt.
     /// - Throws: `invalidEntry` if no delivery is held for the identifier.
-    package func settle(
+    package func acknowledge(
         _ id: Message.ID,
-        _ settlement: Settlement,
+        _ acknowledgement: Acknowledgement,
         _ request: Request
     ) throws(WaybillError) -> Receipt {
-        try take(id, for: request).settle(settlement)
+        try take(id, for: request).acknowledge(acknowledgement)
         return Receipt()
     }
 
-    /// Takes a delivery out, so that the caller can settle it in its own way.
+    /// Takes a delivery out, so that the caller can acknowledge it in its own way.
     ///
     /// - Parameters:
     ///   - id: The identifier of the message.
@@ -76,22 +76,22 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
     package func take(
         _ id: Message.ID,
         for request: Request
-    ) throws(WaybillError) -> Delivery<Settler> {
+    ) throws(WaybillError) -> Delivery<Acknowledger> {
         guard let delivery = take(id) else {
             throw WaybillError.messageNotWaiting.about(request)
         }
         return delivery
     }
 
-    /// Puts back a delivery that could not be settled, or that was settled only in a transaction.
-    package func putBack(_ delivery: Delivery<Settler>, as id: Message.ID) {
+    /// Puts back a delivery that could not be acknowledged, or that was acknowledged only in a transaction.
+    package func putBack(_ delivery: Delivery<Acknowledger>, as id: Message.ID) {
         state.withLock { $0.waiting[id] = delivery }
     }
 
-    /// Removes deliveries that were settled together with another one, or that can no longer be settled.
+    /// Removes deliveries that were acknowledged together with another one, or that can no longer be acknowledged.
     ///
     /// - Complexity: O(held deliveries).
-    package func remove(where isGone: (Settler.Name) -> Bool) {
+    package func remove(where isGone: (Acknowledger.Name) -> Bool) {
         let gone = state.withLock { state in
             let gone = state.waiting.filter { isGone($0.value.name) }
             for id in gone.keys { state.waiting[id] = nil }
@@ -102,16 +102,9 @@ package final class ManualDeliveries<Settler: DeliverySettler>: Sendable {
     }
 
     /// Removes all deliveries, when the connection is over.
-    package func removeAll() {
-        let gone = state.withLock { state in
-            defer { state.waiting = [:] }
-            return state.waiting
-        }
-        // Released with no lock held.
-        withExtendedLifetime(gone) {}
-    }
+    package func removeAll() { remove { _ in true } }
 
-    private func take(_ id: Message.ID) -> Delivery<Settler>? {
+    private func take(_ id: Message.ID) -> Delivery<Acknowledger>? {
         state.withLock { $0.waiting.removeValue(forKey: id) }
     }
 }

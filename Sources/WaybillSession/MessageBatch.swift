@@ -48,18 +48,18 @@ package struct MessageBatch {
     ///   - message: The message.
     ///   - listeners: The listeners that get it, at least one.
     ///   - name: The protocol's identification of the delivery.
-    ///   - settler: Acknowledges to the peer.
+    ///   - acknowledger: Acknowledges to the peer.
     ///   - manual: Holds the delivery for listeners with manual acknowledgement.
-    package mutating func add<Settler: DeliverySettler>(
+    package mutating func add<Acknowledger: MessageAcknowledger>(
         _ message: consuming Message,
         to listeners: [MessageListener],
-        settling name: Settler.Name,
-        by settler: Settler,
-        manual: ManualDeliveries<Settler>
+        acknowledging name: Acknowledger.Name,
+        by acknowledger: Acknowledger,
+        manual: ManualDeliveries<Acknowledger>
     ) {
         if isObserved { note(message) }
         if !onlookers.isEmpty { show(message) }
-        let delivery = Delivery(name, settler: settler, listeners: listeners.count)
+        let delivery = Delivery(name, acknowledger: acknowledger, listeners: listeners.count)
         message.delivery = delivery
         guard let last = listeners.last else { return }
         for listener in listeners.dropLast() {

@@ -20,17 +20,16 @@ package struct MessageListener: Sendable {
     ///   - buffering: The buffer policy, unless the options have one.
     ///   - topic: The topic of the subscription, for the events.
     ///   - events: Receives an event for messages that the policy drops.
-    ///   - onLeave: Called once, with the source, when its last consumer has left.
+    ///   - onLeave: Called, with the source, when its last consumer has left, and before that when the policy has ended
+    ///     the subscription.
     ///   - pressure: Stops the reading of the connection while the buffer is full.
-    ///   - onOverflow: Called, with the source, when the policy has ended the subscription, before `onLeave`.
     package init(
         _ options: SubscribeOptions,
         buffering: BufferPolicy,
         topic: String? = nil,
         events: TransportEventSource? = nil,
         onLeave: @escaping @Sendable (MessageSource) -> Void,
-        pressure: ReadingPressure,
-        onOverflow: @escaping @Sendable (MessageSource) -> Void = { _ in }
+        pressure: ReadingPressure
     ) {
         let itself = Locked<MessageSource?>(nil)
         let policy = options.buffering ?? buffering
@@ -55,7 +54,7 @@ package struct MessageListener: Sendable {
                 },
                 onPressure: { pressure.update($0) },
                 onOverflow: {
-                    if let source = itself.withLock({ $0 }) { onOverflow(source) }
+                    if let source = itself.withLock({ $0 }) { onLeave(source) }
                 }
             )
         )

@@ -110,8 +110,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         state.withLock { state in
             for item in items {
                 state.last += 1
-                state.waiting[state.last] = Waiting(item: item, deadline: nil, timer: nil)
-                state.byteCount += item.byteCount
+                insert(item, state.last, until: nil, &state)
             }
         }
     }

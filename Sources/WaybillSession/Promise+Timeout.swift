@@ -2,6 +2,18 @@ package import WaybillLink
 import WireCore
 
 extension Promise {
+    /// Resolves with the result of a function that runs in a task of its own.
+    ///
+    /// - Returns: The task.
+    @discardableResult
+    package func resolve(
+        by body: @escaping @Sendable () async throws -> Value
+    ) -> Task<Void, Never> {
+        Task { @concurrent in
+            do { resolve(.success(try await body())) } catch { resolve(.failure(error)) }
+        }
+    }
+
     /// Waits until the value is there, also in a task that is cancelled.
     package func waitUntilResolved() async {
         // A separate task, because the caller relies on the value even if its own task is cancelled.
@@ -38,13 +50,7 @@ extension Promise {
             first.resolve(.success(nil))
         }
         defer { timers.cancelTimer(timer) }
-        let waiting = Task { @concurrent in
-            do {
-                first.resolve(.success(try await self.value()))
-            } catch {
-                first.resolve(.failure(error))
-            }
-        }
+        let waiting = first.resolve { try await self.value() }
         defer { waiting.cancel() }
         return try await first.value()
     }

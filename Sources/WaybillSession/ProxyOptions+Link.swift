@@ -3,11 +3,6 @@ package import Waybill
 package import WaybillLink
 
 extension ProxySettings {
-    /// The header fields that the proxy dialer writes itself.
-    private static let reserved = [
-        "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect",
-    ]
-
     /// Converts the app's options into the link's settings.
     ///
     /// - Parameter options: The app's options.
@@ -25,9 +20,8 @@ extension ProxySettings {
             headers: HTTPHeaders(options.headers),
             exemptHosts: try Self.exemptHosts(options)
         )
-        for field in headers
-        where Self.reserved.contains(where: { HTTPSyntax.areSameName($0, field.name) }) {
-            throw WaybillError(.invalidEntry, "the proxy's header \(field.name) is not to be set")
+        if let name = headers.reservedName {
+            throw WaybillError(.invalidEntry, "the proxy's header \(name) is not to be set")
         }
         try addCredentials(options)
         do { try headers.check() } catch {

@@ -40,12 +40,12 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         for request: Request,
         greeting: () throws(WaybillError) -> Connection.Greeting
     ) async throws -> Connection {
-        let words = lifecycle.settings.connectsOnDemand ? try greeting() : nil
+        let greeting = lifecycle.settings.connectsOnDemand ? try greeting() : nil
         let (step, series) = try lifecycle.apply { state throws(WaybillError) in
             do throws(WaybillError) {
-                let step = try state.machine.request(connects: words != nil)
+                let step = try state.machine.request(connects: greeting != nil)
                 if case .begin = step.action {
-                    state.greeting = words.map { ($0, lifecycle.settings.connectTimeout) }
+                    state.greeting = greeting.map { ($0, lifecycle.settings.connectTimeout) }
                 }
                 return step
             } catch {

@@ -9,15 +9,17 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
     typealias Made = ConnectionLifecycle<Connection>.Made
 
     let lifecycle: ConnectionLifecycle<Connection>
-    let series: ConnectionLifecycle<Connection>.Series
+    let number: UInt64
+    let origin: SeriesOrigin
+    let outcome: Promise<Made>
 
     /// Runs attempts until a peer accepts, or until the machine ends the series.
     func run() async {
         do {
             let timers = lifecycle.clock
             repeat {
-                let number = try await turn(by: timers)
-                do { return series.outcome.resolve(.success(try await connect(number))) } catch {
+                let attempt = try await turn(by: timers)
+                do { return outcome.resolve(.success(try await connect(attempt))) } catch {
                     guard goesOn(after: error, at: timers.now) else { return }
                 }
             } while true
@@ -33,24 +35,18 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
     /// - Throws: `CancellationError` if the series is over.
     private func turn(by timers: any TimerSource) async throws -> Int {
         while true {
-            let wake = Promise<Void>()
-            var turn = SeriesTurn.end
-            lifecycle.apply { state in
-                let (next, step) = state.machine.turn(of: series.number, at: timers.now)
-                turn = next
-                // Stored under the same lock, so that an event that ends the wait finds it.
-                if case .wait = next { state.series?.wake = wake }
-                return step
-            }
-            switch turn {
-            case .end: throw CancellationError()
-            case .open(let number): return number
+            let (step, series) = lifecycle.apply { $0.machine.turn(of: number, at: timers.now) }
+            switch step.action {
+            case .open(let attempt): return attempt
             case .wait(let deadline):
+                guard let wake = series?.wake else { throw CancellationError() }
                 let timer = deadline.map { deadline in
                     timers.scheduleTimer(at: deadline) { wake.resolve(.success(())) }
                 }
                 defer { if let timer { timers.cancelTimer(timer) } }
                 try await wake.value()
+            case .none, .use, .join, .begin, .wake, .close, .stop, .conclude:
+                throw CancellationError()
             }
         }
     }
@@ -60,39 +56,34 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
     /// - Returns: Whether the series continues.
     private func goesOn(after error: any Error, at now: WireInstant) -> Bool {
         // An error after the stop is not the reason for the end of the series.
-        let isStopped = series.origin != .demand && Task.isCancelled
+        let isStopped = origin != .demand && Task.isCancelled
         let cause = isStopped ? nil : error as? WaybillError
         let (step, _) = lifecycle.apply { state in
-            state.machine.failed(
-                series.number,
-                cause,
-                at: now,
-                random: lifecycle.environment.random
-            )
+            state.machine.failed(number, cause, at: now, random: lifecycle.environment.random)
         }
         guard let failure = step.failure else { return true }
-        series.outcome.resolve(.failure(failure))
+        outcome.resolve(.failure(failure))
         return false
     }
 
     /// Makes one connection.
     ///
     /// After a refusal it tries again with other credentials.
-    private func connect(_ number: Int) async throws -> Made {
-        guard let (words, timeout) = lifecycle.state.withLock({ $0.greeting }) else {
+    private func connect(_ attempt: Int) async throws -> Made {
+        guard let (content, timeout) = lifecycle.state.withLock({ $0.greeting }) else {
             throw stopReason
         }
         var occasion = ConnectOccasion(
-            isReconnection: series.origin == .loss,
-            isUnattended: series.origin != .demand
+            isReconnection: origin == .loss,
+            isUnattended: origin != .demand
         )
         while true {
-            let greeting = try await lifecycle.dialect.prepare(words, &occasion)
+            let greeting = try await lifecycle.dialect.prepare(content, &occasion)
             // Credentials that one host has accepted may have expired before the next host checks them.
             var wasAccepted = false
             do {
                 let made = try await lifecycle.failover.first { route in
-                    try await attempt(number, greeting, route, within: timeout) {
+                    try await connect(attempt, greeting, route, within: timeout) {
                         wasAccepted = true
                     }
                 }
@@ -113,15 +104,15 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
     /// Makes a connection to one host, and restores the state of the previous connection.
     ///
     /// - Parameters:
-    ///   - number: The number of the attempt, of which this host is a part.
+    ///   - attempt: The number of the attempt, of which this host is a part.
     ///   - greeting: The greeting to send.
     ///   - route: The host.
     ///   - timeout: The limit for the whole connect.
     ///   - onAcceptance: Called when the server has accepted the greeting.
     /// - Returns: The connection, which requests already use.
     /// - Throws: `WaybillError`, `CancellationError`; the connection is closed then.
-    private func attempt(
-        _ number: Int,
+    private func connect(
+        _ attempt: Int,
         _ greeting: Connection.Greeting,
         _ route: Failover.Route,
         within timeout: Duration,
@@ -130,7 +121,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
         let reporter = lifecycle.reporter
         let entry = reporter.noteConnecting(
             to: route.address.endpoint.description,
-            attempt: number
+            attempt: attempt
         )
         let connection: Connection
         do {
@@ -139,12 +130,12 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             reporter.noteEnd(of: entry, error as? WaybillError, stoppedBy: stopReason)
             throw error
         }
-        lifecycle.state.withLock { $0.machine.opened(by: series.number) }
+        lifecycle.state.withLock { $0.machine.opened(by: number) }
         do {
             // The connection references itself until its end. A weak reference would slow down every reference count
             // of the connection, and each message changes some.
-            let receipt = try await connection.begin(greeting) { [weak lifecycle, series] cause in
-                lifecycle?.ended(connection, of: series.number, cause)
+            let receipt = try await connection.begin(greeting) { [weak lifecycle, number] cause in
+                lifecycle?.ended(connection, of: number, cause)
             }
             onAcceptance()
             let isResumed = Connection.hasServerSessions ? receipt.isSessionPresent : nil
@@ -154,27 +145,41 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             return Made(connection: connection, receipt: receipt)
         } catch {
             reporter.noteEnd(of: entry, error as? WaybillError, stoppedBy: stopReason)
-            lifecycle.farewell(of: series.number)?(connection)
+            series?.prepareEnd?(connection)
             await connection.disconnect(within: lifecycle.settings.closeTimeout, abandonment: nil)
             // The cause of the connection's end is more specific than the error of the request that was lost with it.
             let code = (error as? WaybillError)?.code
-            if let cause = lifecycle.earlyEnd(of: series.number)?.cause,
+            let end = lifecycle.state.withLock { $0.machine.attempt }
+            guard end?.series == number, let cause = end?.earlyEnd?.cause,
                 code == .connectionLost || code == .notConnected
-            {
-                throw cause
-            }
-            throw error
+            else { throw error }
+            throw cause
         }
     }
 
+    /// The series, while it is the running one.
+    private var series: ConnectionLifecycle<Connection>.Series? {
+        lifecycle.state.withLock { $0.series?.number == number ? $0.series : nil }
+    }
+
     /// Hands the connection over to requests, after the sends of the queue.
+    ///
+    /// - Throws: The errors of the queue; `CancellationError` if the series is over.
     private func takeOver(_ connection: Connection) async throws {
-        var step: ConnectionLifecycle<Connection>.Step?
-        repeat {
+        while true {
             try lifecycle.queue.flush(to: connection)
-            step = try lifecycle.takeOver(connection, by: series.number)
-        } while step == nil
-        guard case .close(let connection) = step?.action else { return }
-        await connection.disconnect(within: lifecycle.settings.closeTimeout, abandonment: nil)
+            var isQueueEmpty = false
+            let (step, _) = try lifecycle.apply { state throws(CancellationError) in
+                isQueueEmpty = lifecycle.queue.count == 0
+                guard isQueueEmpty else { return .init() }
+                let (now, random) = (connection.now, lifecycle.environment.random)
+                guard
+                    let step = state.machine
+                        .accepted(connection, by: number, at: now, random: random)
+                else { throw CancellationError() }
+                return step
+            }
+            if isQueueEmpty { return await lifecycle.close(step) }
+        }
     }
 }

@@ -1,4 +1,4 @@
-import HTTPWire
+package import HTTPWire
 package import Waybill
 package import WaybillLink
 import WebSocketWire
@@ -10,12 +10,7 @@ extension WaybillError {
         underlying = Self.socketFailure(of: error)
         switch error {
         case .upgradeRefused(let head, let body), .proxyRefused(let head, let body):
-            var refusal = HTTPRefusal(
-                status: head.status,
-                reason: head.reason,
-                headers: Headers(head.headers),
-                body: Payload(body)
-            )
+            var refusal = HTTPRefusal(head, body)
             if case .proxyRefused = error { refusal.isFromProxy = true }
             if case .upgradeRefused = error { refusal.isOfUpgrade = true }
             peerReason = refusal.description
@@ -60,15 +55,25 @@ extension WaybillError {
         }
     }
 
-    /// The error code for a status that refuses an upgrade or a tunnel (RFC 9110, 15.5 and 15.6).
+    /// The error code for a status that refuses a request, an upgrade or a tunnel (RFC 9110, 15.5 and 15.6).
     ///
     /// The status stands for refused credentials, for a temporary failure of the server, or for a rejection.
-    private static func code(ofRefusal status: Int) -> WaybillError.Code {
+    package static func code(ofRefusal status: Int) -> WaybillError.Code {
         switch status {
         case 401, 403, 407: .unauthorized
         case 408, 425, 429, 500...599: .connectionRefused
         default: .rejected
         }
+    }
+
+    /// An error that follows from another error, which becomes its underlying error.
+    package init(_ code: Code, _ message: String, after cause: WaybillError?) {
+        self.init(code, message, peerReason: cause?.peerReason, underlying: cause)
+    }
+
+    /// An error with the peer's reason and the underlying error of another error, whose place it takes.
+    package init(_ code: Code, _ message: String, restating cause: WaybillError?) {
+        self.init(code, message, peerReason: cause?.peerReason, underlying: cause?.underlying)
     }
 
     /// The error for a request that a protocol does not support.
@@ -134,6 +139,18 @@ extension WaybillError {
         error.topic = topic ?? request.topic
         error.command = command ?? request.command.name
         return error
+    }
+}
+
+extension HTTPRefusal {
+    /// The contents of a response.
+    package init(_ head: HTTPResponseHead, _ body: [UInt8]) {
+        self.init(
+            status: head.status,
+            reason: head.reason,
+            headers: Headers(head.headers),
+            body: Payload(body)
+        )
     }
 }
 

@@ -15,21 +15,21 @@ import WaybillSession
         )
 
         init(_ state: STOMPSubscription.State?) {
-            table.connected()
+            table.connected(.v1_2)
             let ids = table.makeIDs(1)
             guard let state else { return }
-            let all = [(ids[0], STOMPMapping.Subscription(destination: "d"))]
+            let all = [(ids[0], STOMPSubscribe(destination: "d"))]
             let first = state == .wanted ? STOMPSubscription.State.wanted : .subscribing
-            table.subscribe(listener, BufferPolicy(.dropOldest), to: all, first, .v1_2)
-            if state == .subscribed { _ = table.confirmed("1", successor: nil) }
+            table.subscribe(listener, BufferPolicy(.dropOldest), to: all, first)
+            if state == .subscribed { _ = table.confirmed("1", hasSuccessor: false) }
         }
 
         /// What an event gives back.
         mutating func take(_ event: String) -> String {
             let refusal = WaybillError(.rejected, "refused")
             switch event {
-            case "confirmed": return text(table.confirmed("1", successor: nil))
-            case "confirmed late": return text(table.confirmed("1", successor: .v1_1))
+            case "confirmed": return text(table.confirmed("1", hasSuccessor: false))
+            case "confirmed late": return text(table.confirmed("1", hasSuccessor: true))
             case "restored": return text(table.restored("1"))
             case "refused": return text(table.refused("1", refusal))
             case "leaves": return text(table.leave("1", because: nil))
@@ -37,8 +37,8 @@ import WaybillSession
                 let (ended, actions) = table.unsubscribe("d")
                 return (["ended \(ended.map(\.id))"] + [text(actions)]).joined(separator: ", ")
             case "connected":
-                table.connected()
-                return "resume \(table.resume(.v1_2).map(\.id))"
+                table.connected(.v1_2)
+                return "resume \(table.resume().map(\.id))"
             case "concluded": return text(table.conclude(WaybillError(.connectionLost, "lost")))
             default:
                 Issue.record("no such event")

@@ -32,14 +32,14 @@ import WireCore
             switch self {
             case .ready: break
             case .pausedIdle: _ = machine.pause()
-            case .left: _ = try machine.disconnect(because: lost)
+            case .left: _ = try machine.disconnect()
             case .connecting: _ = try machine.connect()
             case .pausing:
                 _ = try machine.connect()
                 _ = machine.pause()
             case .wanted:
                 _ = try machine.connect()
-                _ = machine.stream()
+                _ = machine.subscribe()
             case .early:
                 _ = try machine.connect()
                 _ = machine.ended(line, of: 1, lost, at: now, random: dice)
@@ -69,10 +69,10 @@ import WireCore
                 _ = machine.resume()
             case .disconnecting:
                 machine = try Case.connected.machine()
-                _ = try machine.disconnect(because: lost)
+                _ = try machine.disconnect()
             case .stopping:
                 machine = try Case.reconnecting.machine()
-                _ = try machine.disconnect(because: WaybillError(.notConnected, "stopped"))
+                _ = try machine.disconnect()
             case .shutDown: _ = machine.shutDown()
             }
             return machine
@@ -81,7 +81,8 @@ import WireCore
 
     /// The events.
     enum Event: String, CaseIterable {
-        case connect, request, requestOnly, stream, turn, turnLater, turnOfOther, opened, accepted
+        case connect, request, requestOnly, subscribe, turn, turnLater, turnOfOther, opened,
+            accepted
         case acceptedOfOther, failed, failedForGood, cancelled, failedOfOther, lost, closed,
             lostOther
         case disconnect, shutDown, pause, resume, retryNow
@@ -89,7 +90,6 @@ import WireCore
         /// What follows where the event is not awaited: nothing but an answer to the series that asks.
         var effectElsewhere: String {
             switch self {
-            case .turn, .turnLater, .turnOfOther: "end"
             case .accepted, .acceptedOfOther: "over"
             case .failed, .failedOfOther: "fail (lost)"
             case .failedForGood: "fail (refused)"
@@ -111,15 +111,14 @@ import WireCore
                 machine.accepted(line, by: series, at: now, random: dice).map(words) ?? "over"
             }
             func turn(_ series: UInt64, _ time: WireInstant) -> String {
-                let (turn, step) = machine.turn(of: series, at: time)
-                return [words(turn), words(step)].filter { $0 != "nothing" }.joined(separator: ", ")
+                words(machine.turn(of: series, at: time))
             }
             do {
                 switch self {
                 case .connect: return words(try machine.connect())
                 case .request: return words(try machine.request(connects: true))
                 case .requestOnly: return words(try machine.request(connects: false))
-                case .stream: return words(machine.stream())
+                case .subscribe: return words(machine.subscribe())
                 case .turn: return turn(series, now)
                 case .turnLater: return turn(series, now.advanced(by: .seconds(60)))
                 case .turnOfOther: return turn(99, now.advanced(by: .seconds(60)))
@@ -138,10 +137,7 @@ import WireCore
                     return words(machine.ended(line, of: series, nil, at: now, random: dice))
                 case .lostOther:
                     return words(machine.ended(Line(), of: 99, lost, at: now, random: dice))
-                case .disconnect:
-                    return words(
-                        try machine.disconnect(because: WaybillError(.notConnected, "stopped"))
-                    )
+                case .disconnect: return words(try machine.disconnect())
                 case .shutDown: return words(machine.shutDown())
                 case .pause: return words(machine.pause())
                 case .resume: return words(machine.resume())
@@ -180,31 +176,23 @@ import WireCore
 extension ConnectionMachineTests {
     static func words(_ machine: Machine) -> String {
         switch machine.state {
-        case .idle(let rest): "idle \(rest)"
-        case .connecting(let attempt, let aim): "connecting \(words(attempt)) then \(aim)"
+        case .idle(let intent): "idle \(intent)"
+        case .connecting(let attempt, let intent): "connecting \(words(attempt)) then \(intent)"
         case .connected: "connected"
         case .waiting(let attempt, let time):
             "waiting \(words(attempt)) until "
                 + (time.map { "\(WireInstant.zero.duration(to: $0).components.seconds) s" } ?? "now")
         case .paused(let attempt): "paused \(words(attempt))"
-        case .closing(_, let closing): "closing \(closing)"
-        case .stopping(let attempt, let reason): "stopping \(words(attempt)) (\(reason.message))"
+        case .closing(_, let intent): "closing then \(intent)"
+        case .stopping(let attempt): "stopping \(words(attempt))"
         case .shutDown: "shut down"
         }
     }
 
     static func words(_ attempt: ConnectionAttempt) -> String {
         "\(attempt.origin) \(attempt.series).\(attempt.number)"
-            + (attempt.isWantedByStream ? " wanted" : "")
+            + (attempt.isWantedBySubscription ? " wanted" : "")
             + (attempt.earlyEnd == nil ? "" : " ended")
-    }
-
-    static func words(_ turn: SeriesTurn) -> String {
-        switch turn {
-        case .open(let number): "open \(number)"
-        case .wait(let time): "wait" + (time == nil ? " to be woken" : "")
-        case .end: "end"
-        }
     }
 
     static func words(_ step: Step) -> String {
@@ -226,7 +214,8 @@ extension ConnectionMachineTests {
             case .use: ["use"]
             case .join(let isLimited): ["join" + (isLimited ? " for a time" : "")]
             case .begin: ["begin"]
-            case .goOn: ["go on"]
+            case .open(let number): ["open \(number)"]
+            case .wait(let time): ["wait" + (time == nil ? " to be woken" : "")]
             case .wake: ["wake"]
             case .close: ["close"]
             case .stop: ["stop"]
@@ -244,139 +233,139 @@ extension ConnectionMachineTests {
 extension ConnectionMachineTests {
     static let table = """
         ready: idle ready
-          connect: connecting 1, begin -> connecting demand 1.1 then stay
-          request: connecting 1, begin -> connecting demand 1.1 then stay
+          connect: connecting 1, begin -> connecting demand 1.1 then ready
+          request: connecting 1, begin -> connecting demand 1.1 then ready
           requestOnly: throws notConnected
-          stream: begin -> waiting stream 1.0 until now
-          disconnect: nothing -> idle left
+          subscribe: begin -> waiting subscription 1.0 until now
+          disconnect: nothing -> idle disconnected
           shutDown: conclude for good -> shut down
           pause: nothing -> idle paused
         pausedIdle: idle paused
-          connect: connecting 1, begin -> connecting demand 1.1 then stay
-          request: connecting 1, begin -> connecting demand 1.1 then stay
+          connect: connecting 1, begin -> connecting demand 1.1 then ready
+          request: connecting 1, begin -> connecting demand 1.1 then ready
           requestOnly: throws notConnected
-          stream: begin -> paused stream 1.0
-          disconnect: nothing -> idle left
+          subscribe: begin -> paused subscription 1.0
+          disconnect: nothing -> idle disconnected
           shutDown: conclude for good -> shut down
           resume: nothing -> idle ready
-        left: idle left
-          connect: connecting 1, begin -> connecting demand 1.1 then stay
+        left: idle disconnected
+          connect: connecting 1, begin -> connecting demand 1.1 then ready
           request: throws notConnected
           requestOnly: throws notConnected
           shutDown: conclude for good -> shut down
-        connecting: connecting demand 1.1 then stay
+        connecting: connecting demand 1.1 then ready
           connect: throws rejected
           request: join
           requestOnly: join
-          stream: nothing -> connecting demand 1.1 wanted then stay
+          subscribe: nothing -> connecting demand 1.1 wanted then ready
           turn: open 1
           turnLater: open 1
           accepted: connected -> connected
           failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
           failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
-          lost: nothing -> connecting demand 1.1 ended then stay
-          closed: nothing -> connecting demand 1.1 ended then stay
-          disconnect: stop -> stopping demand 1.1 (stopped)
+          lost: nothing -> connecting demand 1.1 ended then ready
+          closed: nothing -> connecting demand 1.1 ended then ready
+          disconnect: stop -> stopping demand 1.1
           shutDown: disconnected, stop -> shut down
-          pause: nothing -> connecting demand 1.1 then pause
-        pausing: connecting demand 1.1 then pause
+          pause: nothing -> connecting demand 1.1 then paused
+        pausing: connecting demand 1.1 then paused
           connect: throws rejected
           request: join
           requestOnly: join
-          stream: nothing -> connecting demand 1.1 wanted then pause
+          subscribe: nothing -> connecting demand 1.1 wanted then paused
           turn: open 1
           turnLater: open 1
-          accepted: connected, close -> closing forPause
+          accepted: connected, close -> closing then paused
           failed: disconnected (lost), conclude (lost), fail (lost) -> idle paused
           failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle paused
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle paused
-          lost: nothing -> connecting demand 1.1 ended then pause
-          closed: nothing -> connecting demand 1.1 ended then pause
-          disconnect: stop -> stopping demand 1.1 (stopped)
+          lost: nothing -> connecting demand 1.1 ended then paused
+          closed: nothing -> connecting demand 1.1 ended then paused
+          disconnect: stop -> stopping demand 1.1
           shutDown: disconnected, stop -> shut down
-          resume: nothing -> connecting demand 1.1 then stay
-        wanted: connecting demand 1.1 wanted then stay
+          resume: nothing -> connecting demand 1.1 then ready
+        wanted: connecting demand 1.1 wanted then ready
           connect: throws rejected
           request: join
           requestOnly: join
           turn: open 1
           turnLater: open 1
           accepted: connected -> connected
-          failed: waiting 1 s for 1 (lost), begin, fail (lost) -> waiting stream 2.0 until 101 s
+          failed: waiting 1 s for 1 (lost), begin, fail (lost) -> waiting subscription 2.0 until 101 s
           failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
-          cancelled: waiting 0 s for 1 (the attempt to connect was cancelled), begin, fail (the attempt to connect was cancelled) -> waiting stream 2.0 until 100 s
-          lost: nothing -> connecting demand 1.1 wanted ended then stay
-          closed: nothing -> connecting demand 1.1 wanted ended then stay
-          disconnect: stop -> stopping demand 1.1 wanted (stopped)
+          cancelled: waiting 0 s for 1 (the attempt to connect was cancelled), begin, fail (the attempt to connect was cancelled) -> waiting subscription 2.0 until 100 s
+          lost: nothing -> connecting demand 1.1 wanted ended then ready
+          closed: nothing -> connecting demand 1.1 wanted ended then ready
+          disconnect: stop -> stopping demand 1.1 wanted
           shutDown: disconnected, stop -> shut down
-          pause: nothing -> connecting demand 1.1 wanted then pause
-        reconnecting: connecting loss 2.1 then stay
+          pause: nothing -> connecting demand 1.1 wanted then paused
+        reconnecting: connecting loss 2.1 then ready
           connect: join for a time
           request: join for a time
           requestOnly: join for a time
-          stream: nothing -> connecting loss 2.1 wanted then stay
+          subscribe: nothing -> connecting loss 2.1 wanted then ready
           turn: open 1
           turnLater: open 1
           accepted: connected -> connected
-          failed: waiting 7 s for 2 (lost), go on -> waiting loss 2.1 until 107 s
+          failed: waiting 7 s for 2 (lost) -> waiting loss 2.1 until 107 s
           failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
-          lost: nothing -> connecting loss 2.1 ended then stay
-          closed: nothing -> connecting loss 2.1 ended then stay
-          disconnect: stop -> stopping loss 2.1 (stopped)
+          lost: nothing -> connecting loss 2.1 ended then ready
+          closed: nothing -> connecting loss 2.1 ended then ready
+          disconnect: stop -> stopping loss 2.1
           shutDown: disconnected, stop -> shut down
-          pause: nothing -> connecting loss 2.1 then pause
-        pausingAgain: connecting loss 2.1 then pause
-          connect: join for a time -> connecting loss 2.1 then stay
+          pause: nothing -> connecting loss 2.1 then paused
+        pausingAgain: connecting loss 2.1 then paused
+          connect: join for a time -> connecting loss 2.1 then ready
           request: join for a time
           requestOnly: join for a time
-          stream: nothing -> connecting loss 2.1 wanted then pause
+          subscribe: nothing -> connecting loss 2.1 wanted then paused
           turn: open 1
           turnLater: open 1
-          accepted: connected, close -> closing forPause
-          failed: waiting for 2 (lost), go on -> paused loss 2.1
-          failedForGood: waiting for 2 (refused), go on -> paused loss 2.1
+          accepted: connected, close -> closing then paused
+          failed: waiting for 2 (lost) -> paused loss 2.1
+          failedForGood: waiting for 2 (refused) -> paused loss 2.1
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle paused
-          lost: nothing -> connecting loss 2.1 ended then pause
-          closed: nothing -> connecting loss 2.1 ended then pause
-          disconnect: stop -> stopping loss 2.1 (stopped)
+          lost: nothing -> connecting loss 2.1 ended then paused
+          closed: nothing -> connecting loss 2.1 ended then paused
+          disconnect: stop -> stopping loss 2.1
           shutDown: disconnected, stop -> shut down
-          resume: nothing -> connecting loss 2.1 then stay
-        early: connecting demand 1.1 ended then stay
+          resume: nothing -> connecting loss 2.1 then ready
+        early: connecting demand 1.1 ended then ready
           connect: throws rejected
           request: join
           requestOnly: join
-          stream: nothing -> connecting demand 1.1 wanted ended then stay
+          subscribe: nothing -> connecting demand 1.1 wanted ended then ready
           turn: open 1
           turnLater: open 1
-          opened: nothing -> connecting demand 1.1 then stay
+          opened: nothing -> connecting demand 1.1 then ready
           accepted: connected, ended (lost), waiting 1 s for 1 (lost), begin -> waiting loss 2.0 until 101 s
           failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
           failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
-          disconnect: stop -> stopping demand 1.1 ended (stopped)
+          disconnect: stop -> stopping demand 1.1 ended
           shutDown: disconnected, stop -> shut down
-          pause: nothing -> connecting demand 1.1 ended then pause
+          pause: nothing -> connecting demand 1.1 ended then paused
         connected: connected
           connect: throws rejected
           request: use
           requestOnly: use
           lost: ended (lost), waiting 1 s for 1 (lost), begin -> waiting loss 2.0 until 101 s
           closed: ended, disconnected, conclude -> idle ready
-          disconnect: close -> closing forDisconnect
+          disconnect: close -> closing then disconnected
           shutDown: disconnected, ended, close -> shut down
-          pause: close -> closing forPause
+          pause: close -> closing then paused
         waiting: waiting loss 2.0 until 101 s
           connect: wake -> waiting loss 2.0 until now
           request: join for a time
           requestOnly: join for a time
           turn: wait
-          turnLater: open 1, connecting 1 -> connecting loss 2.1 then stay
+          turnLater: connecting 1, open 1 -> connecting loss 2.1 then ready
           failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
           failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
-          disconnect: stop -> stopping loss 2.0 (stopped)
+          disconnect: stop -> stopping loss 2.0
           shutDown: disconnected, stop -> shut down
           pause: nothing -> paused loss 2.0
           resume: wake -> waiting loss 2.0 until now
@@ -385,12 +374,12 @@ extension ConnectionMachineTests {
           connect: wake
           request: join for a time
           requestOnly: join for a time
-          turn: open 1, connecting 1 -> connecting loss 2.1 then stay
-          turnLater: open 1, connecting 1 -> connecting loss 2.1 then stay
+          turn: connecting 1, open 1 -> connecting loss 2.1 then ready
+          turnLater: connecting 1, open 1 -> connecting loss 2.1 then ready
           failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
           failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
-          disconnect: stop -> stopping loss 2.0 (stopped)
+          disconnect: stop -> stopping loss 2.0
           shutDown: disconnected, stop -> shut down
           pause: nothing -> paused loss 2.0
           resume: wake
@@ -404,43 +393,43 @@ extension ConnectionMachineTests {
           failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
           failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
-          disconnect: stop -> stopping loss 2.0 (stopped)
+          disconnect: stop -> stopping loss 2.0
           shutDown: disconnected, stop -> shut down
           resume: wake -> waiting loss 2.0 until now
-        closing: closing forPause
+        closing: closing then paused
           connect: throws rejected
           request: use
           requestOnly: use
           lost: ended (lost), waiting for 1 (lost), begin -> paused loss 2.0
           closed: ended, waiting for 1 (the connection is paused), begin -> paused loss 2.0
-          disconnect: close -> closing forDisconnect
+          disconnect: close -> closing then disconnected
           shutDown: disconnected, ended, close -> shut down
           pause: close
-          resume: nothing -> closing forEndedPause
-        closingInVain: closing forEndedPause
+          resume: nothing -> closing then ready
+        closingInVain: closing then ready
           connect: throws rejected
           request: use
           requestOnly: use
           lost: ended (lost), waiting 1 s for 1 (lost), begin -> waiting loss 2.0 until 101 s
           closed: ended, waiting 0 s for 1 (the connection is paused), begin -> waiting loss 2.0 until 100 s
-          disconnect: close -> closing forDisconnect
+          disconnect: close -> closing then disconnected
           shutDown: disconnected, ended, close -> shut down
-          pause: close -> closing forPause
-        disconnecting: closing forDisconnect
+          pause: close -> closing then paused
+        disconnecting: closing then disconnected
           connect: throws rejected
           request: use
           requestOnly: use
-          lost: ended (lost), disconnected, conclude -> idle left
-          closed: ended, disconnected, conclude -> idle left
+          lost: ended (lost), disconnected, conclude -> idle disconnected
+          closed: ended, disconnected, conclude -> idle disconnected
           disconnect: close
           shutDown: disconnected, ended, close -> shut down
-        stopping: stopping loss 2.1 (stopped)
+        stopping: stopping loss 2.1
           connect: join for a time
           request: join for a time
           requestOnly: join for a time
-          failed: disconnected (lost), conclude (lost), fail (lost) -> idle left
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle left
-          cancelled: disconnected, conclude, fail (stopped) -> idle left
+          failed: disconnected (lost), conclude (lost), fail (lost) -> idle disconnected
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle disconnected
+          cancelled: disconnected, conclude, fail (disconnected while connecting) -> idle disconnected
           disconnect: stop
           shutDown: disconnected, stop -> shut down
         shutDown: shut down

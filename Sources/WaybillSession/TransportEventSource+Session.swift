@@ -15,4 +15,18 @@ extension TransportEventSource {
         event.duration = begun?.duration(to: event.time)
         report(event)
     }
+
+    /// Reports that the peer has acknowledged a send, or that the send has failed.
+    package func reportSend(
+        _ topic: String?,
+        byteCount: Int,
+        _ error: (any Error)?,
+        since begun: ContinuousClock.Instant?
+    ) {
+        report(
+            error.map(WaybillError.init(reporting:)).map {
+                .sendFailed(topic: topic, byteCount: byteCount, since: begun, error: $0)
+            } ?? .acknowledged(topic: topic, byteCount: byteCount, since: begun)
+        )
+    }
 }
