@@ -12,15 +12,31 @@ package final class ByteStreamPair: Sendable {
         case ended(End, LinkError?)
     }
 
+    private enum Life: Equatable {
+        case open
+        case broken(LinkError)
+        /// Closed by its own user.
+        case closed
+    }
+
     private struct Side {
         var receiver: (any ByteStreamReceiver)?
+        var life = Life.open
         var inbox: [UInt8] = []
+        /// Whether the other side writes no more.
         var inboxIsComplete = false
         var isReading = true
-        var isClosed = false
-        var failure: LinkError?
         var writerIsBlocked = false
         var isReadableSignalled = false
+
+        /// Throws the reason why the side cannot be used.
+        func check() throws(LinkError) {
+            switch life {
+            case .open: break
+            case .broken(let failure): throw failure
+            case .closed: throw .closed
+            }
+        }
     }
 
     private struct State {
@@ -61,8 +77,8 @@ package final class ByteStreamPair: Sendable {
     /// Breaks the connection as a reset does, for both sides.
     package func reset() {
         state.withLock { state in
-            for index in 0...1 where !state.sides[index].isClosed {
-                state.sides[index].failure = .reset
+            for index in 0...1 where state.sides[index].life != .closed {
+                state.sides[index].life = .broken(.reset)
                 state.signalReadable(End(pair: self, index: index))
             }
         }
@@ -122,9 +138,8 @@ package final class ByteStreamPair: Sendable {
 
         func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
             let taken = try pair.state.withLock { state throws(LinkError) in
-                if let failure = state.sides[index].failure { throw failure }
-                guard !state.sides[index].isClosed else { throw .closed }
-                guard !state.sides[peer].isClosed else { throw .reset }
+                try state.sides[index].check()
+                guard state.sides[peer].life != .closed else { throw .reset }
                 let count = min(bytes.count, pair.capacity - state.sides[peer].inbox.count)
                 if count < bytes.count { state.sides[index].writerIsBlocked = true }
                 state.sides[peer].inbox.append(
@@ -139,8 +154,7 @@ package final class ByteStreamPair: Sendable {
 
         func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
             try pair.state.withLock { state throws(LinkError) in
-                guard !state.sides[index].isClosed else { throw .closed }
-                if let failure = state.sides[index].failure { throw failure }
+                try state.sides[index].check()
                 let count = min(space.count, state.sides[index].inbox.count)
                 guard count > 0 else {
                     return state.sides[index].inboxIsComplete ? .endOfStream : .nothing
@@ -162,7 +176,7 @@ package final class ByteStreamPair: Sendable {
         var hasInput: Bool {
             pair.state.withLock { state in
                 let side = state.sides[index]
-                return !side.inbox.isEmpty || side.inboxIsComplete || side.failure != nil
+                return !side.inbox.isEmpty || side.inboxIsComplete || side.life != .open
             }
         }
 
@@ -191,16 +205,16 @@ package final class ByteStreamPair: Sendable {
 
         func abandon() {
             pair.state.withLock { state in
-                guard !state.sides[index].isClosed, !state.sides[peer].isClosed else { return }
-                state.sides[peer].failure = .reset
+                guard !state.sides.contains(where: { $0.life == .closed }) else { return }
+                state.sides[peer].life = .broken(.reset)
             }
             close()
         }
 
         func close() {
             pair.state.withLock { state in
-                guard !state.sides[index].isClosed else { return }
-                state.sides[index].isClosed = true
+                guard state.sides[index].life != .closed else { return }
+                state.sides[index].life = .closed
                 state.sides[peer].inboxIsComplete = true
                 state.signals.append(.ended(self, nil))
                 state.signalReadable(End(pair: pair, index: peer))

@@ -1,12 +1,6 @@
 /// The state of a stream over Network.framework: received data, sends and events.
 ///
 /// It uses nothing of the framework, so it can be tested on every platform. `Bytes` is the type of received content.
-///
-/// | | `isClosing` | `isOver` |
-/// |---|---|---|
-/// | open | no | no |
-/// | closed by a call, the receiver not told yet | yes | no |
-/// | the receiver told, the last bytes being sent | yes | yes |
 package struct NetworkStreamState<Bytes>: Sendable
 where
     Bytes: RangeReplaceableCollection & RandomAccessCollection<UInt8> & Sendable,
@@ -30,23 +24,47 @@ where
         case cancel
     }
 
+    private enum Life {
+        case open
+        /// Closed by a call; the receiver was not told yet.
+        case closing
+        /// The receiver was told, and the last bytes are being sent.
+        case over
+    }
+
+    /// What the framework gives next.
+    private enum Source {
+        case idle
+        /// A receive is pending.
+        case receiving
+        /// The peer has ended its write direction; the reader was not told yet.
+        case complete
+        case ended
+    }
+
+    /// What the framework takes next.
+    private enum Sink {
+        case free
+        /// A chunk is being sent.
+        case busy
+        /// The same, and the writer waits for its end.
+        case wanted
+    }
+
     /// The receiver of events, from the start to the end.
     private(set) var receiver: (any ByteStreamReceiver)?
     /// The error that broke the stream.
     private(set) var failure: LinkError?
     /// Whether bytes were read since the receiver was last told.
     private(set) var wasRead = false
-    private(set) var isClosing = false
-    private(set) var isOver = false
+    private var life = Life.open
     private var isReading = true
-    private var isReceiving = false
+    private var source = Source.idle
     private var inbox = Bytes()[...]
-    private var isComplete = false
-    private var endWasRead = false
     private var hasScheduledFlush = false
+    private var sink = Sink.free
+    /// Whether this side has ended its write direction.
     private var isFinished = false
-    private var isSending = false
-    private var wantsToWrite = false
     /// The number of sends that the framework has not completed.
     private var sends = 0
     private var viability = NetworkViability()
@@ -55,6 +73,10 @@ where
 
     /// The receiver while it may be called.
     private var listener: (any ByteStreamReceiver)? { isClosing ? nil : receiver }
+
+    package var isClosing: Bool { life != .open }
+
+    package var isOver: Bool { life == .over }
 
     package mutating func start(_ receiver: any ByteStreamReceiver) {
         self.receiver = receiver
@@ -85,14 +107,14 @@ where
     /// Determines the next action about reading; call it after every change.
     package mutating func nextStep() -> Step {
         guard let receiver = listener else { return .nothing }
-        let hasNews = !inbox.isEmpty || isComplete && !endWasRead
+        let hasNews = !inbox.isEmpty || source == .complete
         // A failure is reported even while reading is stopped, as with a socket.
         if failure != nil || hasNews && isReading {
             wasRead = false
             return .tell(receiver)
         }
-        guard isReading, inbox.isEmpty, !isComplete, !isReceiving else { return .nothing }
-        isReceiving = true
+        guard isReading, inbox.isEmpty, source == .idle else { return .nothing }
+        source = .receiving
         return .receive
     }
 
@@ -118,11 +140,11 @@ where
     ///   - isComplete: Whether the peer has ended its write direction.
     ///   - failure: The error that broke the connection.
     package mutating func noteReceived(_ content: Bytes?, isComplete: Bool, failure: LinkError?) {
-        isReceiving = false
+        source = .idle
         // There is one receive at a time, and only when the data of the one before was read.
         if let content, !content.isEmpty { inbox = content[...] }
         // An end together with a failure is not an orderly end: data may be missing.
-        if let failure { fail(failure) } else if isComplete { self.isComplete = true }
+        if let failure { fail(failure) } else if isComplete { source = .complete }
     }
 
     /// Reads received data; data before the end or the failure is read first.
@@ -138,8 +160,8 @@ where
             return .bytes(count)
         }
         guard inbox.isEmpty else { return .nothing }
-        if isComplete {
-            endWasRead = true
+        if source == .complete || source == .ended {
+            source = .ended
             return .endOfStream
         }
         if let failure { throw failure }
@@ -159,12 +181,9 @@ where
         if let failure { throw failure }
         guard !isClosing, !isFinished else { throw .closed }
         guard count > 0 else { return 0 }
-        let taken = isSending ? 0 : min(count, limit)
-        if taken < count { wantsToWrite = true }
-        if taken > 0 {
-            isSending = true
-            sends += 1
-        }
+        let taken = sink == .free ? min(count, limit) : 0
+        sink = taken < count ? .wanted : .busy
+        if taken > 0 { sends += 1 }
         return taken
     }
 
@@ -181,10 +200,10 @@ where
     /// Notes the end of a send: of a chunk, or of the end of the write direction.
     package mutating func noteSent(isChunk: Bool) -> SendOutcome {
         sends -= 1
-        if isChunk { isSending = false }
         if isOver { return sends == 0 ? .cancel : .nothing }
-        guard isChunk, wantsToWrite else { return .nothing }
-        wantsToWrite = false
+        guard isChunk else { return .nothing }
+        defer { sink = .free }
+        guard sink == .wanted else { return .nothing }
         return listener.map(SendOutcome.tell) ?? .nothing
     }
 
@@ -209,15 +228,16 @@ where
     ///
     /// - Returns: Whether it is the first.
     package mutating func close() -> Bool {
-        defer { isClosing = true }
-        return !isClosing
+        guard life == .open else { return false }
+        life = .closing
+        return true
     }
 
     /// Carries out a call to close.
     ///
     /// - Returns: The receiver to tell, and whether no send is pending.
     package mutating func end() -> (receiver: (any ByteStreamReceiver)?, isIdle: Bool) {
-        isOver = true
+        life = .over
         return (receiver.take(), sends == 0)
     }
 }

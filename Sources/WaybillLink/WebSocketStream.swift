@@ -9,6 +9,24 @@ import WireCore
 /// Closing after ``finishWriting()`` runs the closing handshake, and the end is reported after it or at its timeout.
 /// Closing a second time, or without ``finishWriting()``, ends the connection at once.
 package final class WebSocketStream: ByteStream {
+    /// How this side ends the stream.
+    private enum Life: Sendable {
+        case open
+        /// The closing handshake runs; received data is still read.
+        case finished
+        /// No data is read any more.
+        case closed
+    }
+
+    /// What the receiver must be told.
+    private enum News: Sendable {
+        case none
+        /// There is new data, or the last read got some.
+        case data
+        /// The receiver requested a call, with or without data.
+        case requested
+    }
+
     private struct State: Sendable {
         var receiver: (any ByteStreamReceiver)?
         /// Received data that was not read yet.
@@ -19,19 +37,18 @@ package final class WebSocketStream: ByteStream {
         var isReading = true
         var hold = ReadingHold()
         var isPumping = false
-        /// Whether the receiver must be told: there is new data, or the last read got some.
-        var hasNews = false
-        /// Whether the receiver requested a call without new data.
-        var isAsked = false
-        /// Whether this side ends the stream; no data is read any more then.
-        var isClosing = false
-        var hasBegunToClose = false
+        var news = News.none
+        var life = Life.open
         /// The end of the stream, after it has ended.
         var end: LinkError??
         var opening = Opening<WebSocketOpening, Suspension.Continuation>.pending
         var closure: WebSocketEnding?
         var units: WebSocketUnits
         var closingCode = WebSocketCloseCode.normalClosure
+
+        mutating func noteData() {
+            if news == .none { news = .data }
+        }
     }
 
     private let state: Locked<State>
@@ -114,14 +131,14 @@ package final class WebSocketStream: ByteStream {
             case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):
                 state.withLock { $0.closure = closure }
-                resolve(.failure(Self.error(closure) ?? .closed))
+                resolve(.failure(LinkError(closure) ?? .closed))
             }
         }
         guard !pieces.isEmpty else { return }
         state.withLock { state in
-            guard !state.hasBegunToClose else { return }
+            guard state.life != .closed else { return }
             state.inbox += pieces
-            state.hasNews = true
+            state.noteData()
         }
         pump()
     }
@@ -134,9 +151,9 @@ package final class WebSocketStream: ByteStream {
 
     private func ended(_ error: LinkError?) {
         state.withLock { state in
-            let cause = state.closure.map { Self.error($0) } ?? error
-            state.end = .some(state.isClosing ? nil : cause ?? .endOfStream)
-            if state.isClosing { state.inbox = [] }
+            let cause = state.closure.map { LinkError($0) } ?? error
+            state.end = .some(state.life == .open ? cause ?? .endOfStream : nil)
+            if state.life != .open { state.inbox = [] }
         }
         resolve(.failure(error ?? .closed))
         pump()
@@ -144,22 +161,6 @@ package final class WebSocketStream: ByteStream {
 
     private func drained() {
         state.withLock { $0.receiver }?.streamIsWritable()
-    }
-
-    /// The error of an end; nil for a normal end.
-    private static func error(_ closure: WebSocketEnding) -> LinkError? {
-        switch closure {
-        case .closed(.normalClosure, _, _), .closed(.goingAway, _, _),
-            .closed(.noStatusReceived, _, _):
-            nil
-        case .closed(let code, let reason, _): .webSocketClosed(code, reason: reason)
-        case .refused(let head, let body): .upgradeRefused(head, body: body)
-        case .handshakeFailed(let fault): .upgradeFailed(fault)
-        case .violation(let violation): .webSocketViolation(violation)
-        case .timedOut(.handshake): .timedOut
-        case .timedOut: .silent
-        case .endOfStream: .endOfStream
-        }
     }
 
     /// The next call to the receiver.
@@ -176,10 +177,9 @@ package final class WebSocketStream: ByteStream {
         while true {
             let step: Step? = state.withLock { state in
                 guard !state.isPumping, let receiver = state.receiver else { return nil }
-                if !state.inbox.isEmpty || (state.isAsked && state.isReading) {
-                    guard state.isReading, state.hasNews else { return nil }
-                    state.hasNews = false
-                    state.isAsked = false
+                if !state.inbox.isEmpty || (state.news == .requested && state.isReading) {
+                    guard state.isReading, state.news != .none else { return nil }
+                    state.news = .none
                     state.isPumping = true
                     return .readable(receiver)
                 }
@@ -190,7 +190,7 @@ package final class WebSocketStream: ByteStream {
             switch step {
             case .readable(let receiver):
                 receiver.streamIsReadable()
-                // Another thread that came meanwhile has set `hasNews`.
+                // Another thread that came meanwhile has set `news`.
                 state.withLock { $0.isPumping = false }
             case .ended(let receiver, let error): return receiver.streamDidEnd(error)
             case nil: return
@@ -244,7 +244,7 @@ package final class WebSocketStream: ByteStream {
             }
             // An empty slice would keep the whole array, and the memory of all its pieces.
             if state.inbox.isEmpty { state.inbox = [] }
-            if filled > 0 { state.hasNews = true }
+            if filled > 0 { state.noteData() }
             return filled
         }
         return count > 0 ? .bytes(count) : .nothing
@@ -256,8 +256,8 @@ package final class WebSocketStream: ByteStream {
     package func setReading(_ isReading: Bool) {
         state.withLock { state in
             state.isReading = isReading
-            state.hold.isHeld = !isReading && !state.hasBegunToClose
-            if isReading { state.hasNews = true }
+            state.hold.isHeld = !isReading && state.life != .closed
+            if isReading { state.noteData() }
         }
         tellReading()
         if isReading { pump() }
@@ -271,10 +271,7 @@ package final class WebSocketStream: ByteStream {
     }
 
     package func readAgain() {
-        state.withLock { state in
-            state.hasNews = true
-            state.isAsked = true
-        }
+        state.withLock { $0.news = .requested }
         pump()
     }
 
@@ -285,7 +282,7 @@ package final class WebSocketStream: ByteStream {
 
     package func finishWriting() {
         let code = state.withLock { state in
-            state.isClosing = true
+            if state.life == .open { state.life = .finished }
             return state.closingCode
         }
         driver.withCore(.immediate) { core, now in try? core.close(code, at: now) }
@@ -306,13 +303,28 @@ package final class WebSocketStream: ByteStream {
             if case .some = state.end { state.end = .some(nil) }
             // While reading is stopped, the peer's Close could not arrive.
             state.hold.isHeld = false
-            defer {
-                state.isClosing = true
-                state.hasBegunToClose = true
-            }
-            return !state.isClosing || state.hasBegunToClose
+            defer { state.life = .closed }
+            return state.life != .finished
         }
         if mustCut { driver.close() } else { tellReading() }
         pump()
+    }
+}
+
+extension LinkError {
+    /// The error of the end of a WebSocket; nil for a normal end.
+    package init?(_ ending: WebSocketEnding) {
+        switch ending {
+        case .closed(.normalClosure, _, _), .closed(.goingAway, _, _),
+            .closed(.noStatusReceived, _, _):
+            return nil
+        case .closed(let code, let reason, _): self = .webSocketClosed(code, reason: reason)
+        case .refused(let head, let body): self = .upgradeRefused(head, body: body)
+        case .handshakeFailed(let fault): self = .upgradeFailed(fault)
+        case .violation(let violation): self = .webSocketViolation(violation)
+        case .timedOut(.handshake): self = .timedOut
+        case .timedOut: self = .silent
+        case .endOfStream: self = .endOfStream
+        }
     }
 }

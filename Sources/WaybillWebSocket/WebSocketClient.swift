@@ -35,11 +35,11 @@ public final class WebSocketClient: Sendable {
     /// The properties of the TLS connection; nil for `ws`.
     public let tls: NegotiatedTLS?
 
-    private init(_ session: WebSocketSession, _ opening: WebSocketSession.Opening) {
+    private init(_ session: WebSocketSession, _ opening: WebSocketOpening) {
         self.session = session
         subprotocol = opening.subprotocol
-        headers = opening.headers
-        isCompressed = opening.isCompressed
+        headers = Headers(opening.headers)
+        isCompressed = opening.deflate != nil
         tls = session.tls
     }
 
@@ -81,12 +81,10 @@ public final class WebSocketClient: Sendable {
         configuration: Configuration = Configuration(),
         configure: (inout Configuration) -> Void = { _ in }
     ) async throws -> WebSocketClient {
-        var configuration = configuration
-        configure(&configuration)
-        return try await connect(
+        try await connect(
             to: ServiceAddress.url(url),
             configuration: configuration,
-            environment: .system
+            configure: configure
         )
     }
 

@@ -21,21 +21,6 @@ extension WebSocketClient.Closure {
 }
 
 extension WaybillError {
-    /// The error for the end of a connection; nil for a normal end.
-    static func webSocketClosure(_ closure: WebSocketEnding) -> WaybillError? {
-        switch closure {
-        case .closed(let code, let reason, _):
-            guard !WebSocketClient.Closure(closure).isNormal else { return nil }
-            return WaybillError(.webSocketClosed(code, reason: reason))
-        case .refused(let head, let body): return WaybillError(.upgradeRefused(head, body: body))
-        case .handshakeFailed(let fault): return WaybillError(.upgradeFailed(fault))
-        case .violation(let violation): return WaybillError(.webSocketViolation(violation))
-        case .timedOut(.handshake): return WaybillError(.timedOut)
-        case .timedOut: return WaybillError(.silent)
-        case .endOfStream: return WaybillError(.endOfStream)
-        }
-    }
-
     static func webSocketSend(_ error: WebSocketSendError) -> WaybillError {
         switch error {
         case .notOpen: WaybillError(.notConnected, "the connection is closed or closing")

@@ -12,11 +12,12 @@ import WireCore
 
 /// A connection, from its stream to its end.
 final class WebSocketSession: Sendable {
-    /// The result of the opening handshake.
-    struct Opening: Sendable {
-        var subprotocol: String?
-        var headers: Headers
-        var isCompressed: Bool
+    private enum Life: Sendable {
+        case open
+        /// This side closes.
+        case closing
+        /// The same, and the reader is gone.
+        case abandoned
     }
 
     private struct State: Sendable {
@@ -29,13 +30,17 @@ final class WebSocketSession: Sendable {
         var awaitsAnswers = false
         /// The timer that ends this wait.
         var answerTimer: UInt64?
-        /// Whether this side closes, and whether the reader is gone.
-        var isClosing = false
-        var isAbandoned = false
+        var life = Life.open
         var isRead = false
         var closure: WebSocketClient.Closure?
         var pings: [UInt64: Promise<Void>] = [:]
         var lastPing: UInt64 = 0
+
+        /// Notes that the reader holds no messages any more.
+        mutating func releaseTaken() {
+            lentSize = 0
+            if waitingSize == 0 { awaitsAnswers = false }
+        }
     }
 
     private let state = Locked(State())
@@ -44,7 +49,7 @@ final class WebSocketSession: Sendable {
     private let timers: any TimerSource
     let tls: NegotiatedTLS?
     private let driver: Driver<WebSocketConnection>
-    private let opening = Promise<Opening>()
+    private let opening = Promise<WebSocketOpening>()
     private let ended = Promise<Void>()
 
     // MARK: Opening
@@ -53,7 +58,7 @@ final class WebSocketSession: Sendable {
         _ url: URL,
         configuration: WebSocketClient.Configuration,
         environment: LinkEnvironment
-    ) async throws -> (WebSocketSession, Opening) {
+    ) async throws -> (WebSocketSession, WebSocketOpening) {
         let address = try ServiceAddress(
             url,
             for: "WebSocket",
@@ -72,7 +77,7 @@ final class WebSocketSession: Sendable {
     private static func open(
         _ route: Failover.Route,
         _ configuration: WebSocketClient.Configuration
-    ) async throws -> (WebSocketSession, Opening) {
+    ) async throws -> (WebSocketSession, WebSocketOpening) {
         let request = WebSocketClientHandshake.Request(
             host: route.address.hostField,
             target: route.address.path,
@@ -110,7 +115,7 @@ final class WebSocketSession: Sendable {
         driver = Driver(core: core, stream: link.stream, timers: link.timers)
     }
 
-    private func open() async throws -> Opening {
+    private func open() async throws -> WebSocketOpening {
         // The driver releases the handler after the end, and this session with it.
         driver.start(.init(receive: { self.handle($0) }, end: { self.handleEnd($0) }))
         do {
@@ -128,23 +133,14 @@ final class WebSocketSession: Sendable {
         for event in events {
             switch event {
             case .message(let message): batch.append(WebSocketClient.Message(message))
-            case .opened(let opened):
-                opening.resolve(
-                    .success(
-                        Opening(
-                            subprotocol: opened.subprotocol,
-                            headers: Headers(opened.headers),
-                            isCompressed: opened.deflate != nil
-                        )
-                    )
-                )
+            case .opened(let opened): opening.resolve(.success(opened))
             case .pong(let payload): notePong(payload)
             // The error that broke the stream follows in `handleEnd`.
             case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):
                 deliver(batch)
                 batch = []
-                finish(closure, WaybillError.webSocketClosure(closure))
+                finish(closure, LinkError(closure).map { WaybillError($0) })
             case .violationAhead:
                 deliver(batch)
                 batch = []
@@ -157,14 +153,12 @@ final class WebSocketSession: Sendable {
 
     private func deliver(_ batch: [WebSocketClient.Message]) {
         guard !batch.isEmpty else { return }
-        let isWanted = state.withLock { state in
-            guard !state.isAbandoned else { return false }
+        let isWanted = update { state in
+            guard state.life != .abandoned else { return false }
             state.waitingSize += Self.size(of: batch)
-            updateHold(&state)
             return true
         }
         guard isWanted else { return }
-        tellReading()
         waiting.append { $0 += batch }
     }
 
@@ -172,21 +166,14 @@ final class WebSocketSession: Sendable {
     ///
     /// Messages that the reader sends meanwhile are sent before the Close.
     private func awaitAnswers() {
-        let awaits = state.withLock { state in
-            guard state.waitingSize > 0, !state.isAbandoned else { return false }
-            state.awaitsAnswers = true
-            state.hold.isHeld = true
-            return true
+        let awaits = update { state in
+            state.awaitsAnswers = state.waitingSize > 0 && state.life != .abandoned
+            return state.awaitsAnswers
         }
         guard awaits else { return }
-        tellReading()
         let deadline = timers.now.advanced(by: configuration.closeTimeout)
         let timer = timers.scheduleTimer(at: deadline) { [weak self] in
-            self?.state.withLock { state in
-                state.awaitsAnswers = false
-                self?.updateHold(&state)
-            }
-            self?.tellReading()
+            self?.update { $0.awaitsAnswers = false }
         }
         let stale = state.withLock { state in
             defer { state.answerTimer = timer }
@@ -195,15 +182,26 @@ final class WebSocketSession: Sendable {
         if let stale { timers.cancelTimer(stale) }
     }
 
-    /// Decides again whether reading from the peer stops.
+    /// Changes the state, decides again whether reading from the peer stops, and tells the stream and the core.
     ///
     /// While the connection closes, more may wait, because without reading the peer's Close cannot arrive. The account
     /// of the connection still limits the memory.
-    private func updateHold(_ state: inout State) {
-        let isMuch = state.waitingSize > configuration.maximumWaitingSize
-        let all = state.waitingSize + state.lentSize
-        state.hold.isHeld =
-            state.awaitsAnswers || (isMuch && !state.isClosing) || all > Self.memoryCapacity
+    @discardableResult
+    private func update<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+        let result = state.withLock { state in
+            let result = body(&state)
+            let isMuch =
+                state.life == .open && state.waitingSize > configuration.maximumWaitingSize
+            let isFull = state.waitingSize + state.lentSize > Self.memoryCapacity
+            state.hold.isHeld =
+                state.life != .abandoned && (state.awaitsAnswers || isMuch || isFull)
+            return result
+        }
+        while let isHeld = state.withLock({ $0.hold.beginTelling() }) {
+            driver.setReading(!isHeld)
+            state.withLock { $0.hold.endTelling() }
+        }
+        return result
     }
 
     private static let memoryCapacity = MemoryAccount().capacity
@@ -211,14 +209,6 @@ final class WebSocketSession: Sendable {
     /// The size of messages, including the memory of an empty message.
     private static func size(of messages: some Collection<WebSocketClient.Message>) -> Int {
         messages.reduce(0) { $0 + $1.byteCount + 64 }
-    }
-
-    /// Passes the last decision about reading to the stream and the core.
-    private func tellReading() {
-        while let isHeld = state.withLock({ $0.hold.beginTelling() }) {
-            driver.setReading(!isHeld)
-            state.withLock { $0.hold.endTelling() }
-        }
     }
 
     private func finish(_ closure: WebSocketEnding, _ error: WaybillError?) {
@@ -256,6 +246,15 @@ final class WebSocketSession: Sendable {
         if pause != .none { try await driver.wait(for: pause) }
     }
 
+    /// Sends a control frame.
+    private func withCore(
+        _ body: (inout WebSocketConnection, WireInstant) throws(WebSocketSendError) -> Void
+    ) throws(WaybillError) {
+        do throws(WebSocketSendError) { try driver.withCore(.immediate, body) } catch {
+            throw .webSocketSend(error)
+        }
+    }
+
     func ping() async throws -> Duration {
         let pong = Promise<Void>()
         let number = state.withLock { state in
@@ -265,12 +264,8 @@ final class WebSocketSession: Sendable {
         }
         defer { state.withLock { _ = $0.pings.removeValue(forKey: number) } }
         let begin = timers.now
-        do throws(WebSocketSendError) {
-            try driver.withCore(.immediate) { (core, _) throws(WebSocketSendError) in
-                try core.ping(Self.payload(number))
-            }
-        } catch {
-            throw WaybillError.webSocketSend(error)
+        try withCore { (core, _) throws(WebSocketSendError) in
+            try core.ping(Self.payload(number))
         }
         let deadline = begin.advanced(by: configuration.pingTimeout)
         let timer = timers.scheduleTimer(at: deadline) {
@@ -308,37 +303,26 @@ final class WebSocketSession: Sendable {
     }
 
     func endReading(unused: ArraySlice<WebSocketClient.Message>) {
-        state.withLock { state in
+        waiting.putBack(unused)
+        update { state in
             state.isRead = false
             state.waitingSize += Self.size(of: unused)
+            state.releaseTaken()
         }
-        waiting.putBack(unused)
-        releaseTaken()
     }
 
     /// Takes all waiting messages; nil at the end.
     ///
     /// It releases the messages that the reader took before.
     func take() async throws -> [WebSocketClient.Message]? {
-        releaseTaken()
+        update { $0.releaseTaken() }
         guard let batch = try await waiting.take() else { return nil }
         let size = Self.size(of: batch)
-        state.withLock { state in
+        update { state in
             state.waitingSize -= size
             state.lentSize += size
-            updateHold(&state)
         }
-        tellReading()
         return batch
-    }
-
-    private func releaseTaken() {
-        state.withLock { state in
-            state.lentSize = 0
-            if state.waitingSize == 0 { state.awaitsAnswers = false }
-            updateHold(&state)
-        }
-        tellReading()
     }
 
     // MARK: The end
@@ -346,19 +330,13 @@ final class WebSocketSession: Sendable {
     var closure: WebSocketClient.Closure? { state.withLock { $0.closure } }
 
     func close(_ code: WebSocketClient.CloseCode, reason: String) async throws {
-        do throws(WebSocketSendError) {
-            try driver.withCore(.immediate) { (core, now) throws(WebSocketSendError) in
-                try core.close(WebSocketCloseCode(rawValue: code.rawValue), reason: reason, at: now)
-            }
-        } catch {
-            throw WaybillError.webSocketSend(error)
+        try withCore { (core, now) throws(WebSocketSendError) in
+            try core.close(WebSocketCloseCode(rawValue: code.rawValue), reason: reason, at: now)
         }
-        state.withLock { state in
-            state.isClosing = true
+        update { state in
+            if state.life == .open { state.life = .closing }
             state.awaitsAnswers = false
-            updateHold(&state)
         }
-        tellReading()
         // In a separate task, which the caller's cancellation does not end; the core's timers limit it.
         await Task { @concurrent [ended] in try? await ended.value() }.value
         LinkEnvironment.reclaim()
@@ -367,12 +345,7 @@ final class WebSocketSession: Sendable {
     /// Closes without waiting, because the last reference to the connection is gone.
     func abandon() {
         driver.withCore(.immediate) { core, now in try? core.close(.goingAway, at: now) }
-        state.withLock { state in
-            state.isClosing = true
-            state.hold.isHeld = false
-            state.isAbandoned = true
-        }
-        tellReading()
+        update { $0.life = .abandoned }
     }
 }
 
