@@ -4,11 +4,18 @@ import WireCore
 extension Driver {
     package func streamIsReadable() {
         // Limited, so that a flood on one stream does not delay the others.
-        for _ in 0..<Self.roundsInTurn {
+        for _ in 0..<DriverLimits.roundsInTurn {
             // Checked here, too: on a broken connection a stream calls although reading is stopped.
-            let (isFull, isOver) = state.withLock { ($0.noteAccount(account), $0.isStreamOver) }
+            let (isFull, isOver, isUndecoded) = state.withLock { state in
+                (state.noteAccount(account), state.isStreamOver, state.isUndecoded)
+            }
             guard !isFull else { return tellReading() }
-            let (outcome, next, hasMore) = received.withLock { read(&$0, isOver: isOver) }
+            let (outcome, next, hasMore) = received.withLock { received in
+                if isUndecoded { return decode(&received, .success(.bytes(0)), wasFilled: true) }
+                if isOver { return (.success(.nothing), [], false) }
+                let (outcome, wasFilled) = received.read(from: stream)
+                return decode(&received, outcome, wasFilled: wasFilled)
+            }
             carryOut(next)
             let (mayGoOn, delayedEnd, unwritable) = state.withLock { state in
                 (state.isReading, state.takeDelayedEnd(), state.writeErrorAfterLastRead)
@@ -46,24 +53,20 @@ extension Driver {
         return state.withLock { $0.unwritable } ?? error
     }
 
-    /// Reads and decodes, or continues decoding earlier data.
-    private func read(
-        _ received: inout Received,
-        isOver: Bool
+    /// Decodes what was read, or continues with earlier data.
+    private func decode(
+        _ received: inout StreamReader,
+        _ outcome: Result<ReadOutcome, LinkError>,
+        wasFilled: Bool
     ) -> (Result<ReadOutcome, LinkError>, DriverSteps, hasMore: Bool) {
-        if isOver, !received.isUndecoded { return (.success(.nothing), [], false) }
-        let (outcome, wasFilled) =
-            received.isUndecoded ? (.success(.bytes(0)), true) : fill(&received)
         let now = timers.now
         switch outcome {
         case .success(.bytes):
-            received.isFirst = false
-            let next = state.withLock { state in
+            return state.withLock { state in
                 state.pacer.noteReceived()
-                defer { received.isUndecoded = state.isUndecoded }
-                return state.decode(&received.buffer, at: now, account, by: timers)
+                let next = state.decode(&received.buffer, at: now, account, by: timers)
+                return (outcome, next, wasFilled || state.isUndecoded)
             }
-            return (outcome, next, wasFilled || received.isUndecoded)
         case .success(.endOfStream):
             let next = state.withLock { state in
                 state.noteEndOfStream()
@@ -75,46 +78,12 @@ extension Driver {
         }
     }
 
-    /// Reads from the stream.
-    private func fill(
-        _ received: inout Received
-    ) -> (Result<ReadOutcome, LinkError>, wasFilled: Bool) {
-        var outcome = Result<ReadOutcome, LinkError>.success(.nothing)
-        var wasFilled = false
-        let isFirst = received.isFirst
-        _ = received.buffer.fill { space in
-            do throws(LinkError) {
-                let found = try stream.read(into: space)
-                outcome = .success(found)
-                guard case .bytes(let count) = found else { return nil }
-                if isFirst, stream.tls == nil, Self.isAlert(space[..<count]) {
-                    throw .tls(.required)
-                }
-                wasFilled = count == space.count
-                return count
-            } catch {
-                outcome = .failure(error)
-                return nil
-            }
-        }
-        return (outcome, wasFilled)
-    }
-
-    /// Whether bytes begin like an alert of TLS (RFC 8446, 5.1).
-    ///
-    /// No protocol here begins that way. A server that requires TLS answers a client without TLS so.
-    private static func isAlert(_ bytes: Slice<UnsafeMutableRawBufferPointer>) -> Bool {
-        bytes.starts(with: [21, 3])
-    }
-
     package func streamIsWritable() {
-        state.withLock { $0.noteWritable() }
+        state.withLock { $0.writeTurn.noteWritable() }
         flush()
     }
 
-    package func streamShouldFlush() {
-        flush()
-    }
+    package func streamShouldFlush() { flush() }
 
     package func streamDidEnd(_ error: LinkError?) {
         guard state.withLock({ $0.delayEnd(error) }) else { return end(error) }

@@ -7,61 +7,12 @@ public import WireCore
 /// events, so both keep their order on any number of threads.
 @usableFromInline
 package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
-    /// The receiver of the core's events and of the end.
-    ///
-    /// Its closures are called one at a time, with no lock held.
-    package struct Handler: Sendable {
-        let receive: @Sendable ([Core.Event]) -> Void
-        let end: @Sendable (LinkError?) -> Void
-        let drained: @Sendable () -> Void
-
-        /// - Parameters:
-        ///   - receive: Takes events, in order.
-        ///   - end: Called once, after the last event; the error is nil if this side closed the stream.
-        ///   - drained: Called once, from any thread, for each ``Driver/requestDrainNotice()`` that returned true,
-        ///     unless the end comes first.
-        package init(
-            receive: @escaping @Sendable ([Core.Event]) -> Void,
-            end: @escaping @Sendable (LinkError?) -> Void,
-            drained: @escaping @Sendable () -> Void = {}
-        ) {
-            self.receive = receive
-            self.end = end
-            self.drained = drained
-        }
-    }
-
-    /// When bytes are sent.
-    @usableFromInline
-    package enum Urgency: Sendable {
-        /// At once.
-        case immediate
-        /// When the pacer decides.
-        case paced
-    }
-
-    /// Above this number of unsent bytes, senders wait: 1 MiB.
-    @inlinable package static var highWaterMark: Int { 1 << 20 }
-
-    /// The time for the peer to read the last bytes after the core has ended: 5 seconds.
-    package static var closingTimeout: Duration { .seconds(5) }
-
-    /// The number of reads or writes of one call before other streams get their turn: 4.
-    static var roundsInTurn: Int { 4 }
-
-    /// Below this number of unsent bytes, waiting senders continue: 256 KiB.
-    package static var lowWaterMark: Int { 1 << 18 }
-
-    struct Received: Sendable {
-        var buffer = ReceiveBuffer()
-        var isFirst = true
-        /// Whether the core has more to decode before the next read.
-        var isUndecoded = false
-    }
+    package typealias Handler = DriverHandler<Core.Event>
+    @usableFromInline package typealias Urgency = SendUrgency
 
     @usableFromInline package let state: Locked<DriverState<Core>>
     /// Used only in the receiver's calls, which come one at a time.
-    let received = Locked(Received())
+    let received = Locked(StreamReader())
     let stream: any ByteStream
     @usableFromInline package let timers: any TimerSource
     /// The memory account of the connection; nothing is read while it is full.
@@ -162,14 +113,12 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         }
     }
 
-    /// Suspends while the unsent bytes exceed the high-water mark.
-    ///
-    /// - Throws: `CancellationError` if the task is cancelled; earlier sends stay.
+    /// Suspends while many bytes are unsent.
     package func waitUntilDrained() async throws {
         let identifier = state.withLock { $0.makeWaiterIdentifier() }
         await Suspension.wait { continuation in
             let mustWait = state.withLock { state in
-                guard state.byteCount > Self.lowWaterMark, !state.isOver, !Task.isCancelled
+                guard state.byteCount > DriverLimits.lowWaterMark, !state.isOver, !Task.isCancelled
                 else { return false }
                 state.drainWaiters[identifier] = continuation
                 return true
@@ -186,7 +135,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     /// Whether the unsent bytes exceed the high-water mark; if so, the handler is told when they have drained.
     package func requestDrainNotice() -> Bool {
         state.withLock { state in
-            guard !state.isOver, state.byteCount > Self.highWaterMark else { return false }
+            guard !state.isOver, state.byteCount > DriverLimits.highWaterMark else { return false }
             state.wantsDrainNotice = true
             return true
         }
@@ -244,23 +193,16 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     /// Closes the stream at once, without sending the rest; aborts it if the peer has not answered.
     package func close() {
-        let isUnanswered = state.withLock { state in
-            state.isStreamClosed = true
-            return state.core.isUnanswered
-        }
-        if isUnanswered { stream.abandon() } else { stream.close() }
-        endDelayed()
+        close(abandons: state.withLock { $0.core.isUnanswered })
     }
 
     /// Aborts the stream at once.
-    package func abandon() {
-        state.withLock { $0.isStreamClosed = true }
-        stream.abandon()
-        endDelayed()
-    }
+    package func abandon() { close(abandons: true) }
 
-    /// Reports an end that has waited until earlier data was decoded.
-    private func endDelayed() {
+    private func close(abandons: Bool) {
+        state.withLock { $0.noteClose() }
+        if abandons { stream.abandon() } else { stream.close() }
+        // An end may have waited until earlier data was decoded.
         if case .some(let error) = state.withLock({ $0.takeDelayedEnd(evenIfUndecoded: true) }) {
             end(error)
         }
@@ -270,14 +212,9 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     @usableFromInline
     package func carryOut(_ next: DriverSteps) {
-        if next.isEmpty { return }
         if next.contains(.rearm) { rearm() }
         if next.contains(.tellReading) { tellReading() }
-        if next.contains(.gather), !stream.scheduleFlush() {
-            flush()
-        } else if next.contains(.flush) {
-            flush()
-        }
+        if next.contains(.flush) || next.contains(.gather) && !stream.scheduleFlush() { flush() }
         if next.contains(.deliver) { deliver() }
     }
 
@@ -301,9 +238,12 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
                 for waiter in waiters { waiter.resume() }
                 drained?()
                 if mayRead { tellReading() }
-                if rounds >= Self.roundsInTurn, hasMore, stream.scheduleFlush() { return }
+                if rounds >= DriverLimits.roundsInTurn, hasMore, stream.scheduleFlush() { return }
             case .failure(let error):
-                return endUnwritable(error)
+                // A failed write shows that the peer has closed, and usually the peer has sent a reason. The stream
+                // requests the read of that reason, on its own thread.
+                let mayRead = state.withLock { $0.noteUnwritable(error) }
+                return mayRead ? stream.readAgain() : end(error)
             }
         }
         switch state.withLock({ ($0.takeClosing(), $0.core.isUnanswered) }) {
@@ -328,14 +268,6 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         return (written, bytes.count)
     }
 
-    /// Ends the connection, after reading the peer's last data.
-    ///
-    /// A failed write shows that the peer has closed, and usually the peer has sent a reason. The stream requests that
-    /// read, on its own thread.
-    private func endUnwritable(_ error: LinkError) {
-        if state.withLock({ $0.noteUnwritable(error) }) { stream.readAgain() } else { end(error) }
-    }
-
     /// Delivers events until none is left, then the end; one thread at a time.
     private func deliver() {
         guard var delivery = state.withLock({ $0.beginDelivery() }) else { return }
@@ -356,7 +288,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         // A strong reference: a weak one would slow down every reference count of this object. The end cancels the
         // timer, and until then the stream references the driver, too.
         let token = timers.scheduleTimer(at: deadline) { self.timerFired(deadline) }
-        let stale = state.withLock { $0.noteArmed(token, for: deadline) }
+        let stale = state.withLock { $0.timer.note(token, for: deadline) }
         if let stale { timers.cancelTimer(stale) }
     }
 
@@ -365,7 +297,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         let now = max(timers.now, deadline)
         var mustCut = false
         let next = state.withLock { state in
-            state.noteFired(deadline)
+            state.timer.noteFired(deadline)
             guard !state.isOver else { return DriverSteps() }
             state.core.advance(to: now)
             mustCut = state.takeCut(at: now)
@@ -376,10 +308,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     }
 
     func end(_ error: LinkError?) {
-        let (waiters, token, observation) = state.withLock { state in
-            let (waiters, token) = state.end(error, at: timers.now)
-            return (waiters, token, state.observation.take())
-        }
+        let (waiters, token, observation) = state.withLock { $0.end(error, at: timers.now) }
         if let observation { account?.stopObserving(observation) }
         stream.close()
         if let token { timers.cancelTimer(token) }

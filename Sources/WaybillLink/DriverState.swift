@@ -17,6 +17,19 @@ package struct DriverSteps: OptionSet, Sendable {
     @inlinable package static var tellReading: Self { Self(rawValue: 16) }
 }
 
+/// How far a driver's stream is from its end.
+@usableFromInline
+package enum DriverStage: Comparable, Sendable {
+    case open
+    /// The core has ended, all bytes were written, and the stream is being closed.
+    case closing
+    /// This side has closed the stream at once; its end is not delayed, and no timer follows.
+    case closed
+    /// The same, after the time of ``closing`` had passed.
+    case cut
+    case over
+}
+
 /// The pause of a sender that waits for no answer.
 @usableFromInline
 package enum SendPause: Sendable {
@@ -59,12 +72,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     @usableFromInline package var pacer = FlushPacer()
     /// The bytes that are being written; the core's outbound buffer fills meanwhile.
     @usableFromInline package var writing = ByteWriter()
-    @usableFromInline package var isFlushing = false
-    @usableFromInline package var isBlocked = false
-    /// Whether the socket drained before the writing thread noted that it was full.
-    private var hasDrained = false
-    private var hasClosed = false
-    private var peerHasFinished = false
+    @usableFromInline package var writeTurn = WriteTurn.free
     @usableFromInline package var messagesWaiting = 0
     @usableFromInline package var isGathering = false
     @usableFromInline package var turn = Turn()
@@ -74,7 +82,9 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     var wantsDrainNotice = false
 
     @usableFromInline package var isDelivering = false
-    @usableFromInline package var isOver = false
+    @usableFromInline package var stage = DriverStage.open
+    /// Whether the peer ended its write direction before this side began to close.
+    private var peerHasFinished = false
     private var holds: Holds = []
     private var hold = ReadingHold()
     /// The number of unsent bytes that answer the peer; at most all of them.
@@ -83,8 +93,6 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     var observation: UInt64?
     /// The number of bytes that the account may exceed its capacity by while the connection is opened.
     var accountReserve = 0
-    /// Whether this side has closed the stream; its end is then not delayed.
-    var isStreamClosed = false
     /// Whether the core has not decoded all read bytes yet.
     var isUndecoded = false
     /// The end of the stream that came while such bytes were left.
@@ -95,20 +103,25 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     /// The time at which the stream is closed although bytes are left, after the core has ended.
     private var cutDeadline: WireInstant?
-    /// Whether that time has passed; no timer follows, only the end of the stream.
-    private var isCut = false
-    @usableFromInline package var armedDeadline: WireInstant?
-    private var armedToken: UInt64?
+    @usableFromInline package var timer = DriverTimer()
 
     init(core: Core) {
         self.core = core
     }
 
+    /// Whether the stream has ended.
+    @inlinable package var isOver: Bool {
+        if case .over = stage { true } else { false }
+    }
+
+    /// Whether this side has closed the stream after the core's end.
+    private var hasClosed: Bool { stage == .closing || stage == .cut }
+
     /// The number of unsent bytes.
     @inlinable package var byteCount: Int { core.outboundByteCount + writing.count }
 
-    /// Whether there are bytes to write and the socket is not full.
-    var hasMore: Bool { byteCount > 0 && !isBlocked }
+    /// Whether there are bytes that the caller may write.
+    var hasMore: Bool { byteCount > 0 && writeTurn.isFree }
 
     // MARK: Stopping to read
 
@@ -172,7 +185,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         var next = stepsAfterCall(.immediate, grewFrom: 0, by: timers)
         // In a fast conversation both sides have bytes in flight; only a far larger number means that the peer does not
         // read.
-        if answerByteCount > Driver<Core>.highWaterMark, areAnswersTooMany(account) {
+        if answerByteCount > DriverLimits.highWaterMark, areAnswersTooMany(account) {
             setHold(.unsent, true)
             next.insert(.tellReading)
         }
@@ -197,7 +210,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// - Returns: Whether it has ended.
     mutating func endUnsentHold() -> Bool {
         answerByteCount = min(answerByteCount, byteCount)
-        guard holds.contains(.unsent), answerByteCount <= Driver<Core>.lowWaterMark else {
+        guard holds.contains(.unsent), answerByteCount <= DriverLimits.lowWaterMark else {
             return false
         }
         setHold(.unsent, false)
@@ -208,7 +221,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     ///
     /// - Returns: Whether there are such bytes.
     mutating func delayEnd(_ error: LinkError?) -> Bool {
-        guard isUndecoded, !isOver, !isStreamClosed, !core.isFinished, delayedEnd == nil else {
+        guard isUndecoded, stage < .closed, !core.isFinished, delayedEnd == nil else {
             return false
         }
         delayedEnd = .some(error)
@@ -234,7 +247,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// The pause for the thread that has sent.
     @inlinable
     package mutating func takePause() -> SendPause {
-        if byteCount > Driver<Core>.highWaterMark {
+        if byteCount > DriverLimits.highWaterMark {
             turn = Turn()
             return .drain
         }
@@ -251,7 +264,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// - Returns: The actions to carry out.
     @inlinable
     package mutating func stepsAfterCall(
-        _ urgency: Driver<Core>.Urgency,
+        _ urgency: SendUrgency,
         grewFrom waiting: Int,
         by timers: any TimerSource
     ) -> DriverSteps {
@@ -266,7 +279,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         if core.hasEvents, !isDelivering { next.insert(.deliver) }
         if core.isFinished {
             if count > 0 || !writing.isEmpty { next.insert(.rearm) }
-        } else if let wanted = core.deadline, armedDeadline.map({ wanted < $0 }) ?? true {
+        } else if let wanted = core.deadline, !timer.covers(wanted) {
             next.insert(.rearm)
         }
         return next
@@ -274,11 +287,11 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     @inlinable
     package mutating func stepToWrite(
-        _ urgency: Driver<Core>.Urgency,
+        _ urgency: SendUrgency,
         by timers: any TimerSource
     ) -> DriverSteps {
         // The present writer, a flush that it has scheduled, or the call when the socket drains will send these bytes.
-        if isFlushing || isBlocked { return [] }
+        if !writeTurn.isFree { return [] }
         if case .immediate = urgency { return .flush }
         if core.isFinished || core.outboundByteCount >= FlushPacer.fullBatch { return .flush }
         if isGathering { return [] }
@@ -292,7 +305,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// Makes the caller the writer and returns the bytes; nil if there are none, if another thread writes, or if the
     /// socket is full.
     mutating func takeBytesToWrite(at now: WireInstant) -> ByteWriter? {
-        guard !isFlushing, !isBlocked, !isOver, unwritable == nil else { return nil }
+        guard writeTurn.isFree, !isOver, unwritable == nil else { return nil }
         isGathering = false
         if writing.isEmpty {
             guard !core.outbound.isEmpty else { return nil }
@@ -300,8 +313,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
             pacer.noteFlush(messages: messagesWaiting, at: now)
             messagesWaiting = 0
         }
-        isFlushing = true
-        hasDrained = false
+        _ = writeTurn.begin()
         return writing
     }
 
@@ -311,52 +323,41 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     mutating func noteUnwritable(_ error: LinkError) -> Bool {
         guard isReading, !isOver, !isStreamOver else { return false }
         unwritable = unwritable ?? error
-        // Prevents further writes.
-        isBlocked = true
         return true
-    }
-
-    /// Notes that a partial write can continue.
-    mutating func noteWritable() {
-        isBlocked = false
-        hasDrained = true
     }
 
     /// Notes the number of written bytes.
     ///
     /// - Returns: The senders that can continue, in order.
     mutating func noteWritten(_ count: Int, of total: Int) -> [Suspension.Continuation] {
-        isFlushing = false
-        isBlocked = count < total && !hasDrained
+        writeTurn.end(isFull: count < total)
         writing.consume(count)
         if writing.isEmpty {
-            writing.releaseExcess(above: Driver<Core>.lowWaterMark)
+            writing.releaseExcess(above: DriverLimits.lowWaterMark)
             // No bytes were added meanwhile: the memory is reused, so that a quiet connection needs it only once.
             if !core.outbound.hasMemory { swap(&writing, &core.outbound) }
         }
-        guard !drainWaiters.isEmpty, byteCount <= Driver<Core>.lowWaterMark else { return [] }
+        guard !drainWaiters.isEmpty, byteCount <= DriverLimits.lowWaterMark else { return [] }
         defer { drainWaiters.removeAll() }
         return drainWaiters.valuesInKeyOrder
     }
 
     /// Takes the closure to call once when enough was written.
     mutating func takeDrainNotice() -> (@Sendable () -> Void)? {
-        guard wantsDrainNotice, byteCount <= Driver<Core>.lowWaterMark else { return nil }
+        guard wantsDrainNotice, byteCount <= DriverLimits.lowWaterMark else { return nil }
         wantsDrainNotice = false
         return handler?.drained
     }
 
     /// Makes the caller close the stream after the core has ended and all bytes were written.
     mutating func takeClosing() -> Bool {
-        guard core.isFinished, byteCount == 0, !hasClosed else { return false }
-        hasClosed = true
+        guard core.isFinished, byteCount == 0, stage == .open else { return false }
+        stage = .closing
         return true
     }
 
     /// Notes that the peer has ended its write direction, unless this side was about to close anyway.
-    mutating func noteEndOfStream() {
-        peerHasFinished = !hasClosed
-    }
+    mutating func noteEndOfStream() { peerHasFinished = !hasClosed }
 
     mutating func makeWaiterIdentifier() -> UInt64 {
         lastWaiter += 1
@@ -396,58 +397,49 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
 
     /// The deadline to arm now, unless an earlier one is armed.
     mutating func deadlineToArm(at now: WireInstant) -> WireInstant? {
-        guard !isOver, !isCut else { return nil }
+        guard stage < .closed else { return nil }
         if core.isFinished, cutDeadline == nil {
-            cutDeadline = now.advanced(by: Driver<Core>.closingTimeout)
+            cutDeadline = now.advanced(by: DriverLimits.closingTimeout)
         }
-        guard let wanted = cutDeadline ?? core.deadline else { return nil }
-        if let armedDeadline, armedDeadline <= wanted { return nil }
-        armedDeadline = wanted
+        guard let wanted = cutDeadline ?? core.deadline, timer.begin(wanted) else { return nil }
         return wanted
-    }
-
-    /// Notes the timer for a deadline.
-    ///
-    /// - Returns: A timer to cancel.
-    mutating func noteArmed(_ token: UInt64, for deadline: WireInstant) -> UInt64? {
-        guard armedDeadline == deadline, !isOver else { return token }
-        defer { armedToken = token }
-        return armedToken
     }
 
     /// Whether the time of a peer that does not read has passed; true once.
     mutating func takeCut(at now: WireInstant) -> Bool {
-        guard !isCut, core.isFinished, let cutDeadline, cutDeadline <= now else { return false }
-        isCut = true
+        guard stage < .closed, core.isFinished, let cutDeadline, cutDeadline <= now else {
+            return false
+        }
+        noteClose()
         return true
-    }
-
-    mutating func noteFired(_ deadline: WireInstant) {
-        guard armedDeadline == deadline else { return }
-        armedDeadline = nil
-        armedToken = nil
     }
 
     // MARK: The end
 
+    /// Notes that this side closes the stream at once.
+    mutating func noteClose() {
+        switch stage {
+        case .open: stage = .closed
+        case .closing: stage = .cut
+        case .closed, .cut, .over: break
+        }
+    }
+
     /// Notes that the stream has ended.
     ///
-    /// - Returns: The senders to resume, and the timer to cancel.
+    /// - Returns: The senders to resume, the timer to cancel, and the observation of the account to end.
     mutating func end(
         _ error: LinkError?,
         at now: WireInstant
-    ) -> ([Suspension.Continuation], UInt64?) {
-        guard !isOver else { return ([], nil) }
+    ) -> ([Suspension.Continuation], timer: UInt64?, observation: UInt64?) {
+        guard !isOver else { return ([], nil, nil) }
         // The core emits its terminal event in any case, so that no caller waits forever.
         if !core.isFinished { core.receiveLoss(at: now) }
-        isOver = true
         // After a close by this side, an error of the stream is not reported.
         let isOurs = hasClosed || error == .closed
+        stage = .over
         pendingEnd = .some(peerHasFinished ? .endOfStream : isOurs ? nil : error)
-        defer {
-            drainWaiters.removeAll()
-            armedToken = nil
-        }
-        return (drainWaiters.valuesInKeyOrder, armedToken)
+        defer { drainWaiters.removeAll() }
+        return (drainWaiters.valuesInKeyOrder, timer.end(), observation.take())
     }
 }

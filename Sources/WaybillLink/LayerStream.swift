@@ -18,6 +18,8 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
         var end: LinkError??
 
         var isReading = true
+        /// Whether the end follows the data read so far, and was not reported yet.
+        var hasEnd = false
         /// Whether data was left unread when the reader above stopped.
         var hasLeftover = false
         /// Whether the reader above has read from the layer since it was last told.
@@ -40,39 +42,14 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
         }
     }
 
-    /// Bytes that were read and not decoded yet.
-    ///
-    /// Used by the calls of the stream below and by the reading thread.
-    private struct Input: Sendable {
-        var bytes: [UInt8] = []
-        var unread = 0..<0
-        /// The number of reads from the stream below that are left in this turn.
-        var allowance = 0
-        /// Whether the end follows the data read so far, and was not reported yet.
-        var hasEnd = false
-
-        mutating func consume(_ count: Int) {
-            unread = count < unread.count ? unread.dropFirst(count) : 0..<0
-        }
-
-        /// Calls `body` with the bytes.
-        func withUnread<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-            bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[unread])) }
-        }
-
-        /// Releases the memory of an idle connection.
-        mutating func release() {
-            if unread.isEmpty { bytes = [] }
-        }
-    }
-
-    /// The size of a read from below, and the limit of unsent bytes: 64 KiB.
+    /// The limit of unsent bytes: 64 KiB.
     private static var batchSize: Int { 65_536 }
-    /// The number of reads from the stream below per turn, so that a flood on one stream does not delay the others.
-    private static var readsInTurn: Int { 4 }
 
     private let state: Locked<State>
-    private let input = Locked(Input())
+    /// The bytes that were read and not decoded yet.
+    ///
+    /// Used by the calls of the stream below and by the reading thread.
+    private let input = Locked(ReceiveBuffer())
     private let base: any ByteStream
     private let timers: (any TimerSource)?
 
@@ -93,7 +70,7 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
         watch()
         base.start(self)
         // Only starts it; reads come in turns of the stream below.
-        advance(reads: 0)
+        advance(reads: false)
     }
 
     /// Opens the stream, and waits until the handshake is complete.
@@ -119,11 +96,8 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
     }
 
     /// Continues the handshake as far as the received data allows.
-    private func advance(reads allowance: Int) {
-        let outcome = input.withLock { input in
-            input.allowance = allowance
-            return continueOpening(&input)
-        }
+    private func advance(reads: Bool) {
+        let outcome = input.withLock { continueOpening(&$0, reads: reads) }
         flush()
         switch outcome {
         case nil: break
@@ -143,44 +117,32 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
     }
 
     /// The outcome of the handshake; nil if it needs more data.
-    private func continueOpening(_ input: inout Input) -> Result<Void, LinkError>? {
+    private func continueOpening(
+        _ input: inout ReceiveBuffer,
+        reads: Bool
+    ) -> Result<Void, LinkError>? {
         while true {
-            let (consumed, outcome) = state.withLock { state in
-                input.withUnread { state.layer.open($0) }
-            }
-            input.consume(consumed)
-            if let outcome {
-                input.release()
-                state.withLock { $0.hasLeftover = !input.unread.isEmpty || $0.layer.holdsData }
+            let outcome = state.withLock { state in
+                let outcome = state.layer.open(&input)
+                state.hasLeftover = input.count > 0 || state.layer.holdsData
                 return outcome
             }
-            guard input.allowance > 0 else { return nil }
-            do throws(LinkError) {
-                switch try refill(&input) {
-                case .bytes: break
-                case .nothing:
-                    // The peer has left nothing that would say more.
-                    return state.withLock { state in
-                        guard let failure = state.writeFailure else { return nil }
-                        return .failure(state.cause(of: failure))
-                    }
-                case .endOfStream: return .failure(state.withLock { $0.cause(of: nil) })
+            if outcome != nil { input.release() }
+            if outcome != nil || !reads { return outcome }
+            let found = input.fill(from: base).outcome
+            if case .success(.bytes) = found { continue }
+            return state.withLock { state in
+                switch found {
+                case .success(.endOfStream): return .failure(state.cause(of: nil))
+                case .failure(let error):
+                    return .failure(state.cause(of: state.writeFailure ?? error))
+                case .success:
+                    // The peer has left nothing that would say more than the failed write.
+                    guard let failure = state.writeFailure else { return nil }
+                    return .failure(state.cause(of: failure))
                 }
-            } catch {
-                return .failure(state.withLock { $0.cause(of: $0.writeFailure ?? error) })
             }
         }
-    }
-
-    /// Reads the next input of the layer from below.
-    private func refill(_ input: inout Input) throws(LinkError) -> ReadOutcome {
-        input.allowance -= 1
-        if input.bytes.isEmpty { input.bytes = [UInt8](repeating: 0, count: Self.batchSize) }
-        let outcome = try input.bytes.withUnsafeMutableBytes { space in
-            Result { () throws(LinkError) in try base.read(into: space) }
-        }.get()
-        if case .bytes(let count) = outcome { input.unread = 0..<count }
-        return outcome
     }
 
     // MARK: The layer's time
@@ -220,17 +182,17 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
         let (isOpen, isPassing, receiver) = state.withLock { state in
             (state.opening.isDecided, state.isPassing, state.receiver)
         }
-        guard isOpen else { return advance(reads: Self.readsInTurn) }
+        guard isOpen else { return advance(reads: true) }
         guard let receiver else { return }
         if isPassing { return receiver.streamIsReadable() }
-        input.withLock { $0.allowance = Self.readsInTurn }
         receiver.streamIsReadable()
         let isLeft = input.withLock { input in
+            // An idle connection keeps no memory.
             input.release()
-            return !input.unread.isEmpty || input.hasEnd
+            return input.count > 0
         }
         let goesOn = state.withLock { state in
-            state.hasLeftover = isLeft || state.layer.holdsData
+            state.hasLeftover = isLeft || state.hasEnd || state.layer.holdsData
             defer { state.hasRead = false }
             // A reader of data that the layer held has not asked the stream below.
             return (state.hasLeftover || Layer.isTransparent) && state.isReading && state.hasRead
@@ -267,8 +229,12 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
     // MARK: ByteStream
 
     package var tls: TLSAgreement? { state.withLock { $0.layer.tls } ?? base.tls }
-
     package var hasInput: Bool { base.hasInput }
+    package func scheduleFlush() -> Bool { base.scheduleFlush() }
+    package func readAgain() { base.readAgain() }
+    package func close() { base.close() }
+    package func abandon() { base.abandon() }
+    package func keepAlive() { base.keepAlive() }
 
     package func start(_ receiver: any ByteStreamReceiver) {
         let (end, isOpen) = state.withLock { state in
@@ -322,54 +288,39 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
 
     private func read(
         into space: UnsafeMutableRawBufferPointer,
-        _ input: inout Input
+        _ input: inout ReceiveBuffer
     ) throws(LinkError) -> ReadOutcome {
         var filled = 0
-        var isDrained = false
-        while filled < space.count {
+        // The data below a transparent layer is read in the next turn.
+        var isDrained = Layer.isTransparent
+        reading: while filled < space.count {
             let step = state.withLock { state in
                 state.hasRead = true
-                return input.withUnread { bytes in
-                    state.layer.decode(
-                        bytes,
-                        into: UnsafeMutableRawBufferPointer(rebasing: space[filled...])
-                    )
+                return state.layer.decode(&input, into: .init(rebasing: space[filled...]))
+            }
+            filled += step.produced
+            let end: LinkError?
+            switch step.outcome {
+            case .closed: end = nil
+            case .failed(let error): end = error
+            case .fine where isDrained || filled == space.count: break reading
+            case .fine:
+                let found = input.fill(from: base)
+                isDrained = !found.wasFilled
+                switch found.outcome {
+                case .success(.bytes): continue reading
+                case .success(.nothing): break reading
+                case .success(.endOfStream): end = state.withLock { $0.cause(of: nil) }
+                case .failure(let error): end = state.withLock { $0.cause(of: error) }
                 }
             }
-            input.consume(step.consumed)
-            filled += step.produced
-            switch step.outcome {
-            case .fine: break
-            // Earlier data is returned first; the layer reports the same at the next call.
-            case .closed, .failed:
-                input.hasEnd = filled > 0
-                if filled > 0 { return .bytes(filled) }
-                guard case .failed(let error) = step.outcome else { return .endOfStream }
-                throw broken(by: error)
-            }
-            // The data below needs no layer, and is read in the next turn.
-            if Layer.isTransparent { break }
-            guard filled < space.count, !isDrained, input.allowance > 0 else { break }
-            switch try outcomeBelow(&input, filled) {
-            case .bytes(let count): isDrained = count < Self.batchSize
-            case .nothing: return filled > 0 ? .bytes(filled) : .nothing
-            case .endOfStream:
-                input.hasEnd = filled > 0
-                if filled > 0 { return .bytes(filled) }
-                throw broken(by: state.withLock { $0.cause(of: nil) })
-            }
+            // Earlier data is returned first; the layer or the stream below reports the same at the next call.
+            state.withLock { $0.hasEnd = filled > 0 }
+            if filled > 0 { break }
+            guard let end else { return .endOfStream }
+            throw broken(by: end)
         }
         return filled > 0 ? .bytes(filled) : .nothing
-    }
-
-    /// Reads from below; an error there is reported after earlier data was taken.
-    private func outcomeBelow(_ input: inout Input, _ filled: Int) throws(LinkError) -> ReadOutcome
-    {
-        do throws(LinkError) { return try refill(&input) } catch {
-            input.hasEnd = filled > 0
-            if filled > 0 { return .nothing }
-            throw broken(by: state.withLock { $0.cause(of: error) })
-        }
     }
 
     /// Notes the error that broke the stream, and sends the peer an alert if there is one.
@@ -399,19 +350,13 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
                 try encode(rest, &state)
             }
             flush()
-            let isSent = state.withLock { state in
-                if let failure = state.writeFailure {
-                    return Result<Bool, LinkError>.failure(failure)
-                }
-                guard state.layer.hasOutbound else {
-                    state.ahead = 0
-                    return .success(true)
-                }
-                state.ahead = offered
-                state.wantsToWrite = true
-                return .success(false)
+            let isSent = try state.withLock { state throws(LinkError) in
+                if let failure = state.writeFailure { throw failure }
+                state.wantsToWrite = state.layer.hasOutbound
+                state.ahead = state.wantsToWrite ? offered : 0
+                return !state.wantsToWrite
             }
-            guard try isSent.get() else { return taken }
+            guard isSent else { return taken }
             taken += offered
         }
         return taken
@@ -481,19 +426,9 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
         }
     }
 
-    package func scheduleFlush() -> Bool { base.scheduleFlush() }
-
-    package func readAgain() { base.readAgain() }
-
     package func finishWriting() {
         state.withLock { $0.layer.finish() }
         flush()
         base.finishWriting()
     }
-
-    package func close() { base.close() }
-
-    package func abandon() { base.abandon() }
-
-    package func keepAlive() { base.keepAlive() }
 }

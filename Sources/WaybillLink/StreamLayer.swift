@@ -4,7 +4,7 @@ package import WireCore
 ///
 /// ``LayerStream`` is its shell. The shell calls it under a lock, reads and writes, and passes all else on.
 package protocol StreamLayer: Sendable {
-    /// Whether data passes unchanged once the layer is open, except for data that it ``holdsData``.
+    /// Whether data passes unchanged once the layer is open.
     static var isTransparent: Bool { get }
 
     /// Whether ``noteReading(_:at:)`` and ``noteRead(at:)`` are called.
@@ -15,13 +15,11 @@ package protocol StreamLayer: Sendable {
 
     // MARK: Opening
 
-    /// Continues the handshake with received bytes.
+    /// Continues the handshake with received bytes, and consumes those that belong to it.
     ///
     /// - Parameter input: Received bytes; may be empty.
-    /// - Returns: The number of bytes used, and the outcome; nil if more bytes are needed.
-    mutating func open(
-        _ input: UnsafeRawBufferPointer
-    ) -> (consumed: Int, outcome: Result<Void, LinkError>?)
+    /// - Returns: The outcome; nil if more bytes are needed.
+    mutating func open(_ input: inout ReceiveBuffer) -> Result<Void, LinkError>?
 
     /// The error that an end of the stream below means.
     ///
@@ -45,11 +43,11 @@ package protocol StreamLayer: Sendable {
 
     // MARK: Data
 
-    /// Decodes as much of the input as fits into the space.
+    /// Decodes as much of the input as fits into the space, and consumes it.
     mutating func decode(
-        _ input: UnsafeRawBufferPointer,
+        _ input: inout ReceiveBuffer,
         into space: UnsafeMutableRawBufferPointer
-    ) -> (outcome: LayerOutcome, consumed: Int, produced: Int)
+    ) -> (outcome: LayerOutcome, produced: Int)
 
     /// Whether decoded data waits within the layer.
     var holdsData: Bool { get }
@@ -87,19 +85,20 @@ package enum LayerOutcome: Sendable {
 extension StreamLayer {
     package static var isTimed: Bool { false }
     package var tls: TLSAgreement? { nil }
-    package mutating func open(
-        _ input: UnsafeRawBufferPointer
-    ) -> (consumed: Int, outcome: Result<Void, LinkError>?) {
-        (0, .success(()))
+    package mutating func open(_ input: inout ReceiveBuffer) -> Result<Void, LinkError>? {
+        .success(())
     }
     package mutating func cause(of error: LinkError?) -> LinkError { error ?? .endOfStream }
     package mutating func noteReading(_ isReading: Bool, at now: WireInstant) {}
     package mutating func noteRead(at now: WireInstant) {}
     package mutating func decode(
-        _ input: UnsafeRawBufferPointer,
+        _ input: inout ReceiveBuffer,
         into space: UnsafeMutableRawBufferPointer
-    ) -> (outcome: LayerOutcome, consumed: Int, produced: Int) {
-        (.fine, 0, 0)
+    ) -> (outcome: LayerOutcome, produced: Int) {
+        let count = min(input.count, space.count)
+        input.withUnsafeBytes { space.copyMemory(from: .init(rebasing: $0[..<count])) }
+        input.consume(count)
+        return (.fine, count)
     }
     package var holdsData: Bool { false }
     package mutating func encode(

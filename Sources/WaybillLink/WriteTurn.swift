@@ -14,7 +14,9 @@ package enum WriteTurn: Sendable {
     case drained
     case full
 
-    @inlinable package var isFree: Bool { self == .free }
+    @inlinable package var isFree: Bool {
+        if case .free = self { true } else { false }
+    }
 
     /// Makes the caller the writer.
     ///

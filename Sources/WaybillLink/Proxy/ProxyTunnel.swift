@@ -9,8 +9,6 @@ package struct ProxyTunnel: StreamLayer {
 
     private var handshake: HTTPTunnelHandshake
     private let handshakeDeadline: WireInstant
-    /// The response, and then the data after it.
-    private var received = ReceiveBuffer(capacity: 4_096)
 
     /// - Parameters:
     ///   - handshake: The handshake.
@@ -31,12 +29,9 @@ package struct ProxyTunnel: StreamLayer {
         }
     }
 
-    package mutating func open(
-        _ input: UnsafeRawBufferPointer
-    ) -> (consumed: Int, outcome: Result<Void, LinkError>?) {
-        received.append(input)
-        handshake.receive(&received)
-        return (input.count, outcome)
+    package mutating func open(_ input: inout ReceiveBuffer) -> Result<Void, LinkError>? {
+        handshake.receive(&input)
+        return outcome
     }
 
     package mutating func cause(of error: LinkError?) -> LinkError {
@@ -52,19 +47,6 @@ package struct ProxyTunnel: StreamLayer {
         handshake.giveUp()
         guard case .failure(let reason)? = outcome else { return .timedOut }
         return reason
-    }
-
-    package var holdsData: Bool { received.count > 0 }
-
-    package mutating func decode(
-        _ input: UnsafeRawBufferPointer,
-        into space: UnsafeMutableRawBufferPointer
-    ) -> (outcome: LayerOutcome, consumed: Int, produced: Int) {
-        let count = min(received.count, space.count)
-        received.withUnsafeBytes { space.copyMemory(from: .init(rebasing: $0[..<count])) }
-        received.consume(count)
-        received.release()
-        return (.fine, 0, count)
     }
 
     package var hasOutbound: Bool { !handshake.outbound.isEmpty }

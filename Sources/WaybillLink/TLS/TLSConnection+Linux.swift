@@ -66,29 +66,29 @@
 
         // MARK: Opening
 
-        package func open(
-            _ input: UnsafeRawBufferPointer
-        ) -> (consumed: Int, outcome: Result<Void, LinkError>?) {
-            if let first = input.first, !hasReceived {
+        package func open(_ input: inout ReceiveBuffer) -> Result<Void, LinkError>? {
+            if !hasReceived, let first = input.withUnsafeBytes(\.first) {
                 // Every record begins so (RFC 8446, 5.1).
-                guard (20...23).contains(first) else { return (0, .failure(.tls(.notTLS))) }
+                guard (20...23).contains(first) else { return .failure(.tls(.notTLS)) }
                 hasReceived = true
             }
             var consumed = 0
             var isDone: Int32 = 0
-            let result = waybill_tls_handshake(
-                pointer,
-                input.bindMemory(to: UInt8.self).baseAddress,
-                input.count,
-                &consumed,
-                &isDone
-            )
+            let result = input.withUnsafeBytes { input in
+                waybill_tls_handshake(
+                    pointer,
+                    input.bindMemory(to: UInt8.self).baseAddress,
+                    input.count,
+                    &consumed,
+                    &isDone
+                )
+            }
+            input.consume(consumed)
+            isOpen = isDone == 1
             switch outcome(result) {
-            case .failed(let error): return (consumed, .failure(error))
-            case .closed: return (consumed, .failure(.tls(.closed)))
-            case .fine:
-                isOpen = isDone == 1
-                return (consumed, isOpen ? .success(()) : nil)
+            case .failed(let error): return .failure(error)
+            case .closed: return .failure(.tls(.closed))
+            case .fine: return isOpen ? .success(()) : nil
             }
         }
 
@@ -116,22 +116,25 @@
         // MARK: Data
 
         package func decode(
-            _ input: UnsafeRawBufferPointer,
+            _ input: inout ReceiveBuffer,
             into space: UnsafeMutableRawBufferPointer
-        ) -> (outcome: LayerOutcome, consumed: Int, produced: Int) {
+        ) -> (outcome: LayerOutcome, produced: Int) {
             var consumed = 0
             var produced = 0
-            let result = waybill_tls_read(
-                pointer,
-                input.bindMemory(to: UInt8.self).baseAddress,
-                input.count,
-                &consumed,
-                space.bindMemory(to: UInt8.self).baseAddress,
-                space.count,
-                &produced
-            )
+            let result = input.withUnsafeBytes { input in
+                waybill_tls_read(
+                    pointer,
+                    input.bindMemory(to: UInt8.self).baseAddress,
+                    input.count,
+                    &consumed,
+                    space.bindMemory(to: UInt8.self).baseAddress,
+                    space.count,
+                    &produced
+                )
+            }
+            input.consume(consumed)
             if produced > 0 { hasReceivedData = true }
-            return (outcome(result), consumed, produced)
+            return (outcome(result), produced)
         }
 
         package func encode(
