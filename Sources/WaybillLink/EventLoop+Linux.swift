@@ -57,69 +57,56 @@
             var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
             epoll_ctl(epoll, EPOLL_CTL_ADD, wakeUp, &event)
 
-            var identifier = pthread_t()
-            // The thread owns one retain of the loop and releases it at the end of `run`.
-            let context = Unmanaged.passRetained(self)
-            let result = pthread_create(
-                &identifier,
-                nil,
-                { context in
-                    guard let context else { return nil }
-                    Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().run()
-                    return nil
-                },
-                context.toOpaque()
-            )
-            guard result == 0 else {
-                context.release()
+            do throws(LinkError) {
+                let created = try SystemThread.start { self.run() }
+                thread.withLock { $0 = created }
+            } catch {
                 close(wakeUp)
                 close(epoll)
-                throw .system(errorNumber: result, call: "pthread_create")
+                throw error
             }
-            let created = identifier
-            thread.withLock { $0 = created }
         }
 
         // MARK: Work
 
         /// Wakes the clock on the loop's thread, at or soon after the deadline; an earlier alarm stays.
         func setAlarm(at deadline: WireInstant) {
-            let mustWake = state.withLock { state in
+            update { state in
                 state.alarm = min(state.alarm, deadline)
-                return Self.mustWake(&state, for: deadline)
+                return deadline
             }
-            if mustWake { wake() }
         }
 
         /// Runs a job on the loop's thread as soon as possible.
         func execute(_ job: @escaping @Sendable () -> Void) {
-            let mustWake = state.withLock { state in
+            update { state in
                 state.jobs.append(job)
-                return Self.mustWake(&state, for: .zero)
+                return .zero
             }
-            if mustWake { wake() }
         }
 
         /// Calls the writer once, at the end of the gathering time.
         func scheduleFlush(_ flushable: any Flushable) {
-            let mustWake = state.withLock { state in
+            update { state in
                 if state.flushes.isEmpty {
                     state.flushDeadline = SystemTime.now.advanced(by: FlushPacer.gatheringTime)
                 }
                 state.flushes.append(flushable)
-                return Self.mustWake(&state, for: state.flushDeadline)
+                return state.flushDeadline
             }
-            if mustWake { wake() }
         }
 
-        /// Whether the sleeping thread would miss the deadline; if so, it counts as woken from now on.
-        private static func mustWake(_ state: inout State, for deadline: WireInstant) -> Bool {
-            guard deadline < state.sleepsUntil else { return false }
-            state.sleepsUntil = .zero
-            return true
-        }
-
-        private func wake() {
+        /// Adds work, and wakes the thread if it sleeps longer than the work can wait.
+        ///
+        /// - Parameter add: Adds the work, and returns its deadline.
+        private func update(_ add: (inout State) -> WireInstant) {
+            let mustWake = state.withLock { state in
+                guard add(&state) < state.sleepsUntil else { return false }
+                // From now on it counts as woken.
+                state.sleepsUntil = .zero
+                return true
+            }
+            guard mustWake else { return }
             var one: UInt64 = 1
             _ = write(wakeUp, &one, 8)
         }
@@ -163,11 +150,10 @@
 
         /// Ends the thread as soon as no job is left; ``join()`` must follow.
         func stop() {
-            let mustWake = state.withLock { state in
+            update { state in
                 state.isStopping = true
-                return Self.mustWake(&state, for: .zero)
+                return .zero
             }
-            if mustWake { wake() }
         }
 
         /// Waits for the end of the thread after ``stop()``.

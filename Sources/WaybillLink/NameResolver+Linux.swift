@@ -21,32 +21,13 @@
             if case .success(let addresses) = lookUp(endpoint, flags: AI_NUMERICHOST) {
                 return completion(.success(addresses))
             }
-            let job = Unmanaged.passRetained(
-                Job { completion(lookUp(endpoint, flags: AI_ADDRCONFIG)) }
-            )
-            var thread = pthread_t()
-            let result = pthread_create(
-                &thread,
-                nil,
-                { context in
-                    guard let context else { return nil }
-                    Unmanaged<Job>.fromOpaque(context).takeRetainedValue().run()
-                    return nil
-                },
-                job.toOpaque()
-            )
-            guard result == 0 else {
-                job.release()
-                return completion(.failure(.system(errorNumber: result, call: "pthread_create")))
-            }
-            pthread_detach(thread)
-        }
-
-        private final class Job: Sendable {
-            let run: @Sendable () -> Void
-
-            init(_ run: @escaping @Sendable () -> Void) {
-                self.run = run
+            do throws(LinkError) {
+                let thread = try SystemThread.start {
+                    completion(lookUp(endpoint, flags: AI_ADDRCONFIG))
+                }
+                pthread_detach(thread)
+            } catch {
+                completion(.failure(error))
             }
         }
 

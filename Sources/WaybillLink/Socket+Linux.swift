@@ -96,31 +96,40 @@
             _ bytes: UnsafeRawBufferPointer,
             to descriptor: Int32
         ) throws(LinkError) -> Int {
-            while true {
-                let sent = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
-                if sent >= 0 { return sent }
-                switch errno {
-                case EINTR: continue
-                case EAGAIN: return 0
-                case ECONNRESET, EPIPE, ETIMEDOUT: throw .reset
-                case let number: throw .system(errorNumber: number, call: "send")
-                }
-            }
+            try transfer("send") {
+                send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            } ?? 0
         }
 
         static func receive(
             into space: UnsafeMutableRawBufferPointer,
             from descriptor: Int32
         ) throws(LinkError) -> ReadOutcome {
+            let count = try transfer("recv") { recv(descriptor, space.baseAddress, space.count, 0) }
+            return switch count {
+            case nil: .nothing
+            case 0?: .endOfStream
+            case let count?: .bytes(count)
+            }
+        }
+
+        /// Repeats a call that was interrupted.
+        ///
+        /// - Parameters:
+        ///   - name: The name of the call.
+        ///   - call: Returns the number of bytes; negative after an error.
+        /// - Returns: The number of bytes; nil if the socket is not ready.
+        /// - Throws: `LinkError` if the connection is broken.
+        @inline(__always)
+        private static func transfer(_ name: String, _ call: () -> Int) throws(LinkError) -> Int? {
             while true {
-                let count = recv(descriptor, space.baseAddress, space.count, 0)
-                if count > 0 { return .bytes(count) }
-                if count == 0 { return .endOfStream }
+                let count = call()
+                if count >= 0 { return count }
                 switch errno {
                 case EINTR: continue
-                case EAGAIN: return .nothing
+                case EAGAIN: return nil
                 case ECONNRESET, EPIPE, ETIMEDOUT: throw .reset
-                case let number: throw .system(errorNumber: number, call: "recv")
+                case let number: throw .system(errorNumber: number, call: name)
                 }
             }
         }
