@@ -52,10 +52,7 @@ package struct LinkEnvironment: Sendable {
     }
 
     /// Makes an observer of the network, which the caller stops; nil if the platform has none.
-    package var makeReachability: (@Sendable () -> any Reachability)? {
-        get { box.values.makeReachability }
-        set { values.makeReachability = newValue }
-    }
+    package var makeReachability: (@Sendable () -> any Reachability)? { values.makeReachability }
 
     package init(
         dialer: any Dialer,

@@ -50,15 +50,19 @@
         }
 
         func start(_ receiver: any ByteStreamReceiver) {
-            do {
-                try state.withLock { state throws(LinkError) in
-                    state.receiver = receiver
-                    state.registration = try loop.add(
-                        self,
-                        descriptor: state.descriptor,
-                        interest: state.interest
-                    )
-                }
+            state.withLock { state in
+                state.receiver = receiver
+                watch(&state)
+            }
+        }
+
+        private func watch(_ state: inout State) {
+            do throws(LinkError) {
+                state.registration = try loop.add(
+                    self,
+                    descriptor: state.descriptor,
+                    interest: state.interest
+                )
             } catch {
                 loop.execute { self.end(error) }
             }
@@ -115,22 +119,10 @@
             state.withLock { state in
                 guard state.isReading != isReading else { return }
                 state.isReading = isReading
-                if isReading, state.isUnwatched { watchAgain(&state) } else { update(state) }
-            }
-        }
-
-        /// Makes the loop report a broken connection again, because it is now read to its end.
-        private func watchAgain(_ state: inout State) {
-            state.isUnwatched = false
-            guard state.descriptor >= 0, !state.isClosing else { return }
-            do throws(LinkError) {
-                state.registration = try loop.add(
-                    self,
-                    descriptor: state.descriptor,
-                    interest: state.interest
-                )
-            } catch {
-                loop.execute { self.end(error) }
+                guard isReading, state.isUnwatched else { return update(state) }
+                // The loop reports a broken connection again, because it is now read to its end.
+                state.isUnwatched = false
+                if state.descriptor >= 0, !state.isClosing { watch(&state) }
             }
         }
 

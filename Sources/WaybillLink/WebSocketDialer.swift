@@ -5,7 +5,7 @@ import WireCore
 /// Connects through another dialer and opens a WebSocket over its stream.
 package struct WebSocketDialer: Dialer {
     private let base: any Dialer
-    private let request: WebSocketClientHandshake.Request
+    private var request: WebSocketClientHandshake.Request
     private let configuration: WebSocketConfiguration
     private let units: WebSocketUnits
 
@@ -27,14 +27,9 @@ package struct WebSocketDialer: Dialer {
     }
 
     package func requesting(_ headers: HTTPHeaders) -> (any Dialer)? {
-        var request = request
-        request.headers.replace(with: headers)
-        return WebSocketDialer(
-            base: base,
-            request: request,
-            configuration: configuration,
-            units: units
-        )
+        var copy = self
+        copy.request.headers.replace(with: headers)
+        return copy
     }
 
     package func dial(
