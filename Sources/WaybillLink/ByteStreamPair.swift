@@ -7,19 +7,19 @@ import WireCore
 package final class ByteStreamPair: Sendable {
     /// An event of a side.
     private enum Signal: Sendable {
-        case readable(End)
-        case writable(End)
-        case ended(End, LinkError?)
+        case readable
+        case writable
+        case ended
     }
 
-    private enum Life: Equatable {
+    private enum Life: Equatable, Sendable {
         case open
         case broken(LinkError)
         /// Closed by its own user.
         case closed
     }
 
-    private struct Side {
+    private struct Side: Sendable {
         var receiver: (any ByteStreamReceiver)?
         var life = Life.open
         var inbox: [UInt8] = []
@@ -39,15 +39,29 @@ package final class ByteStreamPair: Sendable {
         }
     }
 
-    private struct State {
+    private struct State: Sendable {
         var sides = [Side(), Side()]
-        var signals: [Signal] = []
+        var signals: [(signal: Signal, index: Int)] = []
         var isDraining = false
 
-        mutating func signalReadable(_ end: End) {
-            guard !sides[end.index].isReadableSignalled else { return }
-            sides[end.index].isReadableSignalled = true
-            signals.append(.readable(end))
+        mutating func signalReadable(_ index: Int) {
+            guard !sides[index].isReadableSignalled else { return }
+            sides[index].isReadableSignalled = true
+            signals.append((.readable, index))
+        }
+
+        /// Takes the next signal and the receiver to tell, unless a call is processing one.
+        mutating func takeSignal() -> (Signal, (any ByteStreamReceiver)?)? {
+            guard !isDraining, !signals.isEmpty else { return nil }
+            isDraining = true
+            let (signal, index) = signals.removeFirst()
+            switch signal {
+            case .readable:
+                sides[index].isReadableSignalled = false
+                return (signal, sides[index].isReading ? sides[index].receiver : nil)
+            case .writable: return (signal, sides[index].receiver)
+            case .ended: return (signal, sides[index].receiver.take())
+            }
         }
     }
 
@@ -79,41 +93,20 @@ package final class ByteStreamPair: Sendable {
         state.withLock { state in
             for index in 0...1 where state.sides[index].life != .closed {
                 state.sides[index].life = .broken(.reset)
-                state.signalReadable(End(pair: self, index: index))
+                state.signalReadable(index)
             }
         }
         drain()
     }
 
     private func drain() {
-        while true {
-            let next: Signal? = state.withLock { state in
-                guard !state.isDraining, !state.signals.isEmpty else { return nil }
-                state.isDraining = true
-                return state.signals.removeFirst()
+        while let (signal, receiver) = state.withLock({ $0.takeSignal() }) {
+            switch signal {
+            case .readable: receiver?.streamIsReadable()
+            case .writable: receiver?.streamIsWritable()
+            case .ended: receiver?.streamDidEnd(nil)
             }
-            guard let next else { return }
-            perform(next)
             state.withLock { $0.isDraining = false }
-        }
-    }
-
-    private func perform(_ signal: Signal) {
-        switch signal {
-        case .readable(let end):
-            let receiver = state.withLock { state in
-                state.sides[end.index].isReadableSignalled = false
-                return state.sides[end.index].isReading ? state.sides[end.index].receiver : nil
-            }
-            receiver?.streamIsReadable()
-        case .writable(let end):
-            state.withLock { $0.sides[end.index].receiver }?.streamIsWritable()
-        case .ended(let end, let error):
-            let receiver = state.withLock { state in
-                defer { state.sides[end.index].receiver = nil }
-                return state.sides[end.index].receiver
-            }
-            receiver?.streamDidEnd(error)
         }
     }
 
@@ -128,16 +121,24 @@ package final class ByteStreamPair: Sendable {
 
         private var peer: Int { 1 - index }
 
-        func start(_ receiver: any ByteStreamReceiver) {
-            pair.state.withLock { state in
-                state.sides[index].receiver = receiver
-                state.signalReadable(self)
-            }
+        /// Changes the state, and runs the effects.
+        private func change<Result: Sendable, Failure: Error>(
+            _ body: (inout State) throws(Failure) -> Result
+        ) throws(Failure) -> Result {
+            let result = try pair.state.withLock { state throws(Failure) in try body(&state) }
             pair.drain()
+            return result
+        }
+
+        func start(_ receiver: any ByteStreamReceiver) {
+            change { state in
+                state.sides[index].receiver = receiver
+                state.signalReadable(index)
+            }
         }
 
         func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
-            let taken = try pair.state.withLock { state throws(LinkError) in
+            try change { state throws(LinkError) in
                 try state.sides[index].check()
                 guard state.sides[peer].life != .closed else { throw .reset }
                 let count = min(bytes.count, pair.capacity - state.sides[peer].inbox.count)
@@ -145,11 +146,9 @@ package final class ByteStreamPair: Sendable {
                 state.sides[peer].inbox.append(
                     contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(count))
                 )
-                state.signalReadable(End(pair: pair, index: peer))
+                state.signalReadable(peer)
                 return count
             }
-            pair.drain()
-            return taken
         }
 
         func read(into space: UnsafeMutableRawBufferPointer) throws(LinkError) -> ReadOutcome {
@@ -163,11 +162,11 @@ package final class ByteStreamPair: Sendable {
                 state.sides[index].inbox.removeFirst(count)
                 // As with a socket, only remaining data is signalled again.
                 if !state.sides[index].inbox.isEmpty || state.sides[index].inboxIsComplete {
-                    state.signalReadable(self)
+                    state.signalReadable(index)
                 }
                 if state.sides[peer].writerIsBlocked {
                     state.sides[peer].writerIsBlocked = false
-                    state.signals.append(.writable(End(pair: pair, index: peer)))
+                    state.signals.append((.writable, peer))
                 }
                 return .bytes(count)
             }
@@ -183,24 +182,21 @@ package final class ByteStreamPair: Sendable {
         func scheduleFlush() -> Bool { false }
 
         func setReading(_ isReading: Bool) {
-            pair.state.withLock { state in
+            change { state in
                 state.sides[index].isReading = isReading
-                state.signalReadable(self)
+                state.signalReadable(index)
             }
-            pair.drain()
         }
 
         func readAgain() {
-            pair.state.withLock { $0.signalReadable(self) }
-            pair.drain()
+            change { $0.signalReadable(index) }
         }
 
         func finishWriting() {
-            pair.state.withLock { state in
+            change { state in
                 state.sides[peer].inboxIsComplete = true
-                state.signalReadable(End(pair: pair, index: peer))
+                state.signalReadable(peer)
             }
-            pair.drain()
         }
 
         func abandon() {
@@ -212,14 +208,13 @@ package final class ByteStreamPair: Sendable {
         }
 
         func close() {
-            pair.state.withLock { state in
+            change { state in
                 guard state.sides[index].life != .closed else { return }
                 state.sides[index].life = .closed
                 state.sides[peer].inboxIsComplete = true
-                state.signals.append(.ended(self, nil))
-                state.signalReadable(End(pair: pair, index: peer))
+                state.signals.append((.ended, index))
+                state.signalReadable(peer)
             }
-            pair.drain()
         }
     }
 }

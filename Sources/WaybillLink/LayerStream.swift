@@ -6,46 +6,7 @@ import WireCore
 /// its end. A write is reported as done only after the stream below has taken the last byte of its encoding, so that
 /// closing after the last write loses nothing.
 package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamReceiver {
-    private struct State: Sendable {
-        var layer: Layer
-        var opening = Opening<Void, Suspension.Continuation>.pending
-        var receiver: (any ByteStreamReceiver)?
-        /// The timer for the layer's deadline.
-        var timer: UInt64?
-        /// The error that broke the stream, which counts more than its later end.
-        var failure: LinkError?
-        /// The end of the stream, after it has ended.
-        var end: LinkError??
-
-        var isReading = true
-        /// Whether the end follows the data read so far, and was not reported yet.
-        var hasEnd = false
-        /// Whether data was left unread when the reader above stopped.
-        var hasLeftover = false
-        /// Whether the reader above has read from the layer since it was last told.
-        var hasRead = false
-
-        var turn = WriteTurn.free
-        /// The error of the stream below during a write.
-        var writeFailure: LinkError?
-        /// The number of bytes of the next write that are already encoded.
-        var ahead = 0
-        /// Whether the writer above waits.
-        var wantsToWrite = false
-
-        /// Whether the reader above reads from the stream below.
-        var isPassing: Bool { Layer.isTransparent && !hasLeftover }
-
-        /// The error for an end of the stream below.
-        mutating func cause(of error: LinkError?) -> LinkError {
-            failure ?? layer.cause(of: error)
-        }
-    }
-
-    /// The limit of unsent bytes: 64 KiB.
-    private static var batchSize: Int { 65_536 }
-
-    private let state: Locked<State>
+    private let state: Locked<LayerState<Layer>>
     /// The bytes that were read and not decoded yet.
     ///
     /// Used by the calls of the stream below and by the reading thread.
@@ -60,7 +21,7 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
     init(over base: any ByteStream, _ layer: Layer, timers: (any TimerSource)? = nil) {
         self.base = base
         self.timers = timers
-        state = Locked(State(layer: layer))
+        state = Locked(LayerState(layer: layer))
     }
 
     // MARK: Opening
@@ -85,7 +46,7 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
     /// Ends the stream with an error, unless it has failed.
     private func fail(_ error: LinkError) {
         let opener = state.withLock { state in
-            if state.failure == nil { state.failure = error }
+            _ = state.fail(error)
             return state.opening.decide(.failure(error)).waiter
         }
         stopTimer()
@@ -318,21 +279,12 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
             state.withLock { $0.hasEnd = filled > 0 }
             if filled > 0 { break }
             guard let end else { return .endOfStream }
-            throw broken(by: end)
+            // Sends the peer an alert, if the layer has one; a waiting writer learns of the error by the end.
+            let cause = state.withLock { $0.fail(end) }
+            send()
+            throw cause
         }
         return filled > 0 ? .bytes(filled) : .nothing
-    }
-
-    /// Notes the error that broke the stream, and sends the peer an alert if there is one.
-    ///
-    /// A waiting writer learns of it by the end.
-    private func broken(by error: LinkError) -> LinkError {
-        let first = state.withLock { state in
-            if state.failure == nil { state.failure = error }
-            return state.failure ?? error
-        }
-        send()
-        return first
     }
 
     package func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
@@ -346,9 +298,7 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
         var taken = 0
         while taken < bytes.count {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[taken...])
-            let offered = try state.withLock { state throws(LinkError) in
-                try encode(rest, &state)
-            }
+            let offered = try state.withLock { state throws(LinkError) in try state.encode(rest) }
             flush()
             let isSent = try state.withLock { state throws(LinkError) in
                 if let failure = state.writeFailure { throw failure }
@@ -360,25 +310,6 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
             taken += offered
         }
         return taken
-    }
-
-    /// Encodes the rest of the bytes, up to a batch.
-    ///
-    /// - Returns: The number of bytes that are now encoded.
-    private func encode(
-        _ bytes: UnsafeRawBufferPointer,
-        _ state: inout State
-    ) throws(LinkError) -> Int {
-        if let failure = state.failure { throw failure }
-        let ahead = min(state.ahead, bytes.count)
-        guard state.turn != .full else { return ahead }
-        let fresh = UnsafeRawBufferPointer(rebasing: bytes[ahead...])
-        let step = state.layer.encode(fresh, limit: Self.batchSize)
-        switch step.outcome {
-        case .fine: return ahead + step.consumed
-        case .closed: throw .closed
-        case .failed(let error): throw error
-        }
     }
 
     /// Sends outbound bytes, and tells the writer above when all that it waits for was sent.
