@@ -369,8 +369,7 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// Makes the caller the deliverer and returns the first delivery; nil if there is none, or if another thread
     /// delivers.
     mutating func beginDelivery() -> Delivery? {
-        guard !isDelivering else { return nil }
-        return nextDelivery()
+        isDelivering ? nil : nextDelivery()
     }
 
     /// The next delivery; with nil the caller is no longer the deliverer.
