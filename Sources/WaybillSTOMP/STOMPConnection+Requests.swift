@@ -73,42 +73,21 @@ extension STOMPConnection {
 
     /// Sends SUBSCRIBE, and waits for the receipt if one was requested.
     func subscribe(
-        _ subscription: STOMPSubscribe,
+        _ subscribe: STOMPSubscribe,
         as id: String,
         _ request: Request,
         _ options: SubscribeOptions
     ) async throws {
-        let mode = subscription.ackMode(in: version)
+        let (mode, timeout) = (subscribe.ackMode(in: version), options.timeout)
+        let frame = STOMPRequestFrame.subscribe(subscribe, id: id, ackMode: mode, timeout: timeout)
         let asks = options.asksForReceipt ?? configuration.asksForReceipts
-        _ = try await perform(request, asksForReceipt: asks) {
-            (core, now, call) throws(STOMPSendError) in
-            try core.subscribe(
-                id: id,
-                destination: subscription.destination,
-                ackMode: mode,
-                headers: subscription.headers,
-                call: call,
-                timeout: options.timeout,
-                at: now
-            )
-        }
-    }
-
-    /// Expects messages of a subscription that the server makes itself.
-    func expectSubscription(_ id: String, _ request: Request) throws(WaybillError) {
-        try STOMPMapping.converting(request) { () throws(STOMPSendError) in
-            try driver.withCore { (core, _) throws(STOMPSendError) in
-                try core.expectSubscription(id: id, destination: id)
-            }
-        }
+        _ = try await perform(frame, request, asksForReceipt: asks)
     }
 
     /// Sends UNSUBSCRIBE, and waits for the receipt if one was requested.
     func unsubscribe(_ id: String, _ headers: STOMPHeaders, _ request: Request) async throws {
-        _ = try await perform(request, asksForReceipt: configuration.asksForReceipts) {
-            (core, now, call) throws(STOMPSendError) in
-            try core.unsubscribe(id: id, headers: headers, call: call, at: now)
-        }
+        let asks = configuration.asksForReceipts
+        _ = try await perform(.unsubscribe(id: id, headers), request, asksForReceipt: asks)
     }
 
     /// Sends UNSUBSCRIBE without waiting.
@@ -128,37 +107,23 @@ extension STOMPConnection {
         _ request: Request
     ) async throws -> Receipt {
         let delivery = try subscriptions.manual.take(id, for: request)
-        let token = delivery.name.token
-        let headers = STOMPMapping.wire(request.headers)
+        let headers = STOMPHeaders(request.headers)
+        let frame = STOMPRequestFrame.acknowledge(
+            delivery.name.token,
+            isAccepted: isAccepted,
+            in: transaction,
+            headers
+        )
         var isSent = false
         defer { if !isSent { subscriptions.putBack(delivery, as: id) } }
         // In a transaction, as for a send, only the end is certain to be answered.
         let asks = configuration.asksForReceipts && transaction == nil
-        return try await perform(request, asksForReceipt: asks) {
-            (core, now, call) throws(STOMPSendError) in
-            if isAccepted {
-                try core.acknowledge(
-                    token,
-                    transaction: transaction,
-                    headers: headers,
-                    call: call,
-                    at: now
-                )
-            } else {
-                try core.refuse(
-                    token,
-                    transaction: transaction,
-                    headers: headers,
-                    call: call,
-                    at: now
-                )
-            }
+        return try await perform(frame, request, asksForReceipt: asks) {
             isSent = true
             // Noted at once, because messages that the server sends after it may arrive before the receipt.
             if let transaction {
                 // If the transaction is aborted, the message waits again.
-                let held = Held(id: id, delivery: delivery)
-                state.withLock { $0.transactions[WireName(transaction), default: []].append(held) }
+                state.withLock { $0.transactions.hold(delivery, as: id, in: transaction) }
             } else {
                 subscriptions.noteAcknowledged(delivery.name)
             }
@@ -172,41 +137,32 @@ extension STOMPConnection {
         }
     }
 
-    /// The frames of a transaction.
-    enum TransactionStep: Sendable {
-        case begin, commit, abort
+    /// Sends BEGIN.
+    func begin(_ transaction: String, _ request: Request) async throws -> Receipt {
+        let frame = STOMPRequestFrame.begin(transaction, STOMPHeaders(request.headers))
+        return try await perform(frame, request, asksForReceipt: configuration.asksForReceipts)
     }
 
-    /// Sends a frame of a transaction.
-    func transact(
-        _ step: TransactionStep,
+    /// Sends COMMIT, or ABORT, and finishes the acknowledgements of the transaction.
+    func end(
         _ transaction: String,
+        commits: Bool,
         _ request: Request
     ) async throws -> Receipt {
-        let headers = STOMPMapping.wire(request.headers)
+        let headers = STOMPHeaders(request.headers)
         var isSent = false
         // A cancellation or a timeout of the wait does not take the sent frame back.
-        defer {
-            if isSent, step != .begin { endTransaction(transaction, isTaken: step == .commit) }
-        }
-        return try await perform(request, asksForReceipt: configuration.asksForReceipts) {
-            (core, now, call) throws(STOMPSendError) in
-            switch step {
-            case .begin:
-                try core.begin(transaction: transaction, headers: headers, call: call, at: now)
-            case .commit:
-                try core.commit(transaction: transaction, headers: headers, call: call, at: now)
-            case .abort:
-                try core.abort(transaction: transaction, headers: headers, call: call, at: now)
-            }
-            isSent = true
-        }
+        defer { if isSent { endTransaction(transaction, isTaken: commits) } }
+        return try await perform(
+            commits ? .commit(transaction, headers) : .abort(transaction, headers),
+            request,
+            asksForReceipt: configuration.asksForReceipts
+        ) { isSent = true }
     }
 
     /// Finishes the acknowledgements of a transaction: after ABORT their messages wait again.
     private func endTransaction(_ transaction: String, isTaken: Bool) {
-        let held = state.withLock { $0.transactions.removeValue(forKey: WireName(transaction)) }
-        for one in held ?? [] {
+        for one in state.withLock({ $0.transactions.end(transaction) }) {
             if isTaken {
                 subscriptions.noteAcknowledged(one.delivery.name)
             } else {
@@ -216,6 +172,22 @@ extension STOMPConnection {
     }
 
     // MARK: All requests
+
+    /// Sends a frame, and waits as the other function does.
+    ///
+    /// Calls `note` when the frame was written, with the core's lock held.
+    private func perform(
+        _ frame: STOMPRequestFrame,
+        _ request: Request,
+        asksForReceipt: Bool,
+        noting note: () -> Void = {}
+    ) async throws -> Receipt {
+        try await perform(request, asksForReceipt: asksForReceipt) {
+            (core, now, call) throws(STOMPSendError) in
+            try frame.write(to: &core, call, at: now)
+            note()
+        }
+    }
 
     /// Sends, and waits for the receipt if one was requested; otherwise until the link has room.
     private func perform(
@@ -245,7 +217,7 @@ extension STOMPConnection {
                 },
                 withdrawing: { call in cancel(call) }
             )
-            return Receipt(topic: request.topic, headers: STOMPMapping.headers(headers.list))
+            return STOMPMapping.receipt(request, headers)
         } catch let error as WaybillError {
             throw error.about(request)
         }

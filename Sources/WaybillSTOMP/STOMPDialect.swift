@@ -1,6 +1,16 @@
+import STOMPWire
 import Waybill
 import WaybillSession
 import WireCore
+
+/// The greeting of a STOMP client: CONNECT, with the request that led to it.
+struct STOMPGreeting: Sendable {
+    /// The connect request.
+    var request: Request
+    var connect: STOMPConnect
+    /// Further header fields of the WebSocket's upgrade request.
+    var upgradeHeaders: Headers = [:]
+}
 
 /// The part of a connection's life that is specific to STOMP.
 struct STOMPDialect: ConnectionDialect {

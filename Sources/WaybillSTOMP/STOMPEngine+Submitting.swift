@@ -30,10 +30,7 @@ extension STOMPEngine {
                 return .taken(withdraw: nil)
             }
             let call = STOMPPendingCall { [end] answer in
-                let receipt = answer.map { headers in
-                    Receipt(topic: request.topic, headers: STOMPMapping.headers(headers.list))
-                }
-                end(receipt.about(request))
+                end(answer.map { STOMPMapping.receipt(request, $0) }.about(request))
             }
             try connection.submit(send, request, call)
             return .taken { if call.withdraw() { connection.cancel(call) } }

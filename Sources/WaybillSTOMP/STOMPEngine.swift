@@ -34,25 +34,21 @@ final class STOMPEngine: Sendable {
             offlineQueue: configuration.offlineQueue
         )
         let account = MemoryAccount(limit: configuration.memoryLimit)
-        let catchAll = CatchAll(reportingTo: events, account: account)
-        self.catchAll = catchAll
-        let subscriptions = STOMPSubscriptions(
+        catchAll = CatchAll(reportingTo: events, account: account)
+        subscriptions = STOMPSubscriptions(
             configuration: shared,
             events: events,
             catchAll: catchAll,
             account: account
         )
-        let replies = STOMPReplies(configuration: configuration, environment: environment)
-        self.subscriptions = subscriptions
-        self.replies = replies
-        let dialect = STOMPDialect(
+        replies = STOMPReplies(configuration: configuration, environment: environment)
+        dialect = STOMPDialect(
             configuration: shared,
             credentials: configuration.credentials.map { CredentialProvider($0, in: environment) },
             subscriptions: subscriptions,
             replies: replies,
             catchAll: catchAll
         )
-        self.dialect = dialect
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
@@ -82,7 +78,8 @@ final class STOMPEngine: Sendable {
             {
                 return try await self.send(request, options)
             }
-        case .connect(let options): return try await connect(options, request)
+        case .connect(let options):
+            return try await lifecycle.connect(dialect.greeting(request), timeout: options.timeout)
         case .disconnect(let options):
             try STOMPMapping.check(options, request)
             try await lifecycle.disconnect(options)
@@ -100,13 +97,13 @@ final class STOMPEngine: Sendable {
         case .begin(let transaction):
             let headers = try STOMPMapping.beginning(transaction, request)
             return try await connection(for: request, sending: headers)
-                .transact(.begin, transaction, request)
+                .begin(transaction, request)
         case .commit(let transaction):
             return try await lifecycle.requests.current(for: request)
-                .transact(.commit, transaction, request)
+                .end(transaction, commits: true, request)
         case .abort(let transaction):
             return try await lifecycle.requests.current(for: request)
-                .transact(.abort, transaction, request)
+                .end(transaction, commits: false, request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")
         }
@@ -148,7 +145,7 @@ final class STOMPEngine: Sendable {
             },
             withdraw: { [lifecycle] call in lifecycle.connected?.cancel(call) }
         )
-        return Receipt(topic: request.topic, headers: STOMPMapping.headers(answer.list))
+        return STOMPMapping.receipt(request, answer)
     }
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
@@ -156,18 +153,15 @@ final class STOMPEngine: Sendable {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         try STOMPMapping.checkBody(request)
-        var all: [STOMPSubscribe] = []
-        for part in request.partsByTopic {
-            all.append(try STOMPMapping.subscription(part, options))
-        }
+        let all = try request.partsByTopic.map { try STOMPMapping.subscription($0, options) }
         return try await lifecycle.requests.subscribe(
             request,
             options,
-            later: { [subscriptions, all] in subscriptions.subscribeLater(all, options) },
+            later: { [subscriptions] in subscriptions.subscribeLater(all, options) },
             greeting: { () throws(WaybillError) in try dialect.greeting(.connecting(for: request))
             },
             connection: { try await connection(for: request) },
-            now: { [all] connection in
+            now: { connection in
                 try await subscriptions.subscribe(all, request, options, over: connection)
             }
         )
@@ -183,10 +177,6 @@ final class STOMPEngine: Sendable {
         return try await lifecycle.requests.connection(for: request) { () throws(WaybillError) in
             try dialect.greeting(.connecting(for: request))
         }
-    }
-
-    private func connect(_ options: ConnectOptions, _ request: Request) async throws -> Receipt {
-        try await lifecycle.connect(dialect.greeting(request), timeout: options.timeout)
     }
 
     // MARK: The end

@@ -61,7 +61,7 @@ package enum STOMPMapping {
                 outgoing: options.keepAlive ?? configuration.outgoingHeartBeat,
                 incoming: options.keepAlive ?? configuration.incomingHeartBeat
             ),
-            headers: wire(headers)
+            headers: STOMPHeaders(headers)
         )
         // Without a virtual host the connection's host is used, which is not known yet. The check needs any host.
         var complete = connect
@@ -107,7 +107,7 @@ package enum STOMPMapping {
     /// Returns the headers of an UNSUBSCRIBE.
     static func unsubscription(_ request: Request) throws(WaybillError) -> STOMPHeaders {
         try checkReserved(request, STOMPHeaderName.id)
-        let headers = wire(request.headers)
+        let headers = STOMPHeaders(request.headers)
         try check(headers, request)
         return headers
     }
@@ -120,7 +120,7 @@ package enum STOMPMapping {
         try checkReserved(request, STOMPHeaderName.transaction)
         guard !transaction.isEmpty else { throw invalid("a transaction needs a name", request) }
         var headers: STOMPHeaders = [STOMPHeaderName.transaction: transaction]
-        headers.append(wire(request.headers))
+        headers.append(STOMPHeaders(request.headers))
         return headers
     }
 
@@ -201,7 +201,7 @@ package enum STOMPMapping {
         let ackMode = stated ?? (wantsAcknowledgement ? .clientIndividual : .auto)
         var subscribe = STOMPSubscribe(destination: topic, ackMode: ackMode)
         subscribe.isModeImplied = stated == nil
-        subscribe.headers = wire(headers)
+        subscribe.headers = STOMPHeaders(headers)
         try check(subscribe.allHeaders, request)
         return subscribe
     }
@@ -217,17 +217,7 @@ package enum STOMPMapping {
         }
     }
 
-    static func wire(_ headers: Headers) -> STOMPHeaders {
-        STOMPHeaders(headers.map { STOMPHeaders.Field($0.name, $0.value) })
-    }
-
     // MARK: Received frames
-
-    static func headers(_ wire: STOMPHeaders) -> Headers {
-        var headers = Headers()
-        for field in wire.fields { headers.append(name: field.name, value: field.value) }
-        return headers
-    }
 
     static func message(_ frame: STOMPFrame, isAcknowledged: Bool) -> Message {
         let list = frame.headers.list
@@ -237,7 +227,7 @@ package enum STOMPMapping {
         return Message(
             topic: frame.headers.destination ?? "",
             body: Payload(frame.body),
-            headers: headers(list),
+            headers: Headers(list),
             contentType: list.first(STOMPHeaderName.contentType),
             qos: isAcknowledged ? .atLeastOnce : .atMostOnce,
             // RabbitMQ and ActiveMQ both send this header.
@@ -247,10 +237,15 @@ package enum STOMPMapping {
         )
     }
 
+    /// The receipt of a request that the server has confirmed with RECEIPT.
+    static func receipt(_ request: Request, _ headers: STOMPReceivedHeaders) -> Receipt {
+        Receipt(topic: request.topic, headers: Headers(headers.list))
+    }
+
     static func receipt(_ connected: STOMPConnected, _ tls: NegotiatedTLS?) -> Receipt {
         Receipt(
             reason: "STOMP \(connected.version.text)" + (connected.server.map { ", \($0)" } ?? ""),
-            headers: headers(connected.headers),
+            headers: Headers(connected.headers),
             tls: tls
         )
     }
@@ -300,7 +295,7 @@ package enum STOMPMapping {
     ) -> WaybillError {
         let error = STOMPServerError(
             message: frame.message,
-            headers: headers(frame.headers),
+            headers: Headers(frame.headers),
             body: Payload(frame.body)
         )
         return WaybillError(code, message, peerReason: error.description, underlying: error)

@@ -62,8 +62,12 @@ final class STOMPReplies: Sendable {
     private func subscribe(over connection: STOMPConnection) async throws {
         let options = SubscribeOptions()
         let request = Request(topic: destination, command: .subscribe(options))
-        if isTemporary, connection.server?.hasBytePrefix("RabbitMQ") == true {
-            return try connection.expectSubscription(destination, request)
+        if isTemporary, connection.answer?.server?.hasBytePrefix("RabbitMQ") == true {
+            return try STOMPMapping.converting(request) { () throws(STOMPSendError) in
+                try connection.driver.withCore { (core, _) throws(STOMPSendError) in
+                    try core.expectSubscription(id: destination, destination: destination)
+                }
+            }
         }
         do {
             try await connection.subscribe(
@@ -98,9 +102,9 @@ final class STOMPReplies: Sendable {
     }
 
     /// Forgets a connection that is over, and fails the requests that only it could have answered.
-    func detach(_ connection: STOMPConnection, _ cause: WaybillError?) {
+    func detach(_ connection: STOMPConnection, _ error: WaybillError) {
         forget(connection)
-        if isTemporary { pending.fail(sentOver: connection, connection.abandonment(cause)) }
+        if isTemporary { pending.fail(sentOver: connection, error) }
     }
 
     /// Takes a message that belongs to no subscription of the app.

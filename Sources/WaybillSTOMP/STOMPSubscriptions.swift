@@ -1,5 +1,6 @@
 import STOMPWire
 import Waybill
+import WaybillLink
 import WaybillSession
 import WireCore
 
@@ -21,9 +22,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
     private let shared: Shared<STOMPConfiguration>
     private var configuration: STOMPConfiguration { shared.value }
     /// Stops reading while at least one subscription has too many messages that wait.
-    private let pressure: ReadingPressure
-    /// Counts the messages that wait in memory.
-    var account: MemoryAccount { pressure.account }
+    let pressure: ReadingPressure
     let manual = ManualDeliveries<STOMPSubscriptions>()
 
     init(
@@ -41,10 +40,10 @@ final class STOMPSubscriptions: MessageAcknowledger {
     // MARK: Connections
 
     /// Goes over to a connection that the server has accepted.
-    func attach(_ connection: STOMPConnection) {
+    func attach(_ connection: STOMPConnection, _ version: STOMPVersion) {
         state.withLock { state in
             state.connection = connection
-            state.table.connected(connection.version)
+            state.table.connected(version)
         }
     }
 
@@ -75,8 +74,8 @@ final class STOMPSubscriptions: MessageAcknowledger {
             try await group.waitForAll()
         }
         // Not before: held back, the server could not answer.
-        pressure.attach(connection.reading)
-        connection.endOpening()
+        pressure.attach { [driver = connection.driver] in driver.setReading($0) }
+        connection.driver.endOpening()
         // The connection may have ended meanwhile: then the pressure must not keep it.
         if state.withLock({ $0.connection !== connection }) { pressure.detach() }
     }
@@ -115,11 +114,6 @@ final class STOMPSubscriptions: MessageAcknowledger {
             }
             manual.putBack(delivery, as: id)
         }
-    }
-
-    /// Lets the server send until the end, so that its last frames are read.
-    func releasePressure() {
-        pressure.release()
     }
 
     // MARK: Listeners

@@ -30,14 +30,12 @@ extension ProxySettings {
     }
 
     private static func exemptHosts(_ options: ProxyOptions) throws(WaybillError) -> [String] {
-        var hosts: [String] = []
-        for exempt in options.exemptHosts {
+        try options.exemptHosts.map { exempt throws(WaybillError) in
             guard let host = ServiceAddress.host(exempt), host != "." else {
                 throw WaybillError(.invalidEntry, "no host can be called as one exempt is")
             }
-            hosts.append(host)
+            return host
         }
-        return hosts
     }
 
     private mutating func addCredentials(_ options: ProxyOptions) throws(WaybillError) {

@@ -1,0 +1,43 @@
+import STOMPWire
+import Waybill
+import WaybillLink
+import WaybillSession
+
+/// Why a connection ends, and the calls that end with it.
+struct STOMPConnectionEnd: Sendable {
+    /// The core's reason; nil before.
+    var closure: STOMPClosure?
+    /// The error of calls that are unanswered at the end; nil means its cause.
+    var abandonment: WaybillError?
+    /// The calls that fail at the end, with their errors; nil means the error of the end.
+    private var failing: [(call: STOMPPendingCall, error: WaybillError?)] = []
+
+    /// Returns the cause of the end; nil if this side ended the connection.
+    func cause(_ error: LinkError?) -> WaybillError? {
+        switch (closure, error) {
+        case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
+        case (let closure?, _): STOMPMapping.error(closure)
+        case (nil, nil): nil
+        }
+    }
+
+    /// Returns the error of calls that are unanswered at the end.
+    func unanswered(_ cause: WaybillError?) -> WaybillError {
+        abandonment ?? STOMPMapping.unanswered(cause)
+    }
+
+    /// Keeps a call that fails when the connection is over, so that a retry makes a new connection.
+    mutating func add(_ call: any STOMPCall, _ error: WaybillError?) {
+        if let call = call as? STOMPPendingCall { failing.append((call, error)) }
+    }
+
+    /// Fails the calls.
+    func failCalls(_ cause: WaybillError?) {
+        for (call, error) in failing {
+            // A frame that was never sent fails with this side's reason for the end, if there is one.
+            let isUnsent = error?.code == .notConnected
+            let reason = isUnsent ? abandonment ?? error : error
+            call.fail(reason ?? unanswered(cause))
+        }
+    }
+}
