@@ -1,3 +1,4 @@
+import HTTPWire
 public import Waybill
 package import WaybillLink
 import WaybillSession
@@ -36,14 +37,19 @@ public final class EventSource: Sendable {
         var onComplete: (@Sendable (Completion) -> Void)?
         var listeners: [(token: ListenerToken, type: String, handler: EventHandler)] = []
         var lastToken: UInt64 = 0
-        /// Which call of `connect` counts; nil when none does.
-        var current: UInt64?
+        /// The stream that counts; nil when none does.
+        var stream: Stream?
         var lastNumber: UInt64 = 0
+        /// Calls the handlers, and closes the connection after them.
+        var task: Task<Void, Never>?
+    }
+
+    /// The stream that a call of `connect` has asked for.
+    private struct Stream: Sendable {
+        let number: UInt64
         var messages: Messages<Message>?
         /// Asks for the stream of `messages`.
         var engine: SSEEngine?
-        /// Calls the handlers, and closes the connection after them.
-        var task: Task<Void, Never>?
     }
 
     /// Where the stream is.
@@ -140,9 +146,9 @@ public final class EventSource: Sendable {
         var configuration = configuration
         configuration.userName = configuration.userName ?? base.address.userName
         configuration.password = configuration.password ?? base.address.password
-        let stated = Set(headers.map { WireName($0.name.asciiLowercased) })
+        let stated = HTTPHeaders(headers)
         var merged = headers
-        for header in configuration.headers where !stated.contains(header.name.asciiLowercased) {
+        for header in configuration.headers where stated.first(header.name) == nil {
             merged.append(name: header.name, value: header.value)
         }
         try HTTPRequestPlan.check(merged)
@@ -157,7 +163,7 @@ public final class EventSource: Sendable {
     }
 
     deinit {
-        state.withLock { $0.messages }?.cancel()
+        state.withLock { $0.stream }?.messages?.cancel()
     }
 
     // MARK: Handlers
@@ -241,9 +247,9 @@ public final class EventSource: Sendable {
     ///   source.
     public func connect(lastEventID: String? = nil) {
         let begun = state.withLock { state -> (number: UInt64, lastEventID: String)? in
-            guard state.current == nil else { return nil }
+            guard state.stream == nil else { return nil }
             state.lastNumber += 1
-            state.current = state.lastNumber
+            state.stream = Stream(number: state.lastNumber)
             state.readyState = .connecting
             if let lastEventID { state.lastEventID = lastEventID }
             return (state.lastNumber, state.lastEventID)
@@ -258,13 +264,6 @@ public final class EventSource: Sendable {
         // There is nothing to refuse in such a subscription: it was checked in `init`.
         guard let messages = try? engine.listen(request) else { return disconnect() }
         let isCurrent = state.withLock { state in
-            guard state.current == number else { return false }
-            state.messages = messages
-            state.engine = engine
-            return true
-        }
-        if !isCurrent { messages.cancel() }
-        state.withLock { state in
             // After the handlers of an earlier connection, so that never two run at once.
             state.task = Task { @concurrent [weak self, earlier = state.task] in
                 await earlier?.value
@@ -273,25 +272,27 @@ public final class EventSource: Sendable {
                 while let message = try? await iterator.next() { self?.handle(message, number) }
                 await engine.shutdown()
             }
+            guard state.stream?.number == number else { return false }
+            state.stream = Stream(number: number, messages: messages, engine: engine)
+            return true
         }
+        if !isCurrent { messages.cancel() }
     }
 
     /// Closes the connection and asks for the stream again at once, from the last event on; nothing while it is closed.
     ///
     /// ``onComplete(_:)`` and ``onOpen(_:)`` are called as for a stream that the server has ended.
     public func restart() {
-        _ = state.withLock { $0.engine }?.restart(topic: nil)
+        _ = state.withLock { $0.stream }?.engine?.restart(topic: nil)
     }
 
     /// Closes the connection, or gives up asking for one; nothing follows.
     public func disconnect() {
-        let messages = state.withLock { state in
-            state.current = nil
-            state.engine = nil
+        let stream = state.withLock { state in
             state.readyState = .closed
-            return state.messages.take()
+            return state.stream.take()
         }
-        messages?.cancel()
+        stream?.messages?.cancel()
     }
 
     /// As ``disconnect()``, and waits until no handler runs and the connection is closed.
@@ -322,11 +323,7 @@ public final class EventSource: Sendable {
             handler(number) { state in
                 state.lastEventID = lastEventID
                 state.readyState = willReconnect ? .connecting : .closed
-                if !willReconnect {
-                    state.current = nil
-                    state.messages = nil
-                    state.engine = nil
-                }
+                if !willReconnect { state.stream = nil }
                 return state.onComplete
             }?(completion)
         case nil: dispatch(message, number)
@@ -360,7 +357,7 @@ public final class EventSource: Sendable {
         _ number: UInt64,
         _ find: (inout State) -> Handler?
     ) -> Handler? {
-        state.withLock { state in state.current == number ? find(&state) : nil }
+        state.withLock { state in state.stream?.number == number ? find(&state) : nil }
     }
 }
 

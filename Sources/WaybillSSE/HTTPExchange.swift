@@ -14,7 +14,6 @@ final class HTTPExchange: Sendable {
         /// Whether the request asks for more than `identity`.
         var isInvited = true
         var isUsable = true
-        var hasAnswered = false
         var lastAnswer: WireInstant?
         /// The bytes of the request under way, or of the last one.
         var requestByteCount = 0
@@ -80,7 +79,7 @@ final class HTTPExchange: Sendable {
     var now: WireInstant { timers.now }
 
     /// Whether the request under way, or the last, has had an answer.
-    var hasAnswered: Bool { state.withLock { $0.hasAnswered } }
+    var hasAnswered: Bool { state.withLock { $0.head != nil } }
 
     /// When the last answer began; nil before the first.
     var lastAnswer: WireInstant? { state.withLock { $0.lastAnswer } }
@@ -98,28 +97,19 @@ final class HTTPExchange: Sendable {
         _ timeout: Duration
     ) async throws -> HTTPPool.Response {
         let promise = Promise<HTTPPool.Response>(onAbandoned: { [driver] in driver.close() })
-        // What an entry asks for itself is its own to decode.
-        let isInvited =
-            configuration.acceptsCompression || plan.headers.first("accept-encoding") != nil
         state.withLock { state in
-            state.isInvited = isInvited
+            state.isInvited = plan.invitesCompression(configuration)
             state.pending = promise
             state.head = nil
-            state.hasAnswered = false
             state.requestByteCount = 0
             state.keptUntil = nil
         }
         configuration.log(.outbound, plan.description, plan.body)
-        let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
+        let head = plan.head(configuration)
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
                 let unsent = core.outboundByteCount
-                try core.send(
-                    plan.head(adding: [("Accept-Encoding", codings ?? "identity")]),
-                    body: plan.body,
-                    timeout: timeout,
-                    at: now
-                )
+                try core.send(head, body: plan.body, timeout: timeout, at: now)
                 // Counted before anything of it can leave.
                 let byteCount = core.outboundByteCount - unsent
                 state.withLock { $0.requestByteCount = byteCount }
@@ -175,7 +165,6 @@ final class HTTPExchange: Sendable {
         let keptUntil = Self.keepAliveTime(of: head).map { now.advanced(by: $0) }
         let uninvited = state.withLock { state in
             state.head = head
-            state.hasAnswered = true
             state.lastAnswer = now
             state.keptUntil = keptUntil
             let coding = codings.count == 1 ? codings[0] : nil

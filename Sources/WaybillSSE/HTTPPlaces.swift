@@ -7,25 +7,29 @@
 /// | ``request(_:canTake:)`` | an idle connection, a place for a new one, or a number to wait with |
 /// | ``giveBack(_:_:)`` | the connection goes to the first that waits, else it is idle |
 /// | ``free(_:)`` | the place goes to the first that waits |
-/// | ``withdraw(_:_:)`` | the number waits no longer, or what it was given comes back |
-package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Sendable {
-    /// What a request is given.
-    package enum Grant: Sendable {
-        /// A connection that an earlier request has left.
-        case kept(Connection)
-        /// A place, to make a connection.
-        case place
-    }
-
+/// | ``withdraw(_:_:)`` | the number waits no longer |
+/// | ``takeWaiting()`` | no number waits any longer |
+///
+/// A place is given as nil in the place of a connection.
+package struct HTTPPlaces<
+    Host: Hashable & Sendable,
+    Connection: Sendable,
+    Waiter: Sendable
+>: Sendable {
     /// What a request hears at once.
     package enum Answer: Sendable {
-        case granted(Grant, surplus: Connection?)
+        /// A connection that an earlier request has left; nil for a place, to make one.
+        case granted(Connection?)
         /// It waits, under this number.
         case waits(UInt64)
     }
 
-    private struct Waiter: Sendable {
+    /// A waiter that gets a connection that another request has left; nil for a place, to make one.
+    package typealias Woken = (waiter: Waiter, connection: Connection?)
+
+    private struct Waiting: Sendable {
         let number: UInt64
+        let waiter: Waiter
         let canTake: @Sendable (Connection) -> Bool
     }
 
@@ -36,9 +40,7 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
     private let isUsable: @Sendable (Connection) -> Bool
     private var taken: [Host: Int] = [:]
     private var idle: [(host: Host, connection: Connection)] = []
-    private var waiting: [Host: ArraySlice<Waiter>] = [:]
-    /// What was given to numbers that have not fetched it yet.
-    private var grants: [UInt64: Grant] = [:]
+    private var waiting: [Host: ArraySlice<Waiting>] = [:]
     private var lastNumber: UInt64 = 0
 
     /// - Parameters:
@@ -60,44 +62,35 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
     ///
     /// - Parameters:
     ///   - host: The host.
+    ///   - waiter: Gets the connection if the request has to wait.
     ///   - canTake: Whether a connection to the host serves this request.
     /// - Returns: The connection or the place, or the number under which the request waits; and the idle connections
-    ///   that no longer serve, which are to be closed.
+    ///   that are to be closed: they no longer serve, or one gives way to this request.
     package mutating func request(
         _ host: Host,
+        for waiter: Waiter,
         canTake: @escaping @Sendable (Connection) -> Bool
     ) -> (answer: Answer, dropped: [Connection]) {
         // Not all have ended: a server may keep one longer than it has said.
-        let dropped = take { [isUsable] in !isUsable($1) }
-        return (place(host, canTake), dropped)
-    }
-
-    private mutating func place(
-        _ host: Host,
-        _ canTake: @escaping @Sendable (Connection) -> Bool
-    ) -> Answer {
-        guard waiting[host] == nil else { return wait(host, canTake) }
-        if let index = idle.lastIndex(where: { $0.host == host && canTake($0.connection) }) {
-            return .granted(.kept(idle.remove(at: index).connection), surplus: nil)
+        var dropped = take { [isUsable] in !isUsable($1) }
+        if waiting[host] == nil {
+            if let index = idle.lastIndex(where: { $0.host == host && canTake($0.connection) }) {
+                return (.granted(idle.remove(at: index).connection), dropped)
+            }
+            if count(of: host) < limit {
+                taken[host, default: 0] += 1
+                return (.granted(nil), dropped)
+            }
+            // One to another host that does as well gives way.
+            if let index = idle.firstIndex(where: { $0.host == host }) {
+                dropped.append(idle.remove(at: index).connection)
+                return (.granted(nil), dropped)
+            }
         }
-        if count(of: host) < limit {
-            taken[host, default: 0] += 1
-            return .granted(.place, surplus: nil)
-        }
-        // One to another host that does as well gives way.
-        if let index = idle.firstIndex(where: { $0.host == host }) {
-            return .granted(.place, surplus: idle.remove(at: index).connection)
-        }
-        return wait(host, canTake)
-    }
-
-    private mutating func wait(
-        _ host: Host,
-        _ canTake: @escaping @Sendable (Connection) -> Bool
-    ) -> Answer {
         lastNumber += 1
-        waiting[host, default: []].append(Waiter(number: lastNumber, canTake: canTake))
-        return .waits(lastNumber)
+        let last = Waiting(number: lastNumber, waiter: waiter, canTake: canTake)
+        waiting[host, default: []].append(last)
+        return (.waits(lastNumber), dropped)
     }
 
     private mutating func take(where isWanted: (Host, Connection) -> Bool) -> [Connection] {
@@ -113,15 +106,14 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
     }
 
     /// Takes a connection back that another request may use.
-    /// - Returns: The number that got it or its place, and a connection to close.
+    /// - Returns: The waiter that gets it or its place, and a connection to close.
     package mutating func giveBack(
         _ host: Host,
         _ connection: Connection
-    ) -> (woken: UInt64?, surplus: Connection?) {
+    ) -> (woken: Woken?, surplus: Connection?) {
         if let next = popFirst(host) {
             let canTake = next.canTake(connection)
-            grants[next.number] = canTake ? .kept(connection) : .place
-            return (next.number, canTake ? nil : connection)
+            return ((next.waiter, canTake ? connection : nil), canTake ? nil : connection)
         }
         idle.append((host, connection))
         guard idle.count > idleLimit else { return (nil, nil) }
@@ -130,36 +122,36 @@ package struct HTTPPlaces<Host: Hashable & Sendable, Connection: Sendable>: Send
     }
 
     /// Takes a place back whose connection is over or was never made.
-    /// - Returns: The number that got it.
+    /// - Returns: The waiter that gets it.
     @discardableResult
-    package mutating func free(_ host: Host) -> UInt64? {
-        if let next = popFirst(host) {
-            grants[next.number] = .place
-            return next.number
-        }
+    package mutating func free(_ host: Host) -> Woken? {
+        if let next = popFirst(host) { return (next.waiter, nil) }
         let count = count(of: host) - 1
         taken[host] = count > 0 ? count : nil
         return nil
     }
 
-    private mutating func popFirst(_ host: Host) -> Waiter? {
+    private mutating func popFirst(_ host: Host) -> Waiting? {
         guard let first = waiting[host]?.popFirst() else { return nil }
         if waiting[host]?.isEmpty == true { waiting[host] = nil }
         return first
     }
 
-    /// Fetches what a number was given; nil when it was given nothing.
-    package mutating func fetch(_ number: UInt64) -> Grant? {
-        grants.removeValue(forKey: number)
+    /// Ends a wait.
+    /// - Returns: Whether the number was still waiting; otherwise its waiter has got a connection or a place.
+    package mutating func withdraw(_ number: UInt64, _ host: Host) -> Bool {
+        guard let index = waiting[host]?.firstIndex(where: { $0.number == number }) else {
+            return false
+        }
+        waiting[host]?.remove(at: index)
+        if waiting[host]?.isEmpty == true { waiting[host] = nil }
+        return true
     }
 
-    /// Ends a wait.
-    /// - Returns: What the number was given already, which is to be given back.
-    package mutating func withdraw(_ number: UInt64, _ host: Host) -> Grant? {
-        if let grant = fetch(number) { return grant }
-        waiting[host]?.removeAll { $0.number == number }
-        if waiting[host]?.isEmpty == true { waiting[host] = nil }
-        return nil
+    /// Ends every wait.
+    package mutating func takeWaiting() -> [Waiter] {
+        defer { waiting = [:] }
+        return waiting.values.joined().sorted { $0.number < $1.number }.map(\.waiter)
     }
 
     /// Takes idle connections to a host, to close them.

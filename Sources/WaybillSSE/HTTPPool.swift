@@ -15,10 +15,11 @@ final class HTTPPool: Sendable {
         var tls: NegotiatedTLS?
     }
 
+    /// A connection that an earlier request has left; nil for a place, to make one.
+    private typealias Waiter = Promise<HTTPExchange?>
+
     private struct State: Sendable {
-        var places: HTTPPlaces<HTTPTarget.Origin, HTTPExchange>
-        /// What wakes those that wait for a connection.
-        var waiters: [UInt64: Promise<Void>] = [:]
+        var places: HTTPPlaces<HTTPTarget.Origin, HTTPExchange, Waiter>
         /// The connections that are in use, in the order in which their requests came: a few for each host.
         var busy: [HTTPExchange] = []
         /// The connections that are being made.
@@ -88,8 +89,8 @@ final class HTTPPool: Sendable {
         _ timeout: Duration
     ) async throws -> (Response, HTTPTarget) {
         let host = links.host(for: plan)
-        var (grant, left) = try await connection(for: plan, host, within: timeout)
-        if case .kept(let kept) = grant {
+        var (kept, left) = try await connection(for: plan, host, within: timeout)
+        if let kept {
             let begun = kept.now
             do {
                 let answer = try await use(kept, plan, left)
@@ -138,60 +139,45 @@ final class HTTPPool: Sendable {
 
     /// Waits for a connection to a host, or a place to make one.
     ///
-    /// - Returns: The connection or the place, and what is left of the time.
+    /// - Returns: The connection, or nil for a place; and what is left of the time.
     /// - Throws: `timedOut`, `shutDown`, `CancellationError`.
     private func connection(
         for plan: HTTPRequestPlan,
         _ host: HTTPTarget.Origin,
         within timeout: Duration
-    ) async throws -> (HTTPPlaces<HTTPTarget.Origin, HTTPExchange>.Grant, left: Duration) {
-        let waiter = Promise<Void>()
+    ) async throws -> (HTTPExchange?, left: Duration) {
+        let waiter = Waiter()
         let (answer, dropped) = try state.withLock { state in
             guard !state.isShutDown else { throw WaybillError.shutDown }
-            let (answer, dropped) = state.places.request(host) { [links] in
+            return state.places.request(host, for: waiter) { [links] in
                 links.canTake(plan, to: $0.target)
             }
-            if case .waits(let number) = answer { state.waiters[number] = waiter }
-            return (answer, dropped)
         }
         for exchange in dropped { exchange.close(failing: nil) }
         switch answer {
-        case .granted(let grant, let surplus):
-            surplus?.close(failing: nil)
-            return (grant, timeout)
-        case .waits(let number):
-            return try await wait(number, host, waiter, within: timeout)
+        case .granted(let kept): return (kept, timeout)
+        case .waits(let number): return try await wait(number, host, waiter, within: timeout)
         }
     }
 
     private func wait(
         _ number: UInt64,
         _ host: HTTPTarget.Origin,
-        _ waiter: Promise<Void>,
+        _ waiter: Waiter,
         within timeout: Duration
-    ) async throws -> (HTTPPlaces<HTTPTarget.Origin, HTTPExchange>.Grant, left: Duration) {
+    ) async throws -> (HTTPExchange?, left: Duration) {
         do {
             let begun = clock.now
-            let timer = clock.scheduleTimer(at: begun.advanced(by: timeout)) {
-                waiter.resolve(.success(()))
+            guard let kept = try await waiter.value(within: timeout, by: clock) else {
+                let message = "no connection to the host was free within the time allowed"
+                throw WaybillError(.timedOut, message)
             }
-            defer { clock.cancelTimer(timer) }
-            try await waiter.value()
-            let (grant, isShutDown) = state.withLock { state in
-                (state.places.fetch(number), state.isShutDown)
-            }
-            if let grant { return (grant, max(timeout - begun.duration(to: clock.now), .zero)) }
-            let message = "no connection to the host was free within the time allowed"
-            throw isShutDown ? WaybillError.shutDown : WaybillError(.timedOut, message)
+            return (kept, max(timeout - begun.duration(to: clock.now), .zero))
         } catch {
-            let grant = state.withLock { state in
-                state.waiters[number] = nil
-                return state.places.withdraw(number, host)
-            }
-            switch grant {
-            case .kept(let kept)?: release(kept, host)
-            case .place?: release(nil, host)
-            case nil: break
+            if !state.withLock({ $0.places.withdraw(number, host) }) {
+                // What has come in the meantime is for the next request.
+                await waiter.waitUntilResolved()
+                if case .success(let kept)? = waiter.result { release(kept, host) }
             }
             throw error
         }
@@ -200,17 +186,12 @@ final class HTTPPool: Sendable {
     /// Takes a connection back: for the next request, or as a place if it is over; nil if none was made.
     private func release(_ exchange: HTTPExchange?, _ host: HTTPTarget.Origin) {
         let usable = exchange.flatMap { $0.isUsable ? $0 : nil }
-        let (waiter, surplus) = state.withLock { state in
+        let (woken, surplus) = state.withLock { state in
             if let exchange { state.noteFree(exchange) }
-            let (woken, surplus) =
-                if let usable, !state.isShutDown {
-                    state.places.giveBack(host, usable)
-                } else {
-                    (state.places.free(host), exchange)
-                }
-            return (woken.flatMap { state.waiters.removeValue(forKey: $0) }, surplus)
+            guard let usable, !state.isShutDown else { return (state.places.free(host), exchange) }
+            return state.places.giveBack(host, usable)
         }
-        waiter?.resolve(.success(()))
+        if let (waiter, kept) = woken { waiter.resolve(.success(kept)) }
         surplus?.close(failing: nil)
     }
 
@@ -281,11 +262,10 @@ final class HTTPPool: Sendable {
     func shutdown() async {
         let (attempts, there, waiters) = state.withLock { state in
             state.isShutDown = true
-            defer { state.waiters = [:] }
             let there = state.places.takeIdle() + state.busy
-            return (state.attempts.valuesInKeyOrder, there, state.waiters.valuesInKeyOrder)
+            return (state.attempts.valuesInKeyOrder, there, state.places.takeWaiting())
         }
-        for waiter in waiters { waiter.resolve(.success(())) }
+        for waiter in waiters { waiter.resolve(.failure(WaybillError.shutDown)) }
         for attempt in attempts { attempt.cancel() }
         var all = there
         for attempt in attempts {

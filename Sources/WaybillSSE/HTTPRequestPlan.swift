@@ -23,11 +23,21 @@ struct HTTPRequestPlan: Sendable {
         "content-encoding", "content-language", "content-location", "content-type",
     ]
 
+    /// Whether the response may be compressed; what an entry asks for itself is its own to decode.
+    func invitesCompression(_ configuration: SSEConfiguration) -> Bool {
+        configuration.acceptsCompression || headers.first("accept-encoding") != nil
+    }
+
     /// The head, with the fields that only this attempt has.
-    func head(adding fields: [(String, String)] = []) -> HTTPRequestHead {
+    func head(
+        _ configuration: SSEConfiguration,
+        adding fields: [(String, String)] = []
+    ) -> HTTPRequestHead {
         var all: HTTPHeaders = ["Host": target.address.hostField]
         for field in headers { all.append(name: field.name, value: field.value) }
-        for (name, value) in fields where all.first(name) == nil {
+        let codings = configuration.acceptsCompression ? HTTPContentDecoder.acceptedCodings : nil
+        for (name, value) in fields + [("Accept-Encoding", codings ?? "identity")]
+        where all.first(name) == nil {
             all.append(name: name, value: value)
         }
         return HTTPRequestHead(method: method, target: target.target, headers: all)

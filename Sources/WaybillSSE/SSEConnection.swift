@@ -29,8 +29,7 @@ final class SSEConnection: Sendable {
                 lineByteCount: configuration.lineLimit,
                 eventByteCount: configuration.maximumEventSize
             ),
-            acceptsCompression: configuration.acceptsCompression
-                || plan.headers.first("accept-encoding") != nil,
+            acceptsCompression: plan.invitesCompression(configuration),
             idleTimeout: configuration.idleTimeout,
             reportsComments: stream.announces || !stream.engine.observers.isEmpty
         )
@@ -80,12 +79,12 @@ final class SSEConnection: Sendable {
         _ plan: HTTPRequestPlan,
         within timeout: Duration
     ) throws(WaybillError) {
-        let host = plan.target.host
+        let (host, configuration) = (plan.target.host, stream.engine.configuration)
         stream.report { $0.requesting(host) }
-        stream.engine.configuration.log(.outbound, plan.description)
+        configuration.log(.outbound, plan.description)
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
-                let head = plan.head(adding: fields(core.lastEventID))
+                let head = plan.head(configuration, adding: fields(core.lastEventID))
                 try core.request(head, body: plan.body, timeout: timeout, at: now)
             }
         } catch {
@@ -99,9 +98,6 @@ final class SSEConnection: Sendable {
         var fields = [
             ("Accept", "text/event-stream"), ("Cache-Control", "no-cache"), ("Pragma", "no-cache"),
         ]
-        let isCompressed = stream.engine.configuration.acceptsCompression
-        let codings = isCompressed ? HTTPContentDecoder.acceptedCodings : nil
-        fields.append(("Accept-Encoding", codings ?? "identity"))
         // An ID that a field cannot hold (a stray control character) is not sent at all.
         if !lastEventID.isEmpty, lastEventID.utf8.allSatisfy(HTTPSyntax.isValueByte) {
             fields.append(("Last-Event-ID", lastEventID))

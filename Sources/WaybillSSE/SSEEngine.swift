@@ -7,6 +7,7 @@ import WireCore
 /// What an event stream transport does with requests.
 final class SSEEngine: Sendable {
     private struct State: Sendable {
+        /// The streams by number, in the order of their subscriptions.
         var streams: [UInt64: SSEStream] = [:]
         var lastStream: UInt64 = 0
         var isShutDown = false
@@ -123,22 +124,24 @@ final class SSEEngine: Sendable {
         return try state.withLock { state throws(WaybillError) in
             guard !state.isShutDown else { throw .shutDown }
             state.lastStream += 1
-            let identifier = state.lastStream
             let stream = SSEStream(
+                number: state.lastStream,
                 request: request,
                 options: options,
                 announces: announces,
                 engine: self,
                 isPaused: state.isPaused
-            ) { [weak self] in
-                self?.state.withLock { $0.streams[identifier] = nil }
-            }
-            state.streams[identifier] = stream
+            )
+            state.streams[state.lastStream] = stream
             return stream
         }
     }
 
-    /// The streams, in the order of their subscriptions.
+    /// Forgets a stream that is over.
+    func remove(_ stream: SSEStream) {
+        state.withLock { $0.streams[stream.number] = nil }
+    }
+
     private func streams() -> [SSEStream] { state.withLock { $0.streams.valuesInKeyOrder } }
 
     private func streams(of topic: String?) -> [SSEStream] {

@@ -86,10 +86,6 @@ package struct SSEMachine: Sendable {
     /// What follows from an event outside the task.
     package enum Action: Sendable {
         case none
-        /// Sends the request on the new connection.
-        case request
-        /// Tells that the stream is open.
-        case announce
         case closeConnection
         /// Closes the connection and cancels the attempt.
         case cancel
@@ -228,15 +224,16 @@ package struct SSEMachine: Sendable {
     // MARK: The connection
 
     /// A connection is made.
-    package mutating func connected() -> Action {
+    /// - Returns: Whether the request is to be sent; false for a connection that is to be closed.
+    package mutating func connected() -> Bool {
         switch state {
         case .connecting(let attempt):
             state = .requesting(attempt: attempt, isHeld: false)
-            return .request
+            return true
         case .pausing(let attempt):
             state = .ending(attempt: attempt, wasOpen: false, .pause)
-            return .closeConnection
-        default: return .closeConnection
+            return false
+        default: return false
         }
     }
 
@@ -247,16 +244,17 @@ package struct SSEMachine: Sendable {
     }
 
     /// The server has begun to stream.
-    package mutating func opened(at now: WireInstant) -> Action {
+    /// - Returns: Whether the stream is open; false if this side has ended it.
+    package mutating func opened(at now: WireInstant) -> Bool {
         switch state {
         case .requesting: state = .open(hasEvents: false)
         case .ending(_, wasOpen: false, let sequel):
             state = .ending(attempt: 1, wasOpen: true, sequel)
-        default: return .none
+        default: return false
         }
         schedule.noteConnected(at: now)
         opening = .done
-        return .announce
+        return true
     }
 
     /// Something has come over the stream.

@@ -25,6 +25,8 @@ final class SSEStream: Sendable {
         var lastEventID: String
     }
 
+    /// The number of the stream in its engine.
+    let number: UInt64
     let topic: String
     /// The request as it reached the transport.
     let request: Request
@@ -39,26 +41,25 @@ final class SSEStream: Sendable {
     private let state: Locked<State>
     private let opened = Promise<Void>()
     private let ended = Promise<Void>()
-    private let onEnd: @Sendable () -> Void
 
     init(
+        number: UInt64,
         request: Request,
         options: SubscribeOptions,
         announces: Bool,
         engine: SSEEngine,
-        isPaused: Bool,
-        onEnd: @escaping @Sendable () -> Void
+        isPaused: Bool
     ) {
         let configuration = engine.configuration
         let stated =
             HTTPHeaders(request.headers).first("last-event-id")
             ?? HTTPHeaders(configuration.headers).first("last-event-id")
+        self.number = number
         self.request = request
         topic = request.topic ?? ""
         self.options = options
         self.announces = announces
         self.engine = engine
-        self.onEnd = onEnd
         credentials = configuration.credentials.map { source in
             CredentialProvider(source, in: engine.links.plain)
         }
@@ -140,7 +141,7 @@ final class SSEStream: Sendable {
             (event(&state.machine), state.alarm, state.connection, state.task)
         }
         switch action {
-        case .none, .request, .announce: break
+        case .none: break
         case .wake: alarm?.resolve(.success(()))
         case .closeConnection: connection?.close()
         case .cancel:
@@ -244,7 +245,7 @@ final class SSEStream: Sendable {
         engine.events.report(event)
         opened.resolve(.failure(ending.opening))
         // First, so that the stream has left no trace when its messages end.
-        onEnd()
+        engine.remove(self)
         engine.states.remove(self, ending.error)
         source.finish(throwing: ending.error)
         ended.resolve(.success(()))
@@ -261,11 +262,11 @@ final class SSEStream: Sendable {
     /// Takes a new connection.
     /// - Returns: Whether the request is to be sent; false for a connection that is to be closed.
     func take(_ connection: SSEConnection) -> Bool {
-        let action = state.withLock { state in
+        let isWanted = state.withLock { state in
             state.connection = connection
             return state.machine.connected()
         }
-        guard case .request = action else { return false }
+        guard isWanted else { return false }
         pressure.attach { [weak self] isReading in
             if !isReading { self?.state.withLock { $0.machine.held() } }
             connection.setReading(isReading)
@@ -285,7 +286,7 @@ final class SSEStream: Sendable {
 
     /// The server has begun to stream.
     func noteOpened(at now: WireInstant) {
-        guard case .announce = state.withLock({ $0.machine.opened(at: now) }) else { return }
+        guard state.withLock({ $0.machine.opened(at: now) }) else { return }
         report { $0.opened() }
         engine.states.report(.connected, of: self)
         opened.resolve(.success(()))

@@ -3,13 +3,12 @@ import WaybillSSE
 
 /// The order in which requests get connections.
 @Suite("Places for connections to a host") struct PlaceTests {
-    private typealias Places = HTTPPlaces<String, Int>
+    private typealias Places = HTTPPlaces<String, Int, String>
 
     /// An answer as a word.
     private func word(_ answer: Places.Answer) -> String {
         switch answer {
-        case .granted(let grant, let surplus):
-            word(grant) + (surplus.map { ", closing \($0)" } ?? "")
+        case .granted(let connection): word(connection)
         case .waits(let number): "waits as \(number)"
         }
     }
@@ -19,50 +18,47 @@ import WaybillSSE
         word(heard.answer) + heard.dropped.map { ", dropping \($0)" }.joined()
     }
 
-    private func word(_ grant: Places.Grant?) -> String {
-        switch grant {
-        case .kept(let connection)?: "kept \(connection)"
-        case .place?: "place"
-        case nil: "nothing"
-        }
+    private func word(_ connection: Int?) -> String {
+        connection.map { "kept \($0)" } ?? "place"
+    }
+
+    private func word(_ woken: Places.Woken?) -> String {
+        woken.map { "\($0.waiter): " + word($0.connection) } ?? "nothing"
     }
 
     @Test("A host has so many connections; those behind wait in the order of arrival")
     func order() {
         var places = Places(limit: 2) { _ in true }
-        #expect(word(places.request("a") { _ in true }) == "place")
-        #expect(word(places.request("a") { _ in true }) == "place")
+        #expect(word(places.request("a", for: "") { _ in true }) == "place")
+        #expect(word(places.request("a", for: "") { _ in true }) == "place")
         for number in 1...3 {
-            #expect(word(places.request("a") { _ in true }) == "waits as \(number)")
+            let answer = places.request("a", for: "no. \(number)") { _ in true }
+            #expect(word(answer) == "waits as \(number)")
         }
         // Another host has places of its own.
-        #expect(word(places.request("b") { _ in true }) == "place")
-        #expect(places.giveBack("a", 7).woken == 1)
-        #expect(word(places.fetch(1)) == "kept 7")
-        #expect(places.free("a") == 2)
-        #expect(word(places.fetch(2)) == "place")
+        #expect(word(places.request("b", for: "") { _ in true }) == "place")
+        #expect(word(places.giveBack("a", 7).woken) == "no. 1: kept 7")
+        #expect(word(places.free("a")) == "no. 2: place")
         #expect(places.count(of: "a") == 2 && places.waitingCount(of: "a") == 1)
         // A new request waits behind an earlier one.
-        #expect(word(places.request("a") { _ in true }) == "waits as 4")
-        #expect(places.giveBack("a", 7).woken == 3)
-        #expect(places.giveBack("a", 8).woken == 4)
-        #expect(word(places.fetch(3)) == "kept 7" && word(places.fetch(4)) == "kept 8")
-        #expect(places.giveBack("a", 7).woken == nil)
-        #expect(word(places.request("a") { _ in true }) == "kept 7")
+        #expect(word(places.request("a", for: "no. 4") { _ in true }) == "waits as 4")
+        #expect(word(places.giveBack("a", 7).woken) == "no. 3: kept 7")
+        #expect(word(places.giveBack("a", 8).woken) == "no. 4: kept 8")
+        #expect(word(places.giveBack("a", 7).woken) == "nothing")
+        #expect(word(places.request("a", for: "") { _ in true }) == "kept 7")
     }
 
-    @Test("One that waits no longer takes no place, and gives back what it was given")
+    @Test("One that waits no longer takes no place; one that was given something waits no longer")
     func withdrawn() {
         var places = Places(limit: 1) { _ in true }
-        #expect(word(places.request("a") { _ in true }) == "place")
-        for _ in 1...3 { _ = places.request("a") { _ in true } }
-        #expect(word(places.withdraw(1, "a")) == "nothing")
-        #expect(places.free("a") == 2)
-        #expect(word(places.withdraw(2, "a")) == "place")
-        #expect(places.free("a") == 3)
-        #expect(word(places.fetch(3)) == "place")
-        #expect(word(places.fetch(3)) == "nothing")
-        #expect(places.free("a") == nil && places.count(of: "a") == 0)
+        #expect(word(places.request("a", for: "") { _ in true }) == "place")
+        for number in 1...4 { _ = places.request("a", for: "no. \(number)") { _ in true } }
+        #expect(places.withdraw(1, "a") && !places.withdraw(1, "a"))
+        #expect(word(places.free("a")) == "no. 2: place")
+        #expect(places.withdraw(2, "a") == false)
+        #expect(word(places.free("a")) == "no. 3: place")
+        #expect(places.takeWaiting() == ["no. 4"] && places.waitingCount(of: "a") == 0)
+        #expect(word(places.free("a")) == "nothing" && places.count(of: "a") == 0)
     }
 
     @Test(
@@ -70,28 +66,28 @@ import WaybillSSE
     )
     func idle() {
         var places = Places(limit: 1) { $0 != 9 }
-        _ = places.request("a") { _ in true }
-        #expect(places.giveBack("a", 9).woken == nil)
-        #expect(word(places.request("a") { _ in true }) == "place, dropping 9")
+        _ = places.request("a", for: "") { _ in true }
+        #expect(word(places.giveBack("a", 9).woken) == "nothing")
+        #expect(word(places.request("a", for: "") { _ in true }) == "place, dropping 9")
         _ = places.giveBack("a", 1)
-        #expect(word(places.request("a") { $0 == 2 }) == "place, closing 1")
+        #expect(word(places.request("a", for: "") { $0 == 2 }) == "place, dropping 1")
         // The same when a connection is handed over.
-        #expect(word(places.request("a") { $0 == 3 }) == "waits as 1")
+        #expect(word(places.request("a", for: "no. 1") { $0 == 3 }) == "waits as 1")
         let (woken, surplus) = places.giveBack("a", 2)
-        #expect(woken == 1 && surplus == 2)
-        #expect(word(places.fetch(1)) == "place" && places.count(of: "a") == 1)
+        #expect(word(woken) == "no. 1: place" && surplus == 2)
+        #expect(places.count(of: "a") == 1)
     }
 
     @Test("Idle connections to one host are taken as they are doubted, with their places")
     func doubtful() {
         var places = Places(limit: 3) { _ in true }
         for (host, connection) in [("a", 1), ("b", 2), ("a", 3), ("a", 4)] {
-            _ = places.request(host) { _ in false }
+            _ = places.request(host, for: "") { _ in false }
             _ = places.giveBack(host, connection)
         }
         #expect(places.takeIdle("a") { $0 != 3 } == [1, 4])
         #expect(places.count(of: "a") == 1 && places.count(of: "b") == 1)
-        #expect(word(places.request("a") { _ in true }) == "kept 3")
+        #expect(word(places.request("a", for: "") { _ in true }) == "kept 3")
     }
 
     @Test("Idle connections to many hosts are few")
@@ -99,7 +95,7 @@ import WaybillSSE
         var places = Places(limit: 6) { _ in true }
         var closed: [Int] = []
         for host in 0..<20 {
-            _ = places.request("\(host)") { _ in true }
+            _ = places.request("\(host)", for: "") { _ in true }
             if let surplus = places.giveBack("\(host)", host).surplus { closed.append(surplus) }
         }
         #expect(closed == Array(0..<14))

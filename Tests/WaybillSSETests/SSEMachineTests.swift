@@ -79,9 +79,9 @@ import WireCore
             case .next: return word(machine.next(at: start))
             case .lost: return word(end(&machine, SSEMachineTests.lost))
             case .refused: return word(end(&machine, SSEMachineTests.refused))
-            case .connected: return "\(machine.connected())"
+            case .connected: return machine.connected() ? "request" : "closeConnection"
             case .held: machine.held()
-            case .opened: return "\(machine.opened(at: start))"
+            case .opened: return machine.opened(at: start) ? "announce" : "none"
             case .received: machine.received(hasEvents: true, serverTime: nil)
             case .disconnected:
                 let (wasOpen, wasHeld) = machine.disconnected()
