@@ -149,7 +149,7 @@ final class HTTPExchange: Sendable {
             switch event {
             case .head(let head): begin(head)
             case .body(let slice): take(slice)
-            case .end(_, let isReusable): finish(isReusable)
+            case .end(_, let isReusable): finish(nil, isReusable: isReusable)
             // What ended the connection is told behind this.
             case .closed(.endOfStream): break
             case .closed(let closure): finish(SSEMapping.error(closure))
@@ -205,44 +205,29 @@ final class HTTPExchange: Sendable {
     /// Gathers the body, up to the limit.
     private func take(_ slice: ByteSlice) {
         guard !state.withLock({ $0.body.append(slice) }) else { return }
-        let error = WaybillError(
-            .limitExceeded,
-            "the response is longer than \(limit) bytes, or broken"
-        )
-        finish(error)
+        let message = "the response is longer than \(limit) bytes, or broken"
+        finish(WaybillError(.limitExceeded, message))
         driver.close()
     }
 
-    /// Ends the request with its answer.
-    private func finish(_ isReusable: Bool) {
-        let (isCut, isRefusal) = state.withLock { state in
-            if !isReusable { state.isUsable = false }
-            return (state.body.isIncomplete, state.head.map(Self.isRefusal) ?? false)
-        }
-        if isCut, !isRefusal {
-            fail(WaybillError(.protocolViolation, "the compressed response was cut short"))
-            return driver.close()
-        }
-        answer()
-    }
-
-    /// Ends the request with an error, or with as much of a refusal as has come: its status is what matters.
-    private func finish(_ error: WaybillError) {
-        let isRefusal = state.withLock { state in
-            state.isUsable = false
-            return state.head.map(Self.isRefusal) ?? false
-        }
-        if isRefusal { answer() } else { fail(error) }
-    }
-
-    /// Hands over the answer, or what there is of it.
-    private func answer() {
-        let (pending, response) = state.withLock { state in
+    /// Ends the request with its answer, or with an error.
+    ///
+    /// Of a refusal, as much as has come is the answer also after an error: its status is what matters.
+    private func finish(_ error: WaybillError?, isReusable: Bool = false) {
+        let (pending, response, failure) = state.withLock { state in
+            let isRefusal = state.head.map(Self.isRefusal) ?? false
+            let isCut = state.body.isIncomplete
+            let failure = isRefusal ? nil : error ?? (isCut ? Self.cutShort : nil)
+            if !isReusable || failure != nil { state.isUsable = false }
             let bytes = state.body.bytes
             let body = bytes.count > limit ? Array(bytes.prefix(limit)) : bytes
             let response = state.head.map { HTTPPool.Response(head: $0, body: body, tls: tls) }
             state.body = HTTPBodyCollector(limit: 0)
-            return (state.pending.take(), response)
+            return (state.pending.take(), response, failure)
+        }
+        if let failure {
+            pending?.resolve(.failure(failure))
+            return driver.close()
         }
         guard let pending, let response else { return }
         if configuration.wireLogger?.bodies == .shownAlthoughTheyMayHoldSecrets {
@@ -250,6 +235,11 @@ final class HTTPExchange: Sendable {
         }
         pending.resolve(.success(response))
     }
+
+    private static let cutShort = WaybillError(
+        .protocolViolation,
+        "the compressed response was cut short"
+    )
 
     /// How long a body may be.
     private var limit: Int { min(max(configuration.maximumEventSize, 0), .max - 1) }

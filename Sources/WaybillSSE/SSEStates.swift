@@ -20,11 +20,9 @@ package final class SSEStates: Sendable {
 
         /// The state of all; nil without any stream.
         var whole: ConnectionState? {
-            var whole = streams.first?.state
-            for (_, state) in streams.dropFirst() where SSEStates.isBetter(state, than: whole) {
-                whole = state
+            streams.reduce(nil) { whole, stream in
+                SSEStates.isBetter(stream.state, than: whole) ? stream.state : whole
             }
-            return whole
         }
 
         mutating func note(_ new: ConnectionState, of stream: AnyObject) {

@@ -80,14 +80,7 @@ extension STOMPConnection {
     ) async throws {
         let (mode, timeout) = (subscribe.ackMode(in: version), options.timeout)
         let frame = STOMPRequestFrame.subscribe(subscribe, id: id, ackMode: mode, timeout: timeout)
-        let asks = options.asksForReceipt ?? configuration.asksForReceipts
-        _ = try await perform(frame, request, asksForReceipt: asks)
-    }
-
-    /// Sends UNSUBSCRIBE, and waits for the receipt if one was requested.
-    func unsubscribe(_ id: String, _ headers: STOMPHeaders, _ request: Request) async throws {
-        let asks = configuration.asksForReceipts
-        _ = try await perform(.unsubscribe(id: id, headers), request, asksForReceipt: asks)
+        _ = try await perform(frame, request, asksForReceipt: options.asksForReceipt)
     }
 
     /// Sends UNSUBSCRIBE without waiting.
@@ -117,8 +110,7 @@ extension STOMPConnection {
         var isSent = false
         defer { if !isSent { subscriptions.putBack(delivery, as: id) } }
         // In a transaction, as for a send, only the end is certain to be answered.
-        let asks = configuration.asksForReceipts && transaction == nil
-        return try await perform(frame, request, asksForReceipt: asks) {
+        return try await perform(frame, request, asksForReceipt: transaction == nil ? nil : false) {
             isSent = true
             // Noted at once, because messages that the server sends after it may arrive before the receipt.
             if let transaction {
@@ -137,12 +129,6 @@ extension STOMPConnection {
         }
     }
 
-    /// Sends BEGIN.
-    func begin(_ transaction: String, _ request: Request) async throws -> Receipt {
-        let frame = STOMPRequestFrame.begin(transaction, STOMPHeaders(request.headers))
-        return try await perform(frame, request, asksForReceipt: configuration.asksForReceipts)
-    }
-
     /// Sends COMMIT, or ABORT, and finishes the acknowledgements of the transaction.
     func end(
         _ transaction: String,
@@ -153,11 +139,9 @@ extension STOMPConnection {
         var isSent = false
         // A cancellation or a timeout of the wait does not take the sent frame back.
         defer { if isSent { endTransaction(transaction, isTaken: commits) } }
-        return try await perform(
-            commits ? .commit(transaction, headers) : .abort(transaction, headers),
-            request,
-            asksForReceipt: configuration.asksForReceipts
-        ) { isSent = true }
+        let frame: STOMPRequestFrame =
+            commits ? .commit(transaction, headers) : .abort(transaction, headers)
+        return try await perform(frame, request) { isSent = true }
     }
 
     /// Finishes the acknowledgements of a transaction: after ABORT their messages wait again.
@@ -173,16 +157,17 @@ extension STOMPConnection {
 
     // MARK: All requests
 
-    /// Sends a frame, and waits as the other function does.
+    /// Sends a frame, and waits for the receipt if one was requested, by default as configured.
     ///
     /// Calls `note` when the frame was written, with the core's lock held.
-    private func perform(
+    func perform(
         _ frame: STOMPRequestFrame,
         _ request: Request,
-        asksForReceipt: Bool,
+        asksForReceipt: Bool? = nil,
         noting note: () -> Void = {}
     ) async throws -> Receipt {
-        try await perform(request, asksForReceipt: asksForReceipt) {
+        try await perform(request, asksForReceipt: asksForReceipt ?? configuration.asksForReceipts)
+        {
             (core, now, call) throws(STOMPSendError) in
             try frame.write(to: &core, call, at: now)
             note()

@@ -242,7 +242,8 @@ final class STOMPSubscriptions: MessageAcknowledger {
         guard let connection else { return Receipt(of: request.topic) }
         var failure: (any Error)?
         for subscription in ended {
-            do { try await connection.unsubscribe(subscription.id, headers, request) } catch {
+            let frame = STOMPRequestFrame.unsubscribe(id: subscription.id, headers)
+            do { _ = try await connection.perform(frame, request) } catch {
                 // All subscriptions end, also after an error. A call that was cancelled has sent nothing.
                 failure = failure ?? error
                 connection.leave(subscription.id, headers)

@@ -42,19 +42,25 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ) async throws -> Connection {
         let greeting = lifecycle.settings.connectsOnDemand ? try greeting() : nil
         let (step, series) = try lifecycle.apply { state throws(WaybillError) in
-            do throws(WaybillError) {
-                let step = try state.machine.request(connects: greeting != nil)
-                if case .begin = step.action {
-                    state.greeting = greeting.map { ($0, lifecycle.settings.connectTimeout) }
-                }
-                return step
-            } catch {
-                throw error.code == .shutDown ? error : error.about(request)
+            let step = try self.step(of: request, connects: greeting != nil, &state)
+            if case .begin = step.action {
+                state.greeting = greeting.map { ($0, lifecycle.settings.connectTimeout) }
             }
+            return step
         }
         if case .use(let connection) = step.action { return connection }
         return try await lifecycle.made(by: series, step, within: lifecycle.settings.connectTimeout)
             .connection
+    }
+
+    private func step(
+        of request: Request,
+        connects: Bool,
+        _ state: inout ConnectionLifecycle<Connection>.State
+    ) throws(WaybillError) -> ConnectionStep<Connection> {
+        do throws(WaybillError) { return try state.machine.request(connects: connects) } catch {
+            throw error.code == .shutDown ? error : error.about(request)
+        }
     }
 
     /// Sends a request over a connection.
@@ -206,13 +212,8 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ) throws(WaybillError) -> (Connection?, UInt64?) {
         let (connection, number, dropped) = try lifecycle.state.withLock {
             state throws(WaybillError) -> (Connection?, UInt64?, [OfflineQueue<Connection>.Item]) in
-            do throws(WaybillError) {
-                if case .use(let connection) = try state.machine.request(connects: false).action {
-                    return (connection, nil, [])
-                }
-            } catch {
-                throw error.code == .shutDown ? error : error.about(request)
-            }
+            let step = try step(of: request, connects: false, &state)
+            if case .use(let connection) = step.action { return (connection, nil, []) }
             let (number, dropped) = try queue.append(item)
             return (nil, number, dropped)
         }

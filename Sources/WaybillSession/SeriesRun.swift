@@ -123,15 +123,11 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             to: route.address.endpoint.description,
             attempt: attempt
         )
-        let connection: Connection
+        var opened: Connection?
         do {
-            connection = try await lifecycle.dialect.open(route, within: timeout, greeting)
-        } catch {
-            reporter.noteEnd(of: entry, error as? WaybillError, stoppedBy: stopReason)
-            throw error
-        }
-        lifecycle.state.withLock { $0.machine.opened(by: number) }
-        do {
+            let connection = try await lifecycle.dialect.open(route, within: timeout, greeting)
+            opened = connection
+            lifecycle.state.withLock { $0.machine.opened(by: number) }
             // The connection references itself until its end. A weak reference would slow down every reference count
             // of the connection, and each message changes some.
             let receipt = try await connection.begin(greeting) { [weak lifecycle, number] cause in
@@ -145,6 +141,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             return Made(connection: connection, receipt: receipt)
         } catch {
             reporter.noteEnd(of: entry, error as? WaybillError, stoppedBy: stopReason)
+            guard let connection = opened else { throw error }
             series?.prepareEnd?(connection)
             await connection.disconnect(within: lifecycle.settings.closeTimeout, abandonment: nil)
             // The cause of the connection's end is more specific than the error of the request that was lost with it.
