@@ -334,13 +334,13 @@ package enum STOMPMapping {
 
     /// Whether a refusal is about credentials, which only its text shows, because STOMP has no error codes.
     private static func isAboutCredentials(_ frame: STOMPErrorFrame) -> Bool {
-        let words = [
+        let phrases = [
             "access refused", "access denied", "access_refused", "password", "passcode",
             "credential",
             "authenticat", "authoriz", "unauthorized", "login",
         ]
         let body = String(decoding: frame.body.prefix(1_024), as: UTF8.self)
         let text = "\(frame.message ?? "") \(body)".lowercased()
-        return words.contains { text.contains($0) }
+        return phrases.contains { text.contains($0) }
     }
 }
