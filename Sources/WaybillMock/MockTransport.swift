@@ -401,7 +401,4 @@ public final class MockTransport: Transport, ImmediateTransport {
     }
 }
 
-extension MockTransport: CustomReflectable {
-    /// Empty: bodies and values of headers are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
+extension MockTransport: Unmirrored {}

@@ -136,12 +136,9 @@ public struct AnyEntry: EntryType {
     }
 }
 
-extension AnyEntry: CustomStringConvertible, CustomReflectable {
+extension AnyEntry: CustomStringConvertible, Unmirrored {
     /// Command and topics, without the queries of the topics.
     public var description: String {
         ([command.name] + topics.map { $0.withoutQuery.escaped }).joined(separator: " ")
     }
-
-    /// Empty: bodies, headers and passwords are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -2,143 +2,43 @@ import WireCore
 
 // Keeps secrets out of `print` and `dump`: they show descriptions, and no stored property.
 
-extension Payload: CustomDebugStringConvertible, CustomReflectable {
+/// A type whose stored properties `dump` does not show, because they may hold secrets.
+package protocol Unmirrored: CustomReflectable {}
+
+extension Unmirrored {
+    /// Empty: stored properties are never shown.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// A type that `print`, `dump` and debuggers show by its description alone.
+package protocol ShownByDescription: Unmirrored, CustomDebugStringConvertible,
+    CustomStringConvertible
+{}
+
+extension ShownByDescription {
     /// As ``description``.
     public var debugDescription: String { description }
-
-    /// Empty: bodies are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-extension Headers: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: values of headers are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension Headers.Header: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: the value is never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension ConnectOptions: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: passwords are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension EntryBody: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: bodies are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension Request: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: a topic is shown without its query.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension Message: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: a topic is shown without its query.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension Receipt: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: a topic is shown without its query.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension StoredMessage: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: bodies and values of headers are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension WaybillError: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: a topic is shown without its query, and the words of a peer escaped.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension TransportEvent: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: a topic is shown without its query, and the words of a peer escaped.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension HTTPRefusal: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: fields and body are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension ProxyOptions: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: user name, password and values of headers are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension TLSOptions.Material: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: keys are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension TLSOptions.Identity: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: passwords and keys are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension InterceptorContext: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: a topic is shown without its query.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension Provider: CustomReflectable {
-    /// Empty: a transport and its interceptors may hold secrets.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension InMemorySessionStore: CustomReflectable {
-    /// Empty: bodies are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
+extension Payload: ShownByDescription {}
+extension Headers: ShownByDescription {}
+extension Headers.Header: ShownByDescription {}
+extension ConnectOptions: ShownByDescription {}
+extension EntryBody: ShownByDescription {}
+extension Request: ShownByDescription {}
+extension Message: ShownByDescription {}
+extension Receipt: ShownByDescription {}
+extension StoredMessage: ShownByDescription {}
+extension WaybillError: ShownByDescription {}
+extension TransportEvent: ShownByDescription {}
+extension HTTPRefusal: ShownByDescription {}
+extension ProxyOptions: ShownByDescription {}
+extension TLSOptions.Material: ShownByDescription {}
+extension TLSOptions.Identity: ShownByDescription {}
+extension InterceptorContext: ShownByDescription {}
+extension Provider: Unmirrored {}
+extension InMemorySessionStore: Unmirrored {}
+extension EnqueuedRequest: Unmirrored {}
 
 extension Headers.Header: CustomStringConvertible {
     /// The name alone: the value may be a secret.
@@ -175,23 +75,12 @@ extension InterceptorContext: CustomStringConvertible {
     }
 }
 
-extension TypedEntry: CustomStringConvertible, CustomReflectable {
+extension TypedEntry: CustomStringConvertible, Unmirrored {
     /// The command's name and the type; never what the entry holds.
     public var description: String { "\(entry.command.name) as \(Value.self)" }
-
-    /// Empty: an entry may hold secrets.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-extension EnqueuedRequest: CustomReflectable {
-    /// Empty: a receipt has a description of its own.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension BulkResults: CustomStringConvertible, CustomReflectable {
+extension BulkResults: CustomStringConvertible, Unmirrored {
     /// How many results there are.
     public var description: String { "\(count) results" }
-
-    /// Empty: receipts and errors have descriptions of their own.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -47,13 +47,7 @@ extension MQTTReason: CustomStringConvertible {
     }
 }
 
-extension MQTTReason: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: the server's text is shown escaped, and user properties never.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
+extension MQTTReason: ShownByDescription {}
 
 extension WaybillError {
     /// Why the MQTT server refused the request or ended the connection; nil for other kinds of failure.

@@ -69,13 +69,7 @@ extension WebSocketClosure: CustomStringConvertible {
     }
 }
 
-extension WebSocketClosure: CustomDebugStringConvertible, CustomReflectable {
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty: the peer's reason is shown escaped.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
+extension WebSocketClosure: ShownByDescription {}
 
 extension WaybillError {
     /// The code and the reason with which the peer closed the WebSocket; nil for other kinds of failure.

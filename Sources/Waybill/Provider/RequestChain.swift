@@ -139,12 +139,6 @@ extension Request {
     }
 }
 
-extension RequestChain: CustomReflectable {
-    /// Empty: a request may hold secrets.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
+extension RequestChain: Unmirrored {}
 
-extension RequestAttempts: CustomReflectable {
-    /// Empty: a request may hold secrets.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
+extension RequestAttempts: Unmirrored {}

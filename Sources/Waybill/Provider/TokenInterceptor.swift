@@ -205,12 +205,9 @@ public final class TokenInterceptor: Interceptor {
     }
 }
 
-extension TokenInterceptor: CustomStringConvertible, CustomReflectable {
+extension TokenInterceptor: CustomStringConvertible, Unmirrored {
     /// The name of the type: tokens are never shown.
     public var description: String { "TokenInterceptor" }
-
-    /// Empty: tokens are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension WaybillError {

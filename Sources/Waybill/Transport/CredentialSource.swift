@@ -24,12 +24,9 @@ public struct Credentials: Sendable {
     }
 }
 
-extension Credentials: CustomStringConvertible, CustomReflectable {
+extension Credentials: CustomStringConvertible, Unmirrored {
     /// The name of the type: credentials are never shown.
     public var description: String { "Credentials" }
-
-    /// Empty: credentials are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 /// A source of fresh credentials, asked before each attempt to connect.

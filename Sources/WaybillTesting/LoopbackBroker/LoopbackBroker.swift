@@ -281,7 +281,4 @@ extension LoopbackBroker.Service {
     }
 }
 
-extension LoopbackBroker: CustomReflectable {
-    /// Nothing: bodies and passwords are never shown.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
+extension LoopbackBroker: Unmirrored {}

@@ -87,7 +87,4 @@ public final class SimulatedBroker: Sendable {
     public var connectionCount: Int { scheduler.calmly { loopback.connectionCount } }
 }
 
-extension SimulatedBroker: CustomReflectable {
-    /// Nothing, as that of the broker itself.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
+extension SimulatedBroker: Unmirrored {}
