@@ -5,10 +5,7 @@ extension TransportEvent {
 
     /// The transport connects to a host.
     public static func connecting(to host: String?, attempt: Int = 1) -> TransportEvent {
-        var event = TransportEvent(.connecting)
-        event.host = host
-        event.attempt = attempt
-        return event
+        TransportEvent(.connecting, since: nil, host: host, attempt: attempt)
     }
 
     /// The peer has accepted the connection.
@@ -25,9 +22,7 @@ extension TransportEvent {
         attempt: Int = 1,
         isResumed: Bool? = nil
     ) -> TransportEvent {
-        var event = TransportEvent(.connected, since: begun)
-        event.host = host
-        event.attempt = attempt
+        var event = TransportEvent(.connected, since: begun, host: host, attempt: attempt)
         event.isResumed = isResumed
         return event
     }
@@ -39,11 +34,13 @@ extension TransportEvent {
         attempt: Int = 1,
         error: WaybillError
     ) -> TransportEvent {
-        var event = TransportEvent(.connectionFailed, since: begun)
-        event.host = host
-        event.attempt = attempt
-        event.error = error
-        return event
+        TransportEvent(
+            .connectionFailed,
+            since: begun,
+            host: host,
+            attempt: attempt,
+            error: error
+        )
     }
 
     /// The transport waits before the next attempt.
@@ -52,10 +49,8 @@ extension TransportEvent {
         attempt: Int,
         cause: WaybillError
     ) -> TransportEvent {
-        var event = TransportEvent(.waiting)
+        var event = TransportEvent(.waiting, since: nil, attempt: attempt, error: cause)
         event.until = instant
-        event.attempt = attempt
-        event.error = cause
         return event
     }
 
@@ -71,10 +66,7 @@ extension TransportEvent {
         since begun: ContinuousClock.Instant?,
         cause: WaybillError?
     ) -> TransportEvent {
-        var event = TransportEvent(.disconnected, since: begun)
-        event.host = host
-        event.error = cause
-        return event
+        TransportEvent(.disconnected, since: begun, host: host, error: cause)
     }
 
     // MARK: Subscriptions
@@ -93,10 +85,8 @@ extension TransportEvent {
         qos: QoS? = nil,
         isAgain: Bool = false
     ) -> TransportEvent {
-        var event = TransportEvent(isAgain ? .resubscribed : .subscribed, since: begun)
-        event.topic = topic
-        event.qos = qos
-        return event
+        let kind: Kind = isAgain ? .resubscribed : .subscribed
+        return TransportEvent(kind, since: begun, topic: topic, qos: qos)
     }
 
     /// A subscription was refused or failed.
@@ -105,18 +95,12 @@ extension TransportEvent {
         since begun: ContinuousClock.Instant?,
         error: WaybillError
     ) -> TransportEvent {
-        var event = TransportEvent(.subscriptionRefused, since: begun)
-        event.topic = topic
-        event.error = error
-        return event
+        TransportEvent(.subscriptionRefused, since: begun, topic: topic, error: error)
     }
 
     /// A subscription ended; the cause is nil when this side ended it.
     public static func subscriptionEnded(topic: String?, cause: WaybillError?) -> TransportEvent {
-        var event = TransportEvent(.subscriptionEnded)
-        event.topic = topic
-        event.error = cause
-        return event
+        TransportEvent(.subscriptionEnded, since: nil, topic: topic, error: cause)
     }
 
     // MARK: Messages
@@ -127,7 +111,7 @@ extension TransportEvent {
         byteCount: Int,
         qos: QoS? = nil
     ) -> TransportEvent {
-        TransportEvent(.sent, nil, topic, byteCount, qos)
+        TransportEvent(.sent, since: nil, topic: topic, byteCount: byteCount, qos: qos)
     }
 
     /// The peer has confirmed a message that was sent at an instant.
@@ -137,7 +121,7 @@ extension TransportEvent {
         qos: QoS? = nil,
         since begun: ContinuousClock.Instant?
     ) -> TransportEvent {
-        TransportEvent(.acknowledged, begun, topic, byteCount, qos)
+        TransportEvent(.acknowledged, since: begun, topic: topic, byteCount: byteCount, qos: qos)
     }
 
     /// A message was not sent, or the peer did not confirm it.
@@ -148,9 +132,14 @@ extension TransportEvent {
         since begun: ContinuousClock.Instant?,
         error: WaybillError
     ) -> TransportEvent {
-        var event = TransportEvent(.sendFailed, begun, topic, byteCount, qos)
-        event.error = error
-        return event
+        TransportEvent(
+            .sendFailed,
+            since: begun,
+            topic: topic,
+            byteCount: byteCount,
+            qos: qos,
+            error: error
+        )
     }
 
     /// A message arrived for a subscription; the messages of one batch may share the time.
@@ -174,10 +163,8 @@ extension TransportEvent {
         topic: String?,
         reason: DropReason
     ) -> TransportEvent {
-        var event = TransportEvent(.dropped)
+        var event = TransportEvent(.dropped, since: nil, topic: topic, byteCount: byteCount)
         event.count = count
-        event.byteCount = byteCount
-        event.topic = topic
         event.dropReason = reason
         return event
     }
@@ -186,10 +173,7 @@ extension TransportEvent {
 
     /// A message was skipped because of an error.
     static func skipped(_ error: WaybillError) -> TransportEvent {
-        var event = TransportEvent(.skipped)
-        event.topic = error.topic
-        event.error = error
-        return event
+        TransportEvent(.skipped, since: nil, topic: error.topic, error: error)
     }
 
     /// A failed request is retried; the event carries the number of the next attempt.
@@ -199,12 +183,10 @@ extension TransportEvent {
         delay: Duration,
         after error: WaybillError
     ) -> TransportEvent {
-        var event = TransportEvent(.retrying)
+        var event = TransportEvent(.retrying, since: nil, attempt: attempt, error: error)
         event.command = request.command.name
         event.topic = request.topic
-        event.attempt = attempt
         event.delay = delay
-        event.error = error
         return event
     }
 
@@ -214,10 +196,8 @@ extension TransportEvent {
         topic: String?,
         error: WaybillError
     ) -> TransportEvent {
-        var event = TransportEvent(.enqueuedFailed)
+        var event = TransportEvent(.enqueuedFailed, since: nil, topic: topic, error: error)
         event.command = command
-        event.topic = topic
-        event.error = error
         return event
     }
 
@@ -228,22 +208,24 @@ extension TransportEvent {
         return event
     }
 
-    /// An event with a duration from an instant to now.
-    init(_ kind: Kind, since begun: ContinuousClock.Instant?) {
+    /// An event with the values that several kinds have, and with a duration from an instant to now.
+    init(
+        _ kind: Kind,
+        since begun: ContinuousClock.Instant?,
+        host: String? = nil,
+        attempt: Int? = nil,
+        topic: String? = nil,
+        byteCount: Int? = nil,
+        qos: QoS? = nil,
+        error: WaybillError? = nil
+    ) {
         self.init(kind)
         duration = begun?.duration(to: time)
-    }
-
-    private init(
-        _ kind: Kind,
-        _ begun: ContinuousClock.Instant?,
-        _ topic: String?,
-        _ byteCount: Int,
-        _ qos: QoS?
-    ) {
-        self.init(kind, since: begun)
+        self.host = host
+        self.attempt = attempt
         self.topic = topic
         self.byteCount = byteCount
         self.qos = qos
+        self.error = error
     }
 }

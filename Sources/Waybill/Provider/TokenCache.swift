@@ -214,9 +214,8 @@ final class TokenCache: Sendable {
         switch outcome {
         case .success: report(TransportEvent(.tokenReceived, since: flight.begun))
         case .failure(let failure):
-            var event = TransportEvent(.tokenFailed, since: flight.begun)
-            event.error = Self.error(Self.words(for: failure), failure)
-            report(event)
+            let error = Self.error(Self.words(for: failure), failure)
+            report(TransportEvent(.tokenFailed, since: flight.begun, error: error))
         }
     }
 
