@@ -20,16 +20,12 @@ public struct Provider<Entry: EntryType>: Sendable {
 
     /// The same provider with more interceptors after the present ones.
     public func intercepted(_ interceptors: any Interceptor...) -> Self {
-        var copy = self
-        copy.runner = runner.intercepted(interceptors)
-        return copy
+        changed { $0.intercepted(interceptors) }
     }
 
     /// The same provider with a logger for requests, receipts, messages and failures.
     public func logged(_ logger: some WireLogger) -> Self {
-        var copy = self
-        copy.runner = runner.logged(logger)
-        return copy
+        changed { $0.logged(logger) }
     }
 
     /// The same provider with another runner.

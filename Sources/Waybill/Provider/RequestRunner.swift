@@ -54,29 +54,26 @@ final class RequestRunner: Sendable {
                 }
             )
         }
-        return RequestRunner(
-            transport: transport,
-            configuration: configuration,
-            interception: interception.intercepted(interceptors),
-            observations: observations
-        )
+        return copy(interception.intercepted(interceptors), observations)
     }
 
     func logged(_ logger: any WireLogger) -> RequestRunner {
-        RequestRunner(
-            transport: transport,
-            configuration: configuration,
-            interception: interception.logged(logger),
-            observations: observations
-        )
+        copy(interception.logged(logger), observations)
     }
 
     /// A copy that leaves out options that the transport does not support.
     func whenUnsupported(_ policy: UnsupportedPolicy) -> RequestRunner {
+        copy(interception.whenUnsupported(policy), observations)
+    }
+
+    private func copy(
+        _ interception: Interception,
+        _ observations: [EventRegistry.Registration]
+    ) -> RequestRunner {
         RequestRunner(
             transport: transport,
             configuration: configuration,
-            interception: interception.whenUnsupported(policy),
+            interception: interception,
             observations: observations
         )
     }
@@ -100,12 +97,7 @@ final class RequestRunner: Sendable {
             do {
                 let begun = interception.chain.seesReceipts ? interception.elapsed() : .zero
                 let request = try await interception.adapted(original, context)
-                interception.log(
-                    .request,
-                    .outbound,
-                    "\(request)",
-                    body: request.body
-                )
+                interception.log(.request, .outbound, "\(request)", body: request.body)
                 return try await performOnce(request, context, begun)
             } catch let error as WaybillError {
                 let error = configuration.withServiceError(error)
