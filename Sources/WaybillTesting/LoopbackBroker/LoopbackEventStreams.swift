@@ -28,14 +28,7 @@ struct LoopbackEventStreams: Sendable {
             stream: stream,
             timers: hub.environment.clock
         )
-        hub.observe(
-            .connected(
-                client: identifier,
-                service: .eventStream,
-                clientIdentifier: nil,
-                sessionPresent: false
-            )
-        )
+        hub.observe(.connected(client: identifier, service: .eventStream))
         hub.serve(client, as: .http(client)) { event, client, hub in
             LoopbackEventStreams(hub: hub).handle(event, of: client)
         }
@@ -199,7 +192,7 @@ struct LoopbackEventStreams: Sendable {
     ) {
         let destination = hub.configuration.relayed(topic)
         hub.withState { $0.eventTopics.note(destination) }
-        hub.observe(.published(client: client.identifier, topic: topic, payload: body, qos: nil))
+        hub.observe(.published(client: client.identifier, topic: topic, payload: body))
         var headers = STOMPHeaders()
         for (field, name) in [
             ("content-type", STOMPHeaderName.contentType),

@@ -4,15 +4,15 @@ package enum LoopbackOccurrence: Hashable, Sendable {
     case connected(
         client: UInt64,
         service: LoopbackBroker.Service,
-        clientIdentifier: String?,
-        sessionPresent: Bool
+        clientIdentifier: String? = nil,
+        sessionPresent: Bool = false
     )
     /// A CONNECT or HTTP request was refused.
     case refused(client: UInt64)
     /// A message has arrived, each once; `qos` is that of MQTT, nil elsewhere.
     ///
     /// A SEND of a transaction arrives with its COMMIT. Wills are not reported.
-    case published(client: UInt64, topic: String, payload: [UInt8], qos: UInt8?)
+    case published(client: UInt64, topic: String, payload: [UInt8], qos: UInt8? = nil)
     /// A subscription was granted, or an event stream begun.
     case subscribed(client: UInt64, topic: String)
     /// A client has ended a subscription; one that goes with its connection or session is not reported.

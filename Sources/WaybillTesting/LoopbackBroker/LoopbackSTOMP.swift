@@ -102,14 +102,7 @@ struct LoopbackSTOMP: Sendable {
         guard hub.configuration.admits(request.login, request.passcode) else {
             return refuse("Access refused")
         }
-        hub.observe(
-            .connected(
-                client: client.identifier,
-                service: client.service,
-                clientIdentifier: nil,
-                sessionPresent: false
-            )
-        )
+        hub.observe(.connected(client: client.identifier, service: client.service))
         let heartBeat =
             hub.configuration.stompHeartBeat.map { STOMPHeartBeat(outgoing: $0, incoming: $0) }
             ?? STOMPHeartBeat(
@@ -228,8 +221,7 @@ struct LoopbackSTOMP: Sendable {
                 .published(
                     client: client.identifier,
                     topic: message.destination,
-                    payload: message.body,
-                    qos: nil
+                    payload: message.body
                 )
             )
             try hub.route(message, from: client.identifier, at: client.now)
