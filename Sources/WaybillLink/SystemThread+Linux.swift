@@ -6,7 +6,7 @@
     #endif
 
     /// Starts threads of the system.
-    enum SystemThread {
+    package enum SystemThread {
         private final class Job: Sendable {
             let run: @Sendable () -> Void
 
@@ -37,6 +37,18 @@
                 throw .system(errorNumber: result, call: "pthread_create")
             }
             return thread
+        }
+
+        /// Runs a closure on a thread of its own, which nothing waits for.
+        ///
+        /// - Throws: `LinkError.system` if the system has no thread left.
+        package static func detach(_ run: @escaping @Sendable () -> Void) throws(LinkError) {
+            pthread_detach(try start(run))
+        }
+
+        /// Lets other threads run before this one goes on.
+        package static func giveWay() {
+            sched_yield()
         }
     }
 #endif

@@ -4,6 +4,7 @@
 #if os(Linux) && compiler(>=6.3) && compiler(<6.4)
     @_spi(ExperimentalCustomExecutors) @_spi(ExperimentalScheduling) import _Concurrency
     import CWaybillSimulation
+    import WaybillLink
 
     /// Keeps the jobs of threads that simulate in their world, and leaves all others to the platform.
     private protocol SplitExecutor: SchedulingExecutor {
@@ -136,7 +137,23 @@
     func installSimulationExecutors() {
         _createExecutors(factory: SplitExecutors.self)
     }
+
+    /// A thread of its own for a world: no other jobs run on it.
+    enum SimulationThread {
+        static func run(_ body: @escaping @Sendable () -> Void) {
+            // Without a thread left in the system on this one, whose other jobs wait.
+            do { try SystemThread.detach(body) } catch { body() }
+        }
+
+        static func giveWay() { SystemThread.giveWay() }
+    }
 #else
+    enum SimulationThread {
+        static func run(_ body: @escaping @Sendable () -> Void) {}
+
+        static func giveWay() {}
+    }
+
     extension SimulationScheduler {
         /// None: nothing is simulated on this platform.
         static var current: SimulationScheduler? { nil }

@@ -2,12 +2,6 @@ import CWaybillSimulation
 import WaybillLink
 import WireCore
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
-
 /// One seed and what runs in its world.
 struct SimulationRun: Sendable {
     /// The result of a run.
@@ -128,9 +122,7 @@ struct SimulationRun: Sendable {
     private func waitForEscapes(_ scheduler: SimulationScheduler) -> Bool {
         let limit = waybill_simulation_real_now() + 200_000_000
         while waybill_simulation_real_now() < limit {
-            #if os(Linux)
-                sched_yield()
-            #endif
+            SimulationThread.giveWay()
             if scheduler.hasEscapes() { return true }
         }
         return false
@@ -190,41 +182,6 @@ struct SimulationRun: Sendable {
             sizes: world.sizes,
             trace: scheduler.trace.lines
         )
-    }
-}
-
-/// A thread of its own for a world: no other jobs run on it.
-enum SimulationThread {
-    private final class Work: Sendable {
-        let body: @Sendable () -> Void
-
-        init(_ body: @escaping @Sendable () -> Void) {
-            self.body = body
-        }
-    }
-
-    static func run(_ body: @escaping @Sendable () -> Void) {
-        #if os(Linux)
-            var thread = pthread_t()
-            // Released by the thread, or below if there is none.
-            let work = Unmanaged.passRetained(Work(body))
-            let code = pthread_create(
-                &thread,
-                nil,
-                { argument in
-                    guard let argument else { return nil }
-                    Unmanaged<Work>.fromOpaque(argument).takeRetainedValue().body()
-                    return nil
-                },
-                work.toOpaque()
-            )
-            if code == 0 {
-                pthread_detach(thread)
-            } else {
-                // The system has no thread left: then on this one, whose other jobs wait.
-                work.takeRetainedValue().body()
-            }
-        #endif
     }
 }
 
