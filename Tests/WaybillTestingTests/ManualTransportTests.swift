@@ -109,6 +109,22 @@ import WireTestSupport
         try await Self.moving(clock) { await transport.shutdown() }
     }
 
+    @Test("A broker accepts the first connection and refuses the second one")
+    func secondConnection() async throws {
+        let clock = ManualClock()
+        let broker = LoopbackBroker(clock: clock)
+        let transport = try MQTTTransport(to: broker, clock: clock)
+        let request = Request(topic: "a", command: .send(qos: .atLeastOnce))
+        _ = try await Self.moving(clock) { try await transport.perform(request) }
+        broker.faults.refusesConnections = .notAuthorized
+        broker.dropConnections()
+        try await clock.advance(by: .milliseconds(100)) {
+            guard case .disconnected(let cause?) = transport.states.current else { return false }
+            return cause.code == .unauthorized
+        }
+        try await Self.moving(clock) { await transport.shutdown() }
+    }
+
     @Test("A message that the broker refuses fails with its reason, and reaches no subscriber")
     func refusedMessage() async throws {
         let broker = LoopbackBroker()

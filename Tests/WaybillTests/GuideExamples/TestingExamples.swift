@@ -82,4 +82,18 @@ import WaybillTesting
         let error = await #expect(throws: WaybillError.self) { try await call.value }
         #expect(error?.code == .timedOut)
     }
+
+    @Test("The outcomes of a rule for .connect come in order, and the last one stays")
+    func connects() async throws {
+        let mock = MockTransport(like: .mqtt5)
+        mock.expect(.connect, .success, .failure(WaybillError(.unauthorized, "expired")))
+        mock.expect(.disconnect)
+        let chat = Provider<ChatEntry>(transport: mock)
+        try await chat.connect()
+        try await chat.disconnect()
+        for _ in 1...2 {
+            let error = await #expect(throws: WaybillError.self) { try await chat.connect() }
+            #expect(error?.code == .unauthorized)
+        }
+    }
 }
