@@ -11,10 +11,10 @@ package import WireCore
 /// | refused | the end of the body, 64 KiB of it, time → closed |
 package struct EventStreamConnection: ProtocolCore {
     /// An event for the driver.
-    package enum Event: Hashable, Sendable {
+    package enum Event: Sendable {
         /// The server streams events from now on.
         case opened(HTTPResponseHead)
-        case event(EventStreamEvent)
+        case events(EventStreamArrivals)
         /// The text of a comment, if comments are reported.
         case comment(String)
         /// The connection ended; no event follows.
@@ -37,6 +37,8 @@ package struct EventStreamConnection: ProtocolCore {
     /// The stream without the framing of its body.
     private var buffer = ReceiveBuffer(capacity: 4_096)
     private var events: [Event] = []
+    /// The events of the stream since the last of ``events``.
+    private var arrivals = EventStreamArrivals()
 
     /// Events of the HTTP connection that are not handled yet, in order.
     private var pending: ArraySlice<HTTPClientConnection.Event> = []
@@ -116,15 +118,31 @@ package struct EventStreamConnection: ProtocolCore {
         if case .closed = state { true } else { false }
     }
 
-    package var hasEvents: Bool { !events.isEmpty }
+    package var hasEvents: Bool { !events.isEmpty || !arrivals.isEmpty }
+
+    /// The number of events, with each of the stream counted.
+    private var eventCount: Int { events.count + arrivals.count }
 
     package mutating func takeEvents() -> [Event] {
+        endArrivals()
         defer { events = [] }
         return events
     }
 
+    /// Adds an event behind those of the stream that arrived before it.
+    private mutating func report(_ event: Event) {
+        endArrivals()
+        events.append(event)
+    }
+
+    private mutating func endArrivals() {
+        guard !arrivals.isEmpty else { return }
+        events.append(.events(arrivals))
+        arrivals = EventStreamArrivals()
+    }
+
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
-        var turn = Turn(events)
+        var turn = Turn(eventCount)
         handlePending(&turn)
         while !turn.isOver {
             http.receive(&buffer, at: now)
@@ -158,22 +176,22 @@ package struct EventStreamConnection: ProtocolCore {
         private var byteCount = 0
         fileprivate var isOver = false
 
-        init(_ events: [Event]) {
-            eventLimit = events.count + ReceiveTurn.maximumEventCount
+        init(_ eventCount: Int) {
+            eventLimit = eventCount + ReceiveTurn.maximumEventCount
         }
 
         /// Counts events, or bytes that were decompressed.
-        mutating func note(_ events: [Event], byteCount more: Int = 0) {
+        mutating func note(_ eventCount: Int, byteCount more: Int = 0) {
             byteCount += more
             isOver =
-                events.count >= eventLimit || byteCount >= ReceiveTurn.maximumByteCount
+                eventCount >= eventLimit || byteCount >= ReceiveTurn.maximumByteCount
         }
     }
 
     /// Handles the events after an end of stream or a timeout.
     private mutating func handleResponse() {
         pending += http.takeEvents()
-        var turn = Turn(events)
+        var turn = Turn(eventCount)
         handlePending(&turn)
         hasMoreInput = !isFinished && turn.isOver
     }
@@ -220,7 +238,7 @@ package struct EventStreamConnection: ProtocolCore {
         }
         if let coding = codings.first, decoder == nil { return close(.unknownCoding(coding)) }
         state = .open
-        events.append(.opened(head))
+        report(.opened(head))
     }
 
     private mutating func take(_ slice: ByteSlice) {
@@ -246,7 +264,7 @@ package struct EventStreamConnection: ProtocolCore {
         }
         compressed = progress == .more ? rest : nil
         if progress == .broken { return close(.invalidCoding) }
-        turn.note(events, byteCount: byteCount)
+        turn.note(eventCount, byteCount: byteCount)
     }
 
     private mutating func append(_ bytes: UnsafeRawBufferPointer) {
@@ -265,11 +283,14 @@ package struct EventStreamConnection: ProtocolCore {
                 let event = try parser.next(&buffer)
                 if reportsComments {
                     // All comments read here precede the event that was read with them.
-                    events += parser.takeComments().map { .comment($0) }
+                    for comment in parser.takeComments() { report(.comment(comment)) }
                 }
                 guard let event else { break }
-                events.append(.event(event))
-                turn.note(events)
+                if !arrivals.append(event, readFrom: buffer) {
+                    endArrivals()
+                    _ = arrivals.append(event, readFrom: buffer)
+                }
+                turn.note(eventCount)
                 if turn.isOver { return }
             }
             isUnparsed = false
@@ -293,7 +314,7 @@ package struct EventStreamConnection: ProtocolCore {
         pending = []
         compressed = nil
         http.close()
-        events.append(.closed(closure))
+        report(.closed(closure))
     }
 }
 

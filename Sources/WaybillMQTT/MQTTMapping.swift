@@ -244,6 +244,23 @@ package enum MQTTMapping {
 
     // MARK: Messages
 
+    /// Makes a received message, with a copy of its payload.
+    static func message(
+        _ arrivals: MQTTArrivals,
+        _ index: Int,
+        _ run: MQTTArrivals.Run,
+        _ copier: inout SliceCopier
+    ) -> Message {
+        guard !run.hasProperties else { return message(arrivals.publish(at: index)) }
+        return Message(
+            topic: run.topic,
+            body: Payload(sharing: arrivals.payload(at: index, copiedBy: &copier)),
+            qos: quality(arrivals.qos(at: index)),
+            isRetained: run.isRetained,
+            isDuplicate: arrivals.isDuplicate(at: index)
+        )
+    }
+
     static func message(_ publish: MQTTPublish) -> Message {
         guard !publish.properties.isEmpty else {
             return Message(

@@ -43,7 +43,8 @@ struct MQTTRouter: Sendable {
     mutating func add(
         _ subscription: MQTTSubscription,
         _ state: MQTTFilterState,
-        _ listener: MessageListener
+        _ listener: MessageListener,
+        wasLeft: Bool = false
     ) {
         repeat {
             lastIdentifier = lastIdentifier % 268_435_455 + 1
@@ -54,6 +55,7 @@ struct MQTTRouter: Sendable {
             state: state,
             identifier: lastIdentifier,
             matcher: try? MQTTTopicFilter(subscription.filter),
+            wasLeft: wasLeft,
             listeners: [listener]
         )
         identifiers[lastIdentifier] = name
@@ -72,6 +74,11 @@ struct MQTTRouter: Sendable {
     mutating func divideRetained(of filter: String) {
         entries[filter]?.divideRetained()
         dividesRetained = true
+    }
+
+    /// Notes that the connection is lost.
+    mutating func noteLoss() {
+        for name in entries.keys { entries[name]?.noteLoss() }
     }
 
     /// Notes that the server has lost its session.
@@ -111,28 +118,26 @@ struct MQTTRouter: Sendable {
 
     // MARK: Messages
 
-    /// The listeners of a message.
+    /// The listeners of a run of messages.
     ///
     /// Where the server names the subscriptions that matched, only those: it may send a copy for each. Otherwise, and
     /// where the names are those of an earlier process, every filter that matches the topic.
-    mutating func listeners(for publish: MQTTPublish) -> [MessageListener] {
-        if publish.isRetained, dividesRetained {
-            return eachOnce(retainedListeners(for: publish))
+    mutating func listeners(for run: MQTTArrivals.Run) -> [MessageListener] {
+        let named = run.subscriptionIdentifiers
+        if run.isRetained, dividesRetained {
+            return eachOnce(retainedListeners(of: named, matching: run.topic))
         }
-        if !publish.properties.isEmpty {
-            let named = publish.properties.subscriptionIdentifiers
-            if !named.isEmpty, let found = listeners(of: named, matching: publish.topic) {
-                return eachOnce(found)
-            }
+        if !named.isEmpty, let found = listeners(of: named, matching: run.topic) {
+            return eachOnce(found)
         }
-        let topic = WireName(publish.topic)
+        let topic = WireName(run.topic)
         if let last, last.topic == topic { return last.listeners }
         if let found = recent[topic] {
             last = (topic, found)
             return found
         }
         var found: [MessageListener] = []
-        trie.forEachMatch(of: publish.topic) { names in
+        trie.forEachMatch(of: run.topic) { names in
             for name in names {
                 guard let listeners = entries[name]?.listeners else { continue }
                 // Shared where there is one, as nearly always.
@@ -140,7 +145,7 @@ struct MQTTRouter: Sendable {
             }
         }
         found = eachOnce(found)
-        guard publish.topic.utf8.count <= Self.recentTopicLimit else { return found }
+        guard run.topic.utf8.count <= Self.recentTopicLimit else { return found }
         if recent.count >= Self.recentLimit { recent.removeAll(keepingCapacity: true) }
         recent[topic] = found
         return found
@@ -164,12 +169,13 @@ struct MQTTRouter: Sendable {
     }
 
     /// The listeners of a message that the server had retained.
-    private func retainedListeners(for publish: MQTTPublish) -> [MessageListener] {
-        var found = publish.properties.subscriptionIdentifiers.compactMap {
-            entry($0, matching: publish.topic)
-        }
+    private func retainedListeners(
+        of named: [UInt32],
+        matching topic: String
+    ) -> [MessageListener] {
+        var found = named.compactMap { entry($0, matching: topic) }
         if found.isEmpty {
-            trie.forEachMatch(of: publish.topic) { names in
+            trie.forEachMatch(of: topic) { names in
                 found += names.compactMap { entries[$0] }
             }
         }

@@ -128,7 +128,6 @@ final class SSEConnection: Sendable {
         var hasEvents = false
         var closure: EventStreamClosure?
         var batch: [Message] = []
-        batch.reserveCapacity(events.count)
         for event in events {
             switch event {
             case .opened(let head):
@@ -143,19 +142,9 @@ final class SSEConnection: Sendable {
                 if stream.announces {
                     batch.append(SSENotice(.comment, body: Payload(text)).message)
                 }
-            case .event(let event):
+            case .events(let arrivals):
                 hasEvents = true
-                stream.engine.configuration.log(
-                    .inbound,
-                    "event \(event.type)",
-                    Payload(event.data)
-                )
-                if let types = stream.options.eventTypes,
-                    !types.contains(where: event.type.hasSameBytes(as:))
-                {
-                    continue
-                }
-                batch.append(SSEMapping.message(event, topic: stream.topic))
+                append(arrivals, to: &batch)
             case .closed(let reason): closure = reason
             }
         }
@@ -164,6 +153,22 @@ final class SSEConnection: Sendable {
         if !batch.isEmpty { deliver(batch) }
         // The end of the connection is told behind this, with its cause.
         if let closure, closure != .connection(.endOfStream) { over.resolve(.success(closure)) }
+    }
+
+    /// Adds the messages of events with the types that were asked for.
+    private func append(_ arrivals: EventStreamArrivals, to batch: inout [Message]) {
+        let isLogged = stream.engine.configuration.wireLogger != nil
+        let (topic, types) = (stream.topic, stream.options.eventTypes)
+        var copier = SliceCopier()
+        for index in 0..<arrivals.count {
+            let type = arrivals.type(at: index)
+            if isLogged {
+                let data = Payload(arrivals.data(at: index))
+                stream.engine.configuration.log(.inbound, "event \(type)", data)
+            }
+            if let types, !types.contains(where: type.hasSameBytes(as:)) { continue }
+            batch.append(SSEMapping.message(arrivals, index, topic: topic, copiedBy: &copier))
+        }
     }
 
     private func deliver(_ batch: consuming [Message]) {

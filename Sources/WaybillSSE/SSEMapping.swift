@@ -7,17 +7,24 @@ import WireCore
 
 /// Responses and events into receipts, messages and errors.
 package enum SSEMapping {
-    static func message(_ event: EventStreamEvent, topic: String) -> Message {
+    /// Makes the message of an event, with a copy of its data.
+    static func message(
+        _ arrivals: EventStreamArrivals,
+        _ index: Int,
+        topic: String,
+        copiedBy copier: inout SliceCopier
+    ) -> Message {
+        let (type, id) = (arrivals.type(at: index), arrivals.lastEventID(at: index))
         var details: Message.Details?
-        if event.type != "message" {
+        if type != "message" {
             details = Message.Details()
-            details?.eventType = event.type
+            details?.eventType = type
         }
+        let copy = arrivals.text(at: index, copiedBy: &copier)
         return Message(
             topic: topic,
-            // Text with U+FFFD where it was not UTF-8 (HTML Standard, 9.2.5).
-            body: Payload(event.text),
-            id: event.lastEventID.isEmpty ? nil : Message.ID(.text(WireName(event.lastEventID))),
+            body: copy.map { Payload(sharing: $0) } ?? Payload(arrivals.repairedText(at: index)),
+            id: id.isEmpty ? nil : Message.ID(.text(WireName(id))),
             details: details
         )
     }

@@ -42,6 +42,25 @@ package struct MessageBatch {
         add(message, to: last.source)
     }
 
+    /// Adds messages that need no acknowledgement.
+    ///
+    /// - Parameters:
+    ///   - listeners: The listeners that get them.
+    ///   - make: Appends the messages.
+    package mutating func add(
+        to listeners: [MessageListener],
+        _ make: (inout [Message]) -> Void
+    ) {
+        guard !isObserved, onlookers.isEmpty, listeners.count == 1 else {
+            var messages: [Message] = []
+            make(&messages)
+            for message in messages { add(message, to: listeners) }
+            return
+        }
+        let index = index(of: listeners[0].source)
+        make(&lists[index].messages)
+    }
+
     /// Adds a message that is acknowledged when all its listeners are done with it.
     ///
     /// - Parameters:
@@ -107,10 +126,13 @@ package struct MessageBatch {
     }
 
     private mutating func add(_ message: consuming Message, to source: MessageSource) {
-        if let index = lists.lastIndex(where: { $0.source === source }) {
-            lists[index].messages.append(message)
-        } else {
-            lists.append((source, [message]))
-        }
+        let index = index(of: source)
+        lists[index].messages.append(message)
+    }
+
+    private mutating func index(of source: MessageSource) -> Int {
+        if let index = lists.lastIndex(where: { $0.source === source }) { return index }
+        lists.append((source, []))
+        return lists.count - 1
     }
 }

@@ -5,7 +5,8 @@
 @usableFromInline
 package struct ByteSlice: Sendable {
     @usableFromInline let storage: ByteStorage?
-    @usableFromInline let offset: Int
+    /// The place of the first byte in the memory.
+    @usableFromInline package let offset: Int
 
     @usableFromInline package let count: Int
 
@@ -38,6 +39,22 @@ package struct ByteSlice: Sendable {
         // In bounds by the precondition of `init`; `storage` outlives the call.
         defer { withExtendedLifetime(storage) {} }
         return try body(UnsafeRawBufferPointer(start: storage.base + offset, count: count))
+    }
+
+    /// Whether another slice lies within this one, in the same memory; an empty slice lies in each.
+    @inlinable
+    package func contains(_ other: ByteSlice) -> Bool {
+        other.count == 0
+            || storage === other.storage && offset <= other.offset
+                && other.offset + other.count <= offset + count
+    }
+
+    /// A part of the slice, clamped to it.
+    @inlinable
+    package func slice(at offset: Int, count: Int) -> ByteSlice {
+        let lower = min(max(offset, 0), self.count)
+        let length = min(max(count, 0), self.count - lower)
+        return ByteSlice(storage: storage, offset: self.offset + lower, count: length)
     }
 
     /// The slice without its first bytes.

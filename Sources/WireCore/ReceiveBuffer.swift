@@ -49,6 +49,12 @@ package struct ReceiveBuffer: Sendable {
         return ByteSlice(storage: storage, offset: lower, count: length)
     }
 
+    /// The memory of the buffer as far as it is filled, which includes bytes that were removed.
+    package var filled: ByteSlice { ByteSlice(storage: storage, offset: 0, count: end) }
+
+    /// The place of the front in the memory.
+    package var position: Int { start }
+
     /// Removes bytes from the front.
     @inlinable
     package mutating func consume(_ count: Int) {

@@ -31,12 +31,14 @@ package struct Turn: Sendable {
         }
     }
 
+    @inlinable package var isOver: Bool { count >= Self.length }
+
     /// Starts another turn if this one is over.
     ///
     /// - Returns: Whether it was over, so that the caller should yield.
     @inlinable
     package mutating func endIfOver() -> Bool {
-        guard count >= Self.length else { return false }
+        guard isOver else { return false }
         count = 0
         return true
     }

@@ -22,6 +22,8 @@ struct ClientHarness {
 
     /// The events since the last call of `told()`, in words.
     var log: [String] = []
+    /// The topics of the delivered messages, in order.
+    var topics: [String] = []
     /// The receipts of the delivered messages, in order.
     var receipts: [MQTTDeliveryReceipt] = []
 
@@ -173,9 +175,12 @@ struct ClientHarness {
         for event in client.takeEvents() {
             switch event {
             case .connected: log.append("connected")
-            case .message(let publish, let receipt):
-                log.append("message \(String(decoding: publish.payload.bytes, as: UTF8.self))")
-                if let receipt { receipts.append(receipt) }
+            case .messages(let arrivals):
+                for (publish, receipt) in arrivals.all {
+                    log.append("message \(String(decoding: publish.payload.bytes, as: UTF8.self))")
+                    topics.append(publish.topic)
+                    if let receipt { receipts.append(receipt) }
+                }
             case .published(let call, let code, _): log.append("published \(number(call)) \(code)")
             case .subscribed(let call, let suback, _):
                 log.append("subscribed \(number(call)) \(suback.reasonCodes)")
@@ -230,5 +235,12 @@ extension MQTTPacket {
 extension MQTTAcknowledgement {
     static func ack(_ id: UInt16, _ code: MQTTReasonCode = .success) -> MQTTAcknowledgement {
         MQTTAcknowledgement(packetIdentifier: id, reasonCode: code)
+    }
+}
+
+extension MQTTArrivals {
+    /// Each message with its receipt.
+    var all: [(publish: MQTTPublish, receipt: MQTTDeliveryReceipt?)] {
+        (0..<count).map { (publish(at: $0), receipt(at: $0)) }
     }
 }

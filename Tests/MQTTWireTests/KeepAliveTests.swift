@@ -43,9 +43,9 @@ import WireTestSupport
                 toClient.append(server.outbound.takeBytes())
                 client.receive(&toClient, at: now)
                 for event in client.takeEvents() {
-                    guard case .message(_, let receipt) = event else { continue }
-                    heard += 1
-                    if let receipt { receipts.append(receipt) }
+                    guard case .messages(let arrivals) = event else { continue }
+                    heard += arrivals.count
+                    receipts += arrivals.all.compactMap(\.receipt)
                 }
             }
         }

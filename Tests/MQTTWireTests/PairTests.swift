@@ -74,9 +74,11 @@ import WireTestSupport
         private mutating func note() {
             for event in client.takeEvents() {
                 switch event {
-                case .message(let publish, let receipt):
-                    heard.append(String(decoding: publish.payload.bytes, as: UTF8.self))
-                    if let receipt { client.acknowledge(receipt, at: .zero) }
+                case .messages(let arrivals):
+                    for (publish, receipt) in arrivals.all {
+                        heard.append(String(decoding: publish.payload.bytes, as: UTF8.self))
+                        if let receipt { client.acknowledge(receipt, at: .zero) }
+                    }
                 case .published(let call, let code, _):
                     #expect(code == .success)
                     done.append((call as? Call)?.number ?? -1)

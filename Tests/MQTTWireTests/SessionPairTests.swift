@@ -147,9 +147,11 @@ import WireTestSupport
                     isNewsReceived = true
                     // The resumption comes at once or later, as it does when the app waits for a SUBACK.
                     if below(2) == 0 { resume() }
-                case .message(let publish, let receipt):
-                    heard[Self.number(publish), default: 0] += 1
-                    if let receipt { receipts.append(receipt) }
+                case .messages(let arrivals):
+                    for (publish, receipt) in arrivals.all {
+                        heard[Self.number(publish), default: 0] += 1
+                        if let receipt { receipts.append(receipt) }
+                    }
                 case .published(let call, _, _): tell(call, "published")
                 case .timedOut(let call): tell(call, "timed out")
                 case .abandoned(let call): tell(call, "abandoned")

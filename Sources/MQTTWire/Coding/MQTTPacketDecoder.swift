@@ -8,7 +8,9 @@ package struct MQTTPacketDecoder: Sendable {
     private let maximumPacketSize: Int
     private var failure: MQTTViolation?
     /// The last topic name; the next message often has the same.
-    private var lastTopic = ""
+    private(set) var lastTopic = ""
+    /// The number of times that the topic name changed.
+    private(set) var topicNumber = 0
 
     /// - Parameters:
     ///   - version: The protocol version.
@@ -52,6 +54,59 @@ package struct MQTTPacketDecoder: Sendable {
             failure = error
             throw error
         }
+    }
+
+    /// Reads the PUBLISH at the front, if it is complete and valid, has a topic, and no property but a subscription
+    /// identifier.
+    ///
+    /// - Returns: The packet, which stays in the buffer, and its length; nil for all that ``next(_:)`` must handle.
+    mutating func nextPlainPublish(
+        _ buffer: ReceiveBuffer
+    ) -> (MQTTPlainPublish, byteCount: Int)? {
+        guard failure == nil, let header = try? header(of: buffer), header.kind == .publish else {
+            return nil
+        }
+        let total = header.byteCount + header.remainingLength
+        guard total <= maximumPacketSize, buffer.count >= total else { return nil }
+        return buffer.withUnsafeBytes { bytes in
+            var reader = ByteReader(
+                UnsafeRawBufferPointer(rebasing: bytes[header.byteCount..<total])
+            )
+            guard let packet = try? plainPublish(header, from: &reader) else { return nil }
+            return (packet, total)
+        }
+    }
+
+    private mutating func plainPublish(
+        _ header: Header,
+        from reader: inout ByteReader
+    ) throws(MQTTViolation) -> MQTTPlainPublish? {
+        var packet = MQTTPlainPublish()
+        packet.qos = try reader.qos(header.flags >> 1 & 0x03)
+        packet.isRetained = header.flags & 0x01 != 0
+        packet.isDuplicate = header.flags & 0x08 != 0
+        guard !packet.isDuplicate || packet.qos != .atMostOnce else { return nil }
+        let topic = try reader.bytes(Int(try reader.uint16(.publish)), .publish)
+        guard !topic.isEmpty else { return nil }
+        if packet.qos != .atMostOnce {
+            packet.packetIdentifier = try reader.packetIdentifier(.publish)
+        }
+        if version == .v5 {
+            let byteCount = Int(try reader.variableByteInteger(.publish))
+            if byteCount > 0 {
+                let end = reader.position + byteCount
+                let name = try reader.uint8(.publish)
+                guard name == MQTTPropertyIdentifier.subscriptionIdentifier.rawValue else {
+                    return nil
+                }
+                packet.subscriptionIdentifier = try reader.variableByteInteger(.publish)
+                guard packet.subscriptionIdentifier != 0, reader.position == end else { return nil }
+            }
+        }
+        try noteTopic(topic)
+        let start = header.byteCount + reader.position
+        packet.payload = start..<start + reader.remaining
+        return packet
     }
 
     /// Reads the fixed header (MQTT 5, 2.1), and refuses it as soon as a fault is visible.
@@ -130,15 +185,20 @@ package struct MQTTPacketDecoder: Sendable {
     private mutating func topic(
         from reader: inout ByteReader
     ) throws(MQTTViolation) -> String {
-        let bytes = try reader.bytes(Int(try reader.uint16(.publish)), .publish)
+        try noteTopic(try reader.bytes(Int(try reader.uint16(.publish)), .publish))
+        return lastTopic
+    }
+
+    /// Checks a topic name and makes it the last one.
+    private mutating func noteTopic(_ bytes: UnsafeRawBufferPointer) throws(MQTTViolation) {
         let isLast = lastTopic.utf8.withContiguousStorageIfAvailable { last in
             UTF8Validation.areEqual(UnsafeRawBufferPointer(last), bytes)
         }
-        if isLast == true { return lastTopic }
+        if isLast == true { return }
         try ByteReader.checkString(bytes)
         guard MQTTTopicName.firstForbidden(in: bytes) == nil else { throw .topicNameInvalid }
         lastTopic = String(decoding: bytes, as: UTF8.self)
-        return lastTopic
+        topicNumber += 1
     }
 
     private mutating func packet(

@@ -4,21 +4,30 @@ extension MQTTClientConnection {
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         keepAlive.noteReceived(at: now)
         hasMoreInput = false
-        let limit = events.count + ReceiveTurn.maximumEventCount
+        // Its messages are in the memory of another read.
+        endArrivals()
+        let limit = eventCount + ReceiveTurn.maximumEventCount
         while !isFinished {
-            guard events.count < limit else {
+            guard eventCount < limit else {
                 hasMoreInput = true
                 return
             }
             let waiting = buffer.count
             do {
+                if isConnected, !configuration.isTracing,
+                    let (publish, byteCount) = decoder.nextPlainPublish(buffer)
+                {
+                    try handle(publish, in: buffer, at: now)
+                    buffer.consume(byteCount)
+                    continue
+                }
                 guard let packet = try decoder.next(&buffer) else { return }
                 if configuration.isTracing {
                     let byteCount = waiting - buffer.count
                     writer.noteTrace(of: packet, byteCount: byteCount, isOutbound: false)
-                    events.append(contentsOf: writer.takeTraces().map { .trace($0) })
+                    for trace in writer.takeTraces() { report(.trace(trace)) }
                 }
-                try handle(packet, at: now)
+                try handle(packet, in: buffer, at: now)
             } catch {
                 violate(error, at: now)
             }
@@ -28,11 +37,12 @@ extension MQTTClientConnection {
 
     private mutating func handle(
         _ packet: MQTTPacket,
+        in buffer: ReceiveBuffer,
         at now: WireInstant
     ) throws(MQTTViolation) {
         guard case .connected = state else { return try handleFirst(packet, at: now) }
         switch packet {
-        case .publish(let publish): try handlePublish(publish, at: now)
+        case .publish(let publish): try handlePublish(publish, in: buffer, at: now)
         case .puback(let puback): try handleAcknowledgement(puback, isComplete: false, at: now)
         case .pubrec(let pubrec): try handlePubrec(pubrec, at: now)
         case .pubrel(let pubrel): try handlePubrel(pubrel, at: now)
@@ -80,7 +90,7 @@ extension MQTTClientConnection {
         }
         beginSession(isPresent: connack.sessionPresent)
         state = .connected
-        events.append(.connected(connack))
+        report(.connected(connack))
     }
 
     private func check(_ connack: MQTTConnack) throws(MQTTViolation) {
@@ -109,18 +119,49 @@ extension MQTTClientConnection {
 
     // MARK: Inbound messages
 
+    private mutating func handle(
+        _ publish: MQTTPlainPublish,
+        in buffer: ReceiveBuffer,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
+        let arrival = try receive(
+            publish.qos,
+            publish.packetIdentifier,
+            isDuplicate: publish.isDuplicate,
+            at: now
+        )
+        guard case .deliver(let receipt) = arrival else { return }
+        arrivals.append(publish, decoder, receipt, in: buffer)
+    }
+
     private mutating func handlePublish(
         _ publish: MQTTPublish,
+        in buffer: ReceiveBuffer,
         at now: WireInstant
     ) throws(MQTTViolation) {
         // The client's CONNECT allows no topic alias, because it sets no maximum (MQTT 5, 3.1.2-27).
         if !publish.properties.isEmpty, publish.properties.topicAlias != nil {
             throw .topicAliasInvalid
         }
-        let arrival = try receiver.receive(publish, to: &writer)
-        noteSent(at: now)
+        let arrival = try receive(
+            publish.qos,
+            publish.packetIdentifier,
+            isDuplicate: publish.isDuplicate,
+            at: now
+        )
         guard case .deliver(let receipt) = arrival else { return }
-        events.append(.message(publish, receipt: receipt))
+        arrivals.append(publish, receipt, in: buffer)
+    }
+
+    private mutating func receive(
+        _ qos: MQTTQoS,
+        _ identifier: UInt16,
+        isDuplicate: Bool,
+        at now: WireInstant
+    ) throws(MQTTViolation) -> MQTTReceiver.Arrival {
+        guard qos != .atMostOnce else { return .deliver(nil) }
+        defer { noteSent(at: now) }
+        return try receiver.receive(qos, identifier, isDuplicate: isDuplicate, to: &writer)
     }
 
     private mutating func handlePubrel(
@@ -140,7 +181,7 @@ extension MQTTClientConnection {
         at now: WireInstant
     ) throws(MQTTViolation) {
         try checkProblemInformation(acknowledgement.properties)
-        report(
+        end(
             publisher.receive(acknowledgement, isComplete: isComplete, to: &writer),
             at: now
         )
@@ -151,14 +192,14 @@ extension MQTTClientConnection {
         at now: WireInstant
     ) throws(MQTTViolation) {
         try checkProblemInformation(pubrec.properties)
-        report(publisher.receivePubrec(pubrec, to: &writer), at: now)
+        end(publisher.receivePubrec(pubrec, to: &writer), at: now)
     }
 
-    private mutating func report(_ outcome: MQTTPublisher.Outcome?, at now: WireInstant) {
+    private mutating func end(_ outcome: MQTTPublisher.Outcome?, at now: WireInstant) {
         noteSent(at: now)
         guard let outcome, let call = outcome.call else { return }
         let acknowledgement = outcome.acknowledgement
-        events.append(.published(call, acknowledgement.reasonCode, acknowledgement.properties))
+        report(.published(call, acknowledgement.reasonCode, acknowledgement.properties))
     }
 
     private mutating func handleSuback(
@@ -175,7 +216,7 @@ extension MQTTClientConnection {
         let entry = publisher.endRequest(suback.packetIdentifier, to: &writer)
         noteSent(at: now)
         if let call = entry?.call {
-            events.append(.subscribed(call, suback, hasBacklog: receiver.hasBacklog))
+            report(.subscribed(call, suback, hasBacklog: receiver.hasBacklog))
         }
     }
 
@@ -194,7 +235,7 @@ extension MQTTClientConnection {
         let entry = publisher.endRequest(unsuback.packetIdentifier, to: &writer)
         noteSent(at: now)
         if let call = entry?.call {
-            events.append(.unsubscribed(call, unsuback))
+            report(.unsubscribed(call, unsuback))
         }
     }
 }

@@ -57,7 +57,9 @@ package struct MQTTClientConnection: ProtocolCore {
     var state = State.idle
     var decoder: MQTTPacketDecoder
     var writer: MQTTPacketWriter
-    var events: [MQTTClientEvent] = []
+    private var events: [MQTTClientEvent] = []
+    /// The messages since the last event.
+    var arrivals = MQTTArrivals()
     package internal(set) var hasMoreInput = false
 
     /// The parts of the CONNECT against which the server's answer is checked; nil before it.
@@ -119,16 +121,33 @@ package struct MQTTClientConnection: ProtocolCore {
     /// Whether CONNECT was sent, and the state of a session taken over with it.
     package var hasBegun: Bool { asked != nil }
 
-    package var hasEvents: Bool { !events.isEmpty }
+    package var hasEvents: Bool { !events.isEmpty || !arrivals.isEmpty }
 
     /// The QoS 1 messages of earlier connections that the server sends again.
     package var repeatedSerials: MQTTRepeatedSerials { receiver.repeatedSerials }
 
     package var openCallCount: Int { publisher.inflight.count }
 
+    /// The number of events, with each message counted.
+    var eventCount: Int { events.count + arrivals.count }
+
     package mutating func takeEvents() -> [MQTTClientEvent] {
+        endArrivals()
         defer { events = [] }
         return events
+    }
+
+    /// Adds an event behind the messages that arrived before it.
+    mutating func report(_ event: MQTTClientEvent) {
+        endArrivals()
+        events.append(event)
+    }
+
+    /// Makes an event of the messages since the last one.
+    mutating func endArrivals() {
+        guard !arrivals.isEmpty else { return }
+        events.append(.messages(arrivals))
+        arrivals = MQTTArrivals()
     }
 
     // MARK: Time
@@ -169,7 +188,7 @@ package struct MQTTClientConnection: ProtocolCore {
     }
 
     private mutating func takeExpired(at now: WireInstant) {
-        for call in publisher.takeExpired(at: now) { events.append(.timedOut(call)) }
+        for call in publisher.takeExpired(at: now) { report(.timedOut(call)) }
     }
 
     // MARK: Writing
@@ -191,7 +210,7 @@ package struct MQTTClientConnection: ProtocolCore {
     mutating func noteSent(at now: WireInstant) {
         if writer.takeHasWritten() { keepAlive.noteSent(at: now) }
         if configuration.isTracing {
-            events.append(contentsOf: writer.takeTraces().map { .trace($0) })
+            for item in writer.takeTraces() { report(.trace(item)) }
         }
     }
 
@@ -207,14 +226,14 @@ package struct MQTTClientConnection: ProtocolCore {
         guard !isFinished else { return }
         state = .closed
         if configuration.keepsSession {
-            events.append(contentsOf: publisher.suspend().map { .abandoned($0) })
+            for item in publisher.suspend() { report(.abandoned(item)) }
             receiver.suspend()
         } else {
-            events.append(contentsOf: publisher.calls.map { .abandoned($0) })
+            for item in publisher.calls { report(.abandoned(item)) }
             publisher = MQTTPublisher(window: 0)
             receiver.loseSession()
         }
-        events.append(.closed(closure))
+        report(.closed(closure))
     }
 
     /// Handles a violation by the peer: reports it where the version allows that, then closes (MQTT 5, 4.13.1).

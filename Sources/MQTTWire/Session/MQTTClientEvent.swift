@@ -4,8 +4,8 @@ package import WireCore
 package enum MQTTClientEvent: Sendable {
     /// The server has accepted the connection.
     case connected(MQTTConnack)
-    /// An application message; at QoS 1 or 2 with the receipt to return when the message is taken.
-    case message(MQTTPublish, receipt: MQTTDeliveryReceipt?)
+    /// Application messages; those of QoS 1 and 2 have a receipt to return when the message is taken.
+    case messages(MQTTArrivals)
     /// The server has accepted a message of QoS 1 or 2, or has refused it (reason 0x80 and above).
     case published(any MQTTCall, MQTTReasonCode, MQTTProperties)
     /// The server has answered a SUBSCRIBE, with one code per filter.

@@ -72,11 +72,12 @@ package struct MQTTReceiver: Sendable {
     ///
     /// - Throws: `receiveMaximumExceeded` (MQTT 5, 3.3.4-9).
     package mutating func receive(
-        _ publish: MQTTPublish,
+        _ qos: MQTTQoS,
+        _ identifier: UInt16,
+        isDuplicate: Bool,
         to writer: inout MQTTPacketWriter
     ) throws(MQTTViolation) -> Arrival {
-        let identifier = publish.packetIdentifier
-        switch publish.qos {
+        switch qos {
         case .atMostOnce:
             return .deliver(nil)
         case .atLeastOnce:
@@ -90,10 +91,10 @@ package struct MQTTReceiver: Sendable {
                 receiveAgain(identifier, exchange, to: &writer)
                 return .repetition
             }
-            guard publish.isDuplicate || countedExactlyOnce < maximum else {
+            guard isDuplicate || countedExactlyOnce < maximum else {
                 throw .receiveMaximumExceeded
             }
-            let isCounted = !publish.isDuplicate
+            let isCounted = !isDuplicate
             exactlyOnce[identifier] = Exchange(progress: .delivered, isCounted: isCounted)
             if isCounted { countedExactlyOnce += 1 }
             let serial = receivedAcknowledgements.append(identifier)

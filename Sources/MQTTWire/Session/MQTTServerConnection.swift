@@ -272,9 +272,13 @@ package struct MQTTServerConnection: ProtocolCore {
 
     private mutating func handlePublish(_ publish: MQTTPublish) throws(MQTTViolation) {
         guard publish.properties.topicAlias == nil else { throw .topicAliasInvalid }
-        guard case .deliver(let receipt) = try receiver.receive(publish, to: &writer) else {
-            return
-        }
+        let arrival = try receiver.receive(
+            publish.qos,
+            publish.packetIdentifier,
+            isDuplicate: publish.isDuplicate,
+            to: &writer
+        )
+        guard case .deliver(let receipt) = arrival else { return }
         events.append(.publish(publish))
         guard let receipt else { return }
         guard let code = publishAnswer else {

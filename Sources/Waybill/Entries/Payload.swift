@@ -1,3 +1,5 @@
+package import WireCore
+
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
 #else
@@ -13,6 +15,8 @@ public struct Payload: Sendable {
         case bytes([UInt8])
         case data(Data)
         case text(String)
+        /// Bytes that were received, in memory that other bodies may share.
+        case slice(ByteSlice)
     }
 
     let storage: Storage
@@ -29,12 +33,16 @@ public struct Payload: Sendable {
     /// The UTF-8 of a text.
     public init(_ text: String) { storage = .text(text) }
 
+    /// The bytes of a slice, whose memory stays alive as long as the payload.
+    package init(sharing slice: ByteSlice) { storage = .slice(slice) }
+
     /// The number of bytes.
     public var count: Int {
         switch storage {
         case .bytes(let bytes): bytes.count
         case .data(let data): data.count
         case .text(let text): text.utf8.count
+        case .slice(let slice): slice.count
         }
     }
 
@@ -47,6 +55,7 @@ public struct Payload: Sendable {
         case .bytes(let bytes): Data(bytes)
         case .data(let data): data
         case .text(let text): Data(text.utf8)
+        case .slice(let slice): slice.withUnsafeBytes { Data($0) }
         }
     }
 
@@ -56,6 +65,7 @@ public struct Payload: Sendable {
         case .bytes(let bytes): bytes
         case .data(let data): [UInt8](data)
         case .text(let text): [UInt8](text.utf8)
+        case .slice(let slice): slice.bytes
         }
     }
 
@@ -65,6 +75,7 @@ public struct Payload: Sendable {
         case .text(let text): text
         case .bytes(let bytes): Self.text(of: bytes)
         case .data(let data): Self.text(of: data)
+        case .slice(let slice): slice.withUnsafeBytes { Self.text(of: $0) }
         }
     }
 
@@ -81,6 +92,7 @@ public struct Payload: Sendable {
         switch storage {
         case .bytes(let bytes): return try bytes.withUnsafeBytes(body)
         case .data(let data): return try data.withUnsafeBytes(body)
+        case .slice(let slice): return try slice.withUnsafeBytes(body)
         case .text(var text):
             return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
         }

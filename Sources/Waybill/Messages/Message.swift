@@ -57,102 +57,91 @@ public struct Message: Sendable {
         public init() {}
     }
 
-    private struct Fields: Sendable {
-        var id: ID?
-        var topic: String
-        var body: Payload
-        var headers: Headers
-        var contentType: String?
-        var qos: QoS
-        var isRetained: Bool
-        var isDuplicate: Bool
-        var details: DetailsBox?
-    }
+    /// The fields that only some messages have, out of line so that the others are cheap to move.
+    @usableFromInline
+    final class Uncommon: Sendable {
+        let headers: Headers
+        let contentType: String?
+        let details: Details?
 
-    // Out of line: a message is copied several times on its way to the consumer. Each copy then costs one reference
-    // count instead of one per field.
-    private final class Storage: Sendable {
-        let fields: Fields
-
-        init(_ fields: Fields) {
-            self.fields = fields
-        }
-    }
-
-    private final class DetailsBox: Sendable {
-        let details: Details
-
-        init(_ details: Details) {
+        @usableFromInline
+        init(headers: Headers, contentType: String?, details: Details?) {
+            self.headers = headers
+            self.contentType = contentType
             self.details = details
         }
     }
 
-    private var storage: Storage
-    /// The object that is told when the message was taken or dropped.
-    package var delivery: (any MessageDelivery)?
-
-    private var fields: Fields {
-        get { storage.fields }
-        set { storage = Storage(newValue) }
-    }
-
     /// The message's identifier; nil when it needs no acknowledgement and the peer gave it none.
-    public var id: ID? {
-        get { storage.fields.id }
-        set { fields.id = newValue }
-    }
+    public var id: ID?
 
     /// The topic that the message was sent to.
-    public var topic: String {
-        get { storage.fields.topic }
-        set { fields.topic = newValue }
-    }
+    public var topic: String
 
     /// The body of the message.
-    public var body: Payload {
-        get { storage.fields.body }
-        set { fields.body = newValue }
+    ///
+    /// Short bodies that arrived together share blocks of memory of at most 4 KiB. A body that is kept for long keeps
+    /// its block; a copy of its ``Payload/bytes`` or ``Payload/data`` does not.
+    public var body: Payload
+
+    @usableFromInline var uncommon: Uncommon?
+
+    /// The object that is told when the message was taken or dropped.
+    @usableFromInline package var delivery: (any MessageDelivery)?
+
+    /// Two flags and the quality of service, in one byte: a value of few parts is moved without a call.
+    @usableFromInline var marks: UInt8
+    @inlinable static var retainedMark: UInt8 { 0x10 }
+    @inlinable static var duplicateMark: UInt8 { 0x20 }
+
+    /// The quality of service of the delivery.
+    public var qos: QoS {
+        get { QoS(rawValue: Int(marks & 0x0F)) ?? .atMostOnce }
+        set { marks = marks & 0xF0 | UInt8(newValue.rawValue) }
+    }
+
+    /// Whether the server kept the message from before the subscription.
+    public var isRetained: Bool {
+        get { marks & Self.retainedMark != 0 }
+        set { marks = newValue ? marks | Self.retainedMark : marks & ~Self.retainedMark }
+    }
+
+    /// Whether the peer marks the message as possibly sent before.
+    public var isDuplicate: Bool {
+        get { marks & Self.duplicateMark != 0 }
+        set { marks = newValue ? marks | Self.duplicateMark : marks & ~Self.duplicateMark }
     }
 
     /// The headers of the message.
     ///
     /// Each change copies the headers. To add many, build a `Headers` value first and assign it once.
     public var headers: Headers {
-        get { storage.fields.headers }
-        set { fields.headers = newValue }
+        get { uncommon?.headers ?? [:] }
+        set { setUncommon(newValue, contentType, details) }
     }
 
     /// The content type of the body, if the sender gave one.
     public var contentType: String? {
-        get { storage.fields.contentType }
-        set { fields.contentType = newValue }
-    }
-
-    /// The quality of service of the delivery.
-    public var qos: QoS {
-        get { storage.fields.qos }
-        set { fields.qos = newValue }
-    }
-
-    /// Whether the server kept the message from before the subscription.
-    public var isRetained: Bool {
-        get { storage.fields.isRetained }
-        set { fields.isRetained = newValue }
-    }
-
-    /// Whether the peer marks the message as possibly sent before.
-    public var isDuplicate: Bool {
-        get { storage.fields.isDuplicate }
-        set { fields.isDuplicate = newValue }
+        get { uncommon?.contentType }
+        set { setUncommon(headers, newValue, details) }
     }
 
     /// Properties that only some messages have; nil if there are none.
     public var details: Details? {
-        get { storage.fields.details?.details }
-        set { fields.details = newValue.map(DetailsBox.init) }
+        get { uncommon?.details }
+        set { setUncommon(headers, contentType, newValue) }
+    }
+
+    private mutating func setUncommon(
+        _ headers: Headers,
+        _ contentType: String?,
+        _ details: Details?
+    ) {
+        uncommon = Uncommon(headers: headers, contentType: contentType, details: details)
     }
 
     /// Makes a message, as a transport or a test does.
+    @inlinable
     public init(
         topic: String,
         body: Payload = Payload(),
@@ -164,19 +153,28 @@ public struct Message: Sendable {
         id: ID? = nil,
         details: Details? = nil
     ) {
-        storage = Storage(
-            Fields(
-                id: id,
-                topic: topic,
-                body: body,
-                headers: headers,
-                contentType: contentType,
-                qos: qos,
-                isRetained: isRetained,
-                isDuplicate: isDuplicate,
-                details: details.map(DetailsBox.init)
-            )
-        )
+        self.id = id
+        self.topic = topic
+        self.body = body
+        marks =
+            UInt8(qos.rawValue) | (isRetained ? Self.retainedMark : 0)
+            | (isDuplicate ? Self.duplicateMark : 0)
+        let isPlain =
+            headers.isEmpty && headers.lookup == .exact && contentType == nil && details == nil
+        uncommon =
+            isPlain ? nil : Uncommon(headers: headers, contentType: contentType, details: details)
+        delivery = nil
+    }
+
+    /// Stands where a message was moved away.
+    static let placeholder = Message(topic: "", body: Payload(sharing: .empty))
+
+    /// Takes the message out of its place, which counts no references as a copy would.
+    @inline(__always)
+    mutating func moveOut() -> Message {
+        var message = Message.placeholder
+        swap(&self, &message)
+        return message
     }
 
     /// The body as text; nil when it is not UTF-8.
@@ -194,6 +192,7 @@ public struct Message: Sendable {
 /// The receiver of a message's outcome: taken or dropped, once.
 ///
 /// Called with no lock held.
+@usableFromInline
 package protocol MessageDelivery: AnyObject, Sendable {
     /// The consumer is about to take the message.
     ///
@@ -218,6 +217,7 @@ extension MessageDelivery {
 }
 
 /// Whether a message that has waited is still to be delivered.
+@usableFromInline
 package enum MessageValidity: Sendable {
     /// The consumer gets it.
     case valid

@@ -77,6 +77,7 @@ final class MessageBuffer: Sendable {
     /// Adds a batch, dropping messages as the policy says.
     func append(_ batch: consuming [Message]) -> Outcome {
         var batch = batch
+        let sum = sum(of: batch)
         let addition = mailbox.append { waiting in
             counts.withLock { counts in
                 var addition = Addition()
@@ -86,23 +87,18 @@ final class MessageBuffer: Sendable {
                 }
                 if waiting.isEmpty { counts.reset() }
                 // The usual case: all messages fit.
-                var bytes = 0
-                var counted = 0
-                var memory = 0
-                for message in batch {
-                    if message.delivery == nil {
-                        bytes += message.body.count
-                        counted += 1
-                    }
-                    if account != nil { memory += message.memoryByteCount }
-                }
-                if counts.messages + counted <= policy.messageLimit,
-                    counts.bytes + bytes <= policy.byteLimit, account?.chargeIfRoom(memory) ?? true
+                if counts.messages + sum.counted <= policy.messageLimit,
+                    counts.bytes + sum.bytes <= policy.byteLimit,
+                    account?.chargeIfRoom(sum.memory) ?? true
                 {
-                    counts.bytes += bytes
-                    counts.messages += counted
-                    counts.charged += memory
-                    if waiting.isEmpty { swap(&waiting, &batch) } else { waiting += batch }
+                    counts.bytes += sum.bytes
+                    counts.messages += sum.counted
+                    counts.charged += sum.memory
+                    if waiting.isEmpty {
+                        swap(&waiting, &batch)
+                    } else {
+                        for index in batch.indices { waiting.append(batch[index].moveOut()) }
+                    }
                     return addition
                 }
                 for message in batch { add(message, &waiting, &counts, &addition) }
@@ -115,6 +111,20 @@ final class MessageBuffer: Sendable {
         account?.charge(addition.charge)
         for message in addition.discarded { message.delivery?.messageWasDropped() }
         return addition.outcome
+    }
+
+    /// What a batch adds: the messages that the policy counts, the bytes of their bodies, and the memory of all.
+    private func sum(of batch: [Message]) -> (counted: Int, bytes: Int, memory: Int) {
+        var sum = (counted: 0, bytes: 0, memory: 0)
+        // By index, because iterating copies each message.
+        for index in batch.indices {
+            if batch[index].delivery == nil {
+                sum.bytes += batch[index].body.count
+                sum.counted += 1
+            }
+            if account != nil { sum.memory += batch[index].memoryByteCount }
+        }
+        return sum
     }
 
     /// Adds a single message.

@@ -60,8 +60,8 @@ package final class MessageSource: Sendable {
 
     /// The sequence for users; the subscription ends when its last copy is gone.
     package var messages: Messages<Message> {
-        Messages(handle: MessageHandle(self), intercept: nil) { message throws(WaybillError) in
-            message
+        Messages(handle: MessageHandle(self), intercept: nil) {
+            (message: consuming Message) throws(WaybillError) -> Message in message
         }
     }
 
@@ -242,6 +242,7 @@ private final class SharedDelivery: MessageDelivery {
 ///
 /// It holds the transport of the messages, because a transport ends when its last reference goes. The transport holds
 /// no reference back, so there is no cycle.
+@usableFromInline
 final class MessageHandle: Sendable {
     let source: MessageSource
     private let transport = Locked<(any Transport)?>(nil)
@@ -267,6 +268,7 @@ final class MessageHandle: Sendable {
     }
 
     /// The same error; topic and command of the subscription are added where it has none.
+    @usableFromInline
     func located(_ error: WaybillError) -> WaybillError {
         guard let origin = origin.withLock({ $0 }) else { return error }
         return error.about(topic: origin.topic, command: "subscribe")

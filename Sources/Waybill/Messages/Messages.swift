@@ -14,9 +14,9 @@ import WireCore
 ///   sequence and its iterators is gone, or after ``cancel()``.
 /// - The sequence and its iterators keep the transport alive until the subscription has ended.
 public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
-    let handle: MessageHandle
-    let intercept: (@Sendable (Message) async throws -> Message)?
-    let decode: @Sendable (consuming Message) throws(WaybillError) -> Element
+    @usableFromInline let handle: MessageHandle
+    @usableFromInline let intercept: (@Sendable (Message) async throws -> Message)?
+    @usableFromInline let decode: @Sendable (consuming Message) throws(WaybillError) -> Element
 
     init(
         handle: MessageHandle,
@@ -64,8 +64,8 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
 
     /// An iteration.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private let base: Messages
-        private let consumer: MessageConsumer
+        @usableFromInline let base: Messages
+        @usableFromInline let consumer: MessageConsumer
 
         init(base: Messages) {
             self.base = base
@@ -76,7 +76,19 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
         ///
         /// - Throws: `WaybillError` for an element that cannot be delivered, and once at the end if the
         ///   subscription failed; `CancellationError`.
+        @inlinable
         public mutating func next() async throws -> Element? {
+            // Compiled into the caller's loop: most messages take no more than this.
+            if base.intercept == nil, let message = consumer.takeNextInTurn() {
+                do throws(WaybillError) { return try base.decode(message) } catch {
+                    throw base.handle.located(error)
+                }
+            }
+            return try await nextAfterWaiting()
+        }
+
+        @usableFromInline
+        mutating func nextAfterWaiting() async throws -> Element? {
             if consumer.endTurnIfOver() { await Turn.giveWay() }
             do {
                 while true {
@@ -98,6 +110,7 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
         /// Does the same as ``next()``, on the caller's actor.
         ///
         /// It yields the actor after every 256 messages, so that other tasks on it can run.
+        @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             try await next()
         }
@@ -227,6 +240,7 @@ private final class ObservedDelivery: MessageDelivery {
 /// One iterator's position in a subscription; its unused messages return to the buffer when it is gone.
 ///
 /// Used by one iterator only, so it needs no lock.
+@usableFromInline
 final class MessageConsumer {
     private let handle: MessageHandle
     private let buffer: MessageBuffer
@@ -318,6 +332,10 @@ final class MessageConsumer {
         return true
     }
 
+    /// Takes the next message; nil when there is none left, or when the caller has to yield first.
+    @usableFromInline
+    func takeNextInTurn() -> Message? { turn.isOver ? nil : takeNext() }
+
     /// Takes the next message; nil when there is none left.
     func takeNext() -> Message? {
         while position < batch.count {
@@ -325,13 +343,14 @@ final class MessageConsumer {
                 dropRest()
                 return nil
             }
-            let message = batch[position]
+            let place = position
             position += 1
             turn.advance()
-            guard let delivery = message.delivery else { return message }
+            // Moved out of its place, and returned without a variable, which would be a copy.
+            guard let delivery = batch[place].delivery else { return batch[place].moveOut() }
             switch delivery.messageWasTaken() {
-            case .valid: return message
-            case .comesAgain where handle.source.isOver: return message
+            case .valid: return batch[place].moveOut()
+            case .comesAgain where handle.source.isOver: return batch[place].moveOut()
             case .comesAgain, .empty: continue
             }
         }
