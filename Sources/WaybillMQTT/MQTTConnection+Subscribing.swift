@@ -84,14 +84,43 @@ extension MQTTConnection {
     }
 
     /// Sends UNSUBSCRIBE and waits for UNSUBACK.
+    ///
+    /// - Parameters:
+    ///   - filters: The filters.
+    ///   - request: The request.
+    ///   - didConfirm: Called when the server has confirmed it, before the packets that follow, also when the caller no
+    ///     longer waits.
+    /// - Returns: The receipt.
     /// - Throws: `WaybillError`, `CancellationError`.
-    func unsubscribe(_ filters: [String], _ request: Request) async throws -> Receipt {
-        let userProperties = request.headers.pairs
-        let answer = try await answer(request) { (core, now, call) throws(MQTTSendError) in
-            try core.unsubscribe(filters, userProperties: userProperties, call: call, at: now)
+    func unsubscribe(
+        _ filters: [String],
+        _ request: Request,
+        didConfirm: @escaping @Sendable () -> Void
+    ) async throws -> Receipt {
+        let answer = Promise<MQTTUnsuback>()
+        let call = MQTTPendingCall { result in
+            switch result {
+            case .success(.unsubscribed(let unsuback)):
+                if unsuback.reasonCodes.first?.isFailure != true { didConfirm() }
+                answer.resolve(.success(unsuback))
+            case .success: answer.resolve(.failure(Self.confusion))
+            case .failure(let error): answer.resolve(.failure(error))
+            }
         }
-        guard case .unsubscribed(let unsuback) = answer else { throw Self.confusion }
-        let code = unsuback.reasonCodes.first ?? .success
-        return try MQTTMapping.receipt(request, code, unsuback.properties)
+        do throws(MQTTSendError) {
+            let userProperties = request.headers.pairs
+            try driver.withCore { (core, now) throws(MQTTSendError) in
+                try core.unsubscribe(filters, userProperties: userProperties, call: call, at: now)
+            }
+        } catch {
+            throw MQTTMapping.error(error, request)
+        }
+        do {
+            let unsuback = try await answer.value()
+            let code = unsuback.reasonCodes.first ?? .success
+            return try MQTTMapping.receipt(request, code, unsuback.properties)
+        } catch let error as WaybillError {
+            throw error.about(request)
+        }
     }
 }

@@ -128,15 +128,16 @@ final class MQTTConnection: TransportConnection {
         let packet = greeting.packet
         let carried = session.take()
         do {
-            try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
+            let actions = try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
                 try core.connect(
                     packet,
                     hasSessionState: !packet.cleanStart,
                     resuming: carried,
                     at: now
                 )
+                return session.follow(self)
             }
-            session.follow(self)
+            session.carryOut(actions, over: self)
         } catch {
             session.park(carried)
             connack.resolve(.failure(MQTTMapping.error(error, request)))
@@ -318,8 +319,11 @@ final class MQTTConnection: TransportConnection {
 
     func drain(within timeout: Duration) async {
         guard timeout > .zero else { return }
-        let drained = Promise<Void>()
-        state.withLock { $0.drained = drained }
+        let drained = state.withLock { state in
+            let drained = state.drained ?? Promise<Void>()
+            state.drained = drained
+            return drained
+        }
         noteDrained()
         await drained.waitUntilResolved(within: timeout, by: timers) {
             drained.resolve(.success(()))
@@ -406,8 +410,7 @@ final class MQTTConnection: TransportConnection {
         var answered: [Suspension.Continuation] = []
         for event in events {
             switch event {
-            case .message(let publish, let receipt):
-                subscriptions.collect(publish, receipt, into: &batch)
+            case .messages(let arrivals): subscriptions.collect(arrivals, into: &batch)
             case .published(let call as MQTTPendingCall, let code, let properties):
                 let answer = MQTTAnswer.published(code, properties)
                 if let caller = call.resolve(.success(answer)) { answered.append(caller) }
@@ -430,7 +433,7 @@ final class MQTTConnection: TransportConnection {
             if !keepsAlive { stream.keepAlive() }
             state.withLock { $0.responseInformation = connack.properties.responseInformation }
             self.connack.resolve(.success(connack))
-        case .message: break
+        case .messages: break
         // The calls of waiting tasks are answered together.
         case .published(let call, _, _): (call as? MQTTStoredCall)?.didEnd()
         case .subscribed(let call, let suback, let hasBacklog):

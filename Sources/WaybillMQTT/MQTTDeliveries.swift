@@ -20,8 +20,8 @@ final class MQTTDeliveries: MessageAcknowledger {
     }
 
     /// Acknowledges a message without a listener, as the server expects (MQTT 5, 4.5.0-2).
-    func drop(_ receipt: MQTTDeliveryReceipt?) {
-        if let receipt { acknowledge(receipt, Acknowledgement()) }
+    func drop(_ receipt: MQTTDeliveryReceipt) {
+        acknowledge(receipt, Acknowledgement())
     }
 
     func acknowledge(_ receipt: MQTTDeliveryReceipt, _ acknowledgement: Acknowledgement) {

@@ -21,8 +21,11 @@ final class MQTTLateDelivery: Sendable {
         self.clock = clock
     }
 
-    func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) {
-        drop { state in state.messages.add(publish, receipt, at: clock.now) }
+    /// Holds a message.
+    ///
+    /// - Returns: The receipts of the messages that have to go for it.
+    func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) -> [MQTTDeliveryReceipt] {
+        take { state in state.messages.add(publish, receipt, at: clock.now) }
     }
 
     /// Takes the messages whose topics match one of the filters.
@@ -51,17 +54,25 @@ final class MQTTLateDelivery: Sendable {
         }
     }
 
-    /// Drops the messages that `body` takes, and sets the timer for the oldest of the others.
+    /// Drops the messages that `body` takes.
     private func drop(_ body: (inout State) -> [MQTTHeldMessages.Held]) {
-        let gone = state.withLock { state in
+        for receipt in take(body) { deliveries.drop(receipt) }
+    }
+
+    /// Sets the timer for the oldest message that `body` leaves.
+    ///
+    /// - Returns: The receipts of the messages that `body` takes.
+    private func take(
+        _ body: (inout State) -> [MQTTHeldMessages.Held]
+    ) -> [MQTTDeliveryReceipt] {
+        state.withLock { state in
             let gone = body(&state)
             if state.timer == nil, let deadline = state.messages.deadline {
                 state.timer = clock.scheduleTimer(at: deadline) { [weak self] in
                     self?.dropExpired(at: deadline)
                 }
             }
-            return gone
+            return gone.compactMap(\.receipt)
         }
-        for held in gone { deliveries.drop(held.receipt) }
     }
 }

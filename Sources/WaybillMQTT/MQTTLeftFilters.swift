@@ -40,7 +40,12 @@ package struct MQTTLeftFilters: Sendable {
     }
 
     /// Removes a filter that has a listener again.
-    mutating func remove(_ filter: String) { remove { $0.text.hasSameBytes(as: filter) } }
+    ///
+    /// - Returns: Whether it was there.
+    @discardableResult
+    mutating func remove(_ filter: String) -> Bool {
+        remove { $0.text.hasSameBytes(as: filter) }
+    }
 
     /// Removes filters, unless they were left once more since.
     mutating func remove(_ gone: [Filter]) {
@@ -51,10 +56,13 @@ package struct MQTTLeftFilters: Sendable {
     /// Removes all of them, as the server has none.
     mutating func removeAll() { remove { _ in true } }
 
-    private mutating func remove(where isGone: (Filter) -> Bool) {
+    @discardableResult
+    private mutating func remove(where isGone: (Filter) -> Bool) -> Bool {
         let count = all.count
         all.removeAll(where: isGone)
-        if all.count != count { noteChange() }
+        guard all.count != count else { return false }
+        noteChange()
+        return true
     }
 
     // MARK: Storing

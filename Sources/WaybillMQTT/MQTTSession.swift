@@ -23,7 +23,7 @@ final class MQTTSession: Sendable {
     }
 
     /// An action that was requested while the state was moving.
-    private enum Action: Sendable {
+    enum Action: Sendable {
         case acknowledge(MQTTDeliveryReceipt, MQTTReasonCode)
         case cancel(MQTTPendingCall)
     }
@@ -68,12 +68,20 @@ final class MQTTSession: Sendable {
     }
 
     /// Notes that a connection has the state now.
-    func follow(_ connection: MQTTConnection) {
-        let actions = state.withLock { state -> [Action] in
+    ///
+    /// Called with the core's lock held, so that the connection ends after it.
+    ///
+    /// - Returns: What was requested meanwhile, for ``carryOut(_:over:)``.
+    func follow(_ connection: MQTTConnection) -> [Action] {
+        state.withLock { state in
             guard case .moving(let actions) = state.place else { return [] }
             state.place = .with(connection)
             return actions
         }
+    }
+
+    /// Carries out what was requested while the state was moving.
+    func carryOut(_ actions: [Action], over connection: MQTTConnection) {
         for action in actions {
             switch action {
             case .acknowledge(let receipt, let reason): acknowledge(receipt, reason)

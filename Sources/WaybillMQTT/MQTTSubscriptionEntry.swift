@@ -53,6 +53,8 @@ struct MQTTSubscriptionEntry: Sendable {
     let identifier: UInt32
     /// Tells which topics the filter matches; nil for an invalid filter.
     let matcher: MQTTTopicFilter?
+    /// Whether the filter was among those that were left, so that the server may have it.
+    let wasLeft: Bool
     /// At least one, in the order of joining; changed by the router alone.
     var listeners: [MessageListener]
     /// The requests without SUBACK, in the order of sending.
@@ -109,25 +111,52 @@ struct MQTTSubscriptionEntry: Sendable {
     mutating func noteSent(_ request: MQTTFilterRequest) { pending.append(request) }
 
     /// Notes that no SUBACK follows, or one that refuses.
-    mutating func noteFailed(_ request: MQTTFilterRequest) {
-        pending.removeAll { $0.number == request.number }
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - isLost: Whether the connection was lost, so that the server may have it or not.
+    mutating func noteFailed(_ request: MQTTFilterRequest, isLost: Bool) {
+        guard let index = pending.firstIndex(where: { $0.number == request.number }) else { return }
+        pending.remove(at: index)
+        if isLost, request.answer == nil { wantAgain() }
+    }
+
+    /// Notes that the connection is lost: a filter that was being restored is wanted.
+    mutating func noteLoss() {
+        guard pending.contains(where: { $0.answer == nil }) else { return }
+        pending.removeAll { $0.answer == nil }
+        wantAgain()
+    }
+
+    /// The server may not have the filter any more: an UNSUBSCRIBE may have left before the lost SUBSCRIBE.
+    private mutating func wantAgain() {
+        if case .subscribed(let quality) = state { state = .wanted(former: quality) }
     }
 
     /// Notes a SUBACK that grants: the retained messages which follow are for the listeners that have joined.
     ///
     /// With a backlog, those of an earlier SUBSCRIBE may follow, too.
-    mutating func noteGranted(_ request: MQTTFilterRequest, _ quality: QoS, hasBacklog: Bool) {
+    ///
+    /// - Returns: False if the request is none of this entry.
+    mutating func noteGranted(
+        _ request: MQTTFilterRequest,
+        _ quality: QoS,
+        hasBacklog: Bool
+    ) -> Bool {
+        guard let index = pending.firstIndex(where: { $0.number == request.number }) else {
+            return false
+        }
         state = .subscribed(quality)
-        guard let index = pending.firstIndex(where: { $0.number == request.number }) else { return }
         let granted = pending.remove(at: index)
         subscription = granted.subscription
-        guard !granted.joining.isEmpty else { return }
+        guard !granted.joining.isEmpty else { return true }
         retainedTo = (hasBacklog ? retainedTo ?? [] : []) + granted.joining
+        return true
     }
 
     /// Notes that the server has lost its session: a new one sends the retained messages to all listeners.
     mutating func noteSessionLoss() {
-        if case .subscribed(let quality) = state { state = .wanted(former: quality) }
+        wantAgain()
         // Requests of the lost connection fail soon.
         pending.removeAll { $0.answer == nil }
         for index in pending.indices { pending[index].joining = [] }

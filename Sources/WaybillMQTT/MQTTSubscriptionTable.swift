@@ -25,12 +25,13 @@ package enum MQTTSubscriptionAction: Sendable {
 /// | --- | --- |
 /// | a listener subscribes | absent or left → subscribing |
 /// | a listener subscribes with the next connection | absent, left or subscribing → wanted; any → wanted if it wants a better quality |
-/// | the server grants | any but absent and left → subscribed |
+/// | the server grants | any but absent and left → subscribed; a restored filter without listeners → left |
 /// | a SUBSCRIBE fails | subscribing → absent, or left if the server may have it |
 /// | the server refuses to restore | any but left → absent |
-/// | the last listener leaves | any → left |
+/// | the last listener leaves | any → left; wanted, and never sent → absent |
 /// | an entry unsubscribes | any → absent, or left without a connection |
 /// | the server confirms UNSUBSCRIBE | left → absent |
+/// | the connection is lost | subscribed, while it is restored → wanted |
 /// | a connection comes without the session | subscribed → wanted; left → absent |
 /// | no connection follows | any → absent |
 package struct MQTTSubscriptionTable: Sendable {
@@ -59,11 +60,18 @@ package struct MQTTSubscriptionTable: Sendable {
     package var sources: [MessageSource] { router.all.flatMap(\.sources) }
 
     /// The listeners of a message.
-    package mutating func listeners(for publish: MQTTPublish) -> [MessageListener] {
-        router.listeners(for: publish)
+    package mutating func listeners(for run: MQTTArrivals.Run) -> [MessageListener] {
+        router.listeners(for: run)
     }
 
     // MARK: Listeners
+
+    /// Whether a filter waits for the next connection.
+    package func waits(for all: [MQTTSubscription]) -> Bool {
+        all.contains { subscription in
+            if case .wanted? = state(of: subscription.filter) { true } else { false }
+        }
+    }
 
     /// Subscribes a listener over a connection.
     ///
@@ -75,9 +83,7 @@ package struct MQTTSubscriptionTable: Sendable {
         _ listener: MessageListener,
         to all: [MQTTSubscription]
     ) -> (answers: [Promise<QoS>], requests: [MQTTFilterRequest])? {
-        for subscription in all {
-            if case .wanted? = state(of: subscription.filter) { return nil }
-        }
+        guard !waits(for: all) else { return nil }
         if all.count > 1 { router.sharesListeners = true }
         var (answers, requests): ([Promise<QoS>], [MQTTFilterRequest]) = ([], [])
         for subscription in all {
@@ -122,8 +128,8 @@ package struct MQTTSubscriptionTable: Sendable {
         return all.compactMap { subscription in
             let filter = subscription.filter
             guard let entry = router[filter] else {
-                left.remove(filter)
-                router.add(subscription, .wanted(former: nil), listener)
+                let wasLeft = left.remove(filter)
+                router.add(subscription, .wanted(former: nil), listener, wasLeft: wasLeft)
                 return nil
             }
             router.add(listener, to: filter)
@@ -146,6 +152,8 @@ package struct MQTTSubscriptionTable: Sendable {
         because cause: WaybillError?
     ) -> [MQTTSubscriptionAction] {
         guard let entry = router.remove(source, from: filter) else { return [] }
+        // The server never had it.
+        if entry.state == .wanted(former: nil), !entry.wasLeft { return [] }
         return reportEnd(of: entry, because: cause) + [.unsubscribe(left.add(filter))]
     }
 
@@ -210,7 +218,12 @@ package struct MQTTSubscriptionTable: Sendable {
         let filter = request.filter
         var actions: [MQTTSubscriptionAction] = []
         if let entry = router[filter] {
-            router[filter]?.noteGranted(request, quality, hasBacklog: hasBacklog)
+            // Not when this answers a SUBSCRIBE for listeners that have left: an UNSUBSCRIBE has followed it.
+            let isPending =
+                router[filter]?.noteGranted(request, quality, hasBacklog: hasBacklog) == true
+            guard isPending else {
+                return request.answer.map { [.answer($0, .success(quality))] } ?? []
+            }
             let isAgain = request.answer == nil && entry.state.quality != nil
             actions.append(.report(isAgain ? .resubscribed : .subscribed, filter, quality))
             if case .wanted = entry.state { actions.append(.tell(entry.sources, quality)) }
@@ -235,7 +248,8 @@ package struct MQTTSubscriptionTable: Sendable {
         isRefused: Bool
     ) -> [MQTTSubscriptionAction] {
         let filter = request.filter
-        router[filter]?.noteFailed(request)
+        let isLost = error.code != .timedOut && error.leavesRequestOpen
+        router[filter]?.noteFailed(request, isLost: isLost)
         let entry = router[filter]
         let report = MQTTSubscriptionAction.report(.subscriptionRefused, filter, nil, error)
         guard let answer = request.answer else {
@@ -257,6 +271,9 @@ package struct MQTTSubscriptionTable: Sendable {
     }
 
     // MARK: Connections
+
+    /// Notes that the connection is lost.
+    package mutating func disconnected() { router.noteLoss() }
 
     /// Notes a connection that the server has accepted, before its messages come.
     package mutating func connected(hasSession: Bool) {

@@ -69,6 +69,7 @@ final class MQTTSubscriptions: Sendable {
         let isPresent = state.withLock { state in
             guard state.connection === connection else { return false }
             state.connection = nil
+            state.table.disconnected()
             state.lossTime = .now
             return true
         }
@@ -136,9 +137,11 @@ final class MQTTSubscriptions: Sendable {
         let messages = listener.source.messages
         do {
             let added = add(listener, matching: all) { state in
+                !state.table.waits(for: all)
+            } _: { state in
                 state.table.subscribe(listener, to: all)
             }
-            guard let (answers, requests) = added else {
+            guard let added, let (answers, requests) = added else {
                 throw WaybillError(.notConnected, "there is no connection").about(request)
             }
             for batch in connection.batches(of: requests) {
@@ -165,7 +168,9 @@ final class MQTTSubscriptions: Sendable {
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
         let actions = add(listener, matching: all) { state in
-            state.connection == nil ? state.table.subscribeLater(listener, to: all) : nil
+            state.connection == nil
+        } _: { state in
+            state.table.subscribeLater(listener, to: all)
         }
         guard let actions else { return nil }
         change { _, _ in actions }
@@ -192,25 +197,32 @@ final class MQTTSubscriptions: Sendable {
     }
 
     /// Adds a listener, after the messages that were held for it are on their way to it.
+    ///
+    /// - Returns: The result of `body`; nil where the listener may not be added, so that nothing is handed to it.
     private func add<Added: Sendable>(
         _ listener: MessageListener,
         matching subscriptions: [MQTTSubscription],
+        where mayBeAdded: (State) -> Bool,
         _ body: (inout State) -> Added
-    ) -> Added {
+    ) -> Added? {
         let matching = subscriptions.map { MQTTRouter.matched(by: $0.filter) }
         while true {
-            var held: [MQTTHeldMessages.Held] = []
-            let added = state.withLock { state -> Added? in
-                held = late?.take(matching: matching) ?? []
+            var added: Added?
+            let held = state.withLock { state -> [MQTTHeldMessages.Held] in
+                guard mayBeAdded(state) else { return [] }
+                let held = late?.take(matching: matching) ?? []
                 // Messages that come while these are handed over are held, too.
-                return held.isEmpty ? body(&state) : nil
+                if held.isEmpty { added = body(&state) }
+                return held
             }
-            if let added {
+            if held.isEmpty {
                 saveLeft()
                 return added
             }
             var batch = MessageBatch(reportingTo: events, hasQualities: true)
-            for one in held { add(one.publish, one.receipt, to: [listener], in: &batch) }
+            for one in held {
+                add(MQTTMapping.message(one.publish), one.receipt, to: [listener], in: &batch)
+            }
             batch.deliver()
         }
     }
@@ -219,17 +231,20 @@ final class MQTTSubscriptions: Sendable {
     func unsubscribe(_ request: Request) async throws -> Receipt {
         let filter = request.topic ?? ""
         while true {
-            let connection = state.withLock { $0.connection }
-            let receipt = try await connection?.unsubscribe([filter], request)
-            var isDone = true
+            if let connection = state.withLock({ $0.connection }) {
+                return try await connection.unsubscribe([filter], request) {
+                    self.change { table, _ in table.end(filter, because: nil) }
+                }
+            }
+            var isDone = false
             change { table, present in
                 // A connection that has come meanwhile was told only of what had been left before.
-                isDone = connection != nil || present == nil
-                guard isDone else { return [] }
-                if connection == nil { _ = table.left.add(filter) }
+                guard present == nil else { return [] }
+                isDone = true
+                _ = table.left.add(filter)
                 return table.end(filter, because: nil)
             }
-            if isDone { return receipt ?? Receipt(topic: filter) }
+            if isDone { return Receipt(topic: filter) }
         }
     }
 
@@ -289,7 +304,7 @@ final class MQTTSubscriptions: Sendable {
     ) async throws {
         do {
             let request = Self.request(left.first?.text)
-            _ = try await connection.unsubscribe(left.map(\.text), request)
+            _ = try await connection.unsubscribe(left.map(\.text), request) {}
         } catch let error as WaybillError where !error.leavesRequestOpen {
             // A filter that the server refuses, or that cannot be sent, must not keep the others. It may stay there.
             if left.count > 1 {
@@ -337,8 +352,10 @@ final class MQTTSubscriptions: Sendable {
                 guard let connection else { break }
                 connection.leave(left.text) { [weak self] in self?.forget([left]) }
                 // A SUBSCRIBE for a new listener may have left before this UNSUBSCRIBE.
-                let request = state.withLock { $0.table.restore(left.text) }
-                if let request { _ = restore([request], over: connection) }
+                let (request, present) = state.withLock {
+                    ($0.table.restore(left.text), $0.connection)
+                }
+                if let request { _ = restore([request], over: present ?? connection) }
             case .finish(let sources, let cause):
                 for source in sources {
                     source.finish(throwing: cause)
@@ -359,25 +376,58 @@ final class MQTTSubscriptions: Sendable {
 
     // MARK: Messages
 
-    /// Hands a message to the listeners of its topic.
-    func collect(
-        _ publish: MQTTPublish,
-        _ receipt: MQTTDeliveryReceipt?,
-        into batch: inout MessageBatch
-    ) {
-        let listeners = state.withLock { $0.table.listeners(for: publish) }
-        guard listeners.isEmpty else { return add(publish, receipt, to: listeners, in: &batch) }
-        if batch.isWatched { batch.show(MQTTMapping.message(publish)) }
-        if let late { late.hold(publish, receipt) } else { deliveries.drop(receipt) }
+    /// Hands messages to the listeners of their topics.
+    func collect(_ arrivals: MQTTArrivals, into batch: inout MessageBatch) {
+        arrivals.forEachRun { run in
+            var dropped: [MQTTDeliveryReceipt] = []
+            let listeners = state.withLock { state in
+                let listeners = state.table.listeners(for: run)
+                // With the lock held, so that a listener that comes gets the message here or there.
+                if listeners.isEmpty { dropped = holdOrDrop(run, of: arrivals) }
+                return listeners
+            }
+            for receipt in dropped { deliveries.drop(receipt) }
+            guard !listeners.isEmpty else {
+                guard batch.isWatched else { return }
+                return run.indices.forEach { index in
+                    batch.show(MQTTMapping.message(arrivals.publish(at: index)))
+                }
+            }
+            // The copies of one run belong together: its listeners drop and take them together.
+            var copier = SliceCopier()
+            guard arrivals.qos(at: run.indices.lowerBound) != .atMostOnce else {
+                return batch.add(to: listeners) { messages in
+                    for index in run.indices {
+                        messages.append(MQTTMapping.message(arrivals, index, run, &copier))
+                    }
+                }
+            }
+            for index in run.indices {
+                let message = MQTTMapping.message(arrivals, index, run, &copier)
+                add(message, arrivals.receipt(at: index), to: listeners, in: &batch)
+            }
+        }
+    }
+
+    /// Holds messages without listeners, where a policy says so.
+    ///
+    /// - Returns: The receipts of the messages that are dropped.
+    private func holdOrDrop(
+        _ run: MQTTArrivals.Run,
+        of arrivals: MQTTArrivals
+    ) -> [MQTTDeliveryReceipt] {
+        guard let late else { return run.indices.compactMap(arrivals.receipt) }
+        return run.indices.flatMap { index in
+            late.hold(arrivals.publish(at: index), arrivals.receipt(at: index))
+        }
     }
 
     private func add(
-        _ publish: MQTTPublish,
+        _ message: consuming Message,
         _ receipt: MQTTDeliveryReceipt?,
         to listeners: [MessageListener],
         in batch: inout MessageBatch
     ) {
-        let message = MQTTMapping.message(publish)
         guard let receipt else { return batch.add(message, to: listeners) }
         let manual = deliveries.manual
         batch.add(message, to: listeners, acknowledging: receipt, by: deliveries, manual: manual)

@@ -44,6 +44,10 @@ import WaybillSession
             case "renewing":
                 self = try Fixture("subscribed")
                 try subscribe(b, 2)
+            case "repairing":
+                self = try Fixture("subscribed")
+                let request = table.restore("t")
+                restored = try #require(request)
             case "wanted": _ = table.subscribeLater(a, to: [Self.filter(1)])
             case "restoring":
                 self = try Fixture("subscribed")
@@ -93,6 +97,9 @@ import WaybillSession
                 )
             case "unsubscribed": return text(table.end("t", because: nil))
             case "restored": return text([table.restore("t")].compactMap { $0 })
+            case "lost":
+                table.disconnected()
+                return ""
             case "session kept":
                 return text(table.resume(hasSession: true, isInDoubt: false))
             case "session in doubt":
@@ -168,7 +175,7 @@ import WaybillSession
         "subscribe", "subscribe for more", "subscribe later", "subscribe later for more",
         "granted", "refused", "unanswered", "not sent",
         "granted again", "refused again", "unanswered again",
-        "a leaves", "all leave", "unsubscribed", "restored",
+        "a leaves", "all leave", "unsubscribed", "restored", "lost",
         "session kept", "session in doubt", "session lost",
         "concluded", "concluded with session",
     ]
@@ -191,6 +198,7 @@ import WaybillSession
         all leave → absent
         unsubscribed → absent
         restored → absent
+        lost → absent
         session kept → absent
         session in doubt → absent
         session lost → absent
@@ -213,6 +221,7 @@ import WaybillSession
         all leave → left
         unsubscribed → left
         restored → left
+        lost → left
         session kept → left
         session in doubt → left
         session lost → absent
@@ -228,13 +237,14 @@ import WaybillSession
         refused → absent | subscriptionRefused t rejected, answer rejected
         unanswered → left | subscriptionRefused t lost, unsubscribe t, answer lost
         not sent → absent | subscriptionRefused t rejected, answer rejected
-        granted again → subscribed 0 | subscribed t 0
+        granted again → subscribing
         refused again → absent | subscriptionRefused t rejected, answer rejected, finish a rejected
         unanswered again → subscribing
         a leaves → left | unsubscribe t
         all leave → left | unsubscribe t
         unsubscribed → absent | finish a
         restored → subscribing | send t
+        lost → subscribing
         session kept → subscribing
         session in doubt → subscribing
         session lost → subscribing
@@ -246,17 +256,41 @@ import WaybillSession
         subscribe for more → subscribed 1 | send t
         subscribe later → subscribed 1 | tell c 1
         subscribe later for more → wanted after 1
-        granted → subscribed 0 | subscribed t 0, answer 0
+        granted → subscribed 1 | answer 0
         refused → subscribed 1 | subscriptionRefused t rejected, answer rejected
         unanswered → subscribed 1 | subscriptionRefused t lost, answer lost
         not sent → subscribed 1 | subscriptionRefused t rejected, answer rejected
-        granted again → subscribed 0 | resubscribed t 0
+        granted again → subscribed 1
         refused again → absent | subscriptionEnded t rejected, finish a rejected
         unanswered again → subscribed 1
         a leaves → left | subscriptionEnded t, unsubscribe t
         all leave → left | subscriptionEnded t, unsubscribe t
         unsubscribed → absent | subscriptionEnded t, finish a
         restored → subscribed 1 | send t
+        lost → subscribed 1
+        session kept → subscribed 1
+        session in doubt → wanted after 1 | send t
+        session lost → wanted after 1 | send t
+        concluded → absent | subscriptionEnded t lost, finish a lost
+        concluded with session → absent | subscriptionEnded t, finish a
+        """,
+        "repairing": """
+        subscribe → subscribed 1 | known 1
+        subscribe for more → subscribed 1 | send t
+        subscribe later → subscribed 1 | tell c 1
+        subscribe later for more → wanted after 1
+        granted → subscribed 1 | answer 0
+        refused → subscribed 1 | subscriptionRefused t rejected, answer rejected
+        unanswered → subscribed 1 | subscriptionRefused t lost, answer lost
+        not sent → subscribed 1 | subscriptionRefused t rejected, answer rejected
+        granted again → subscribed 0 | resubscribed t 0
+        refused again → absent | subscriptionEnded t rejected, finish a rejected
+        unanswered again → wanted after 1
+        a leaves → left | subscriptionEnded t, unsubscribe t
+        all leave → left | subscriptionEnded t, unsubscribe t
+        unsubscribed → absent | subscriptionEnded t, finish a
+        restored → subscribed 1 | send t
+        lost → wanted after 1
         session kept → subscribed 1
         session in doubt → wanted after 1 | send t
         session lost → wanted after 1 | send t
@@ -272,13 +306,14 @@ import WaybillSession
         refused → subscribed 1 | subscriptionRefused t rejected, answer rejected
         unanswered → subscribed 1 | subscriptionRefused t lost, answer lost
         not sent → subscribed 1 | subscriptionRefused t rejected, answer rejected
-        granted again → subscribed 0 | resubscribed t 0
+        granted again → subscribed 1
         refused again → absent | answer rejected, subscriptionEnded t rejected, finish ab rejected
         unanswered again → subscribed 1
         a leaves → subscribed 1
         all leave → left | subscriptionEnded t rejected, unsubscribe t
         unsubscribed → absent | subscriptionEnded t, finish ab
         restored → subscribed 1 | send t
+        lost → subscribed 1
         session kept → subscribed 1
         session in doubt → wanted after 1 | send t
         session lost → wanted after 1 | send t
@@ -290,17 +325,18 @@ import WaybillSession
         subscribe for more → wanted | nothing to wait for
         subscribe later → wanted
         subscribe later for more → wanted
-        granted → subscribed 0 | subscribed t 0, tell a 0, answer 0
+        granted → wanted | answer 0
         refused → wanted | subscriptionRefused t rejected, answer rejected
         unanswered → wanted | subscriptionRefused t lost, answer lost
         not sent → wanted | subscriptionRefused t rejected, answer rejected
-        granted again → subscribed 0 | subscribed t 0, tell a 0
+        granted again → wanted
         refused again → absent | subscriptionRefused t rejected, finish a rejected
         unanswered again → wanted
-        a leaves → left | unsubscribe t
-        all leave → left | unsubscribe t
+        a leaves → absent
+        all leave → absent
         unsubscribed → absent | finish a
         restored → wanted | send t
+        lost → wanted
         session kept → wanted | send t
         session in doubt → wanted | send t
         session lost → wanted | send t
@@ -312,7 +348,7 @@ import WaybillSession
         subscribe for more → wanted after 1 | nothing to wait for
         subscribe later → wanted after 1
         subscribe later for more → wanted after 1
-        granted → subscribed 0 | subscribed t 0, tell a 0, answer 0
+        granted → wanted after 1 | answer 0
         refused → wanted after 1 | subscriptionRefused t rejected, answer rejected
         unanswered → wanted after 1 | subscriptionRefused t lost, answer lost
         not sent → wanted after 1 | subscriptionRefused t rejected, answer rejected
@@ -323,6 +359,7 @@ import WaybillSession
         all leave → left | subscriptionEnded t, unsubscribe t
         unsubscribed → absent | subscriptionEnded t, finish a
         restored → wanted after 1 | send t
+        lost → wanted after 1
         session kept → wanted after 1 | send t
         session in doubt → wanted after 1 | send t
         session lost → wanted after 1 | send t

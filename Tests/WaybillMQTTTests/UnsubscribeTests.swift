@@ -8,6 +8,12 @@ import WireTestSupport
 
 @Suite("MQTT transport: what UNSUBSCRIBE and CONNECT carry", .timeLimit(.minutes(5)))
 struct UnsubscribeTests {
+    private struct Log: WireLogger {
+        let lines = LineLog()
+
+        func log(_ record: WireRecord) { lines.append(record.line) }
+    }
+
     @Test("Headers of an unsubscribe are its user properties (MQTT 5, 3.10.2.1.2)")
     func headers() async throws {
         let script = ScriptedByteStream(
@@ -20,6 +26,31 @@ struct UnsubscribeTests {
         try await provider.request(.connect)
         let entry = MQTTEntry.command(.unsubscribe, topic: "t", headers: ["n": "v"])
         try await provider.request(entry)
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("A confirmation ends the streams although the caller no longer waits")
+    func cancelled() async throws {
+        let log = Log()
+        let script = ScriptedByteStream.subscribed(
+            .new,
+            .expect(("A2 05 0002 0001 74" as Hex).bytes),
+            // The server confirms nothing before this message.
+            .expect(("30 04 0001 78 79" as Hex).bytes),
+            .reply(("B0 02 0002" as Hex).bytes)
+        )
+        let (transport, provider) = try scripted([script]) {
+            $0.cleanStart = false
+            $0.wireLogger = log
+        }
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        let task = Task { try await provider.request(.command(.unsubscribe, topic: "t")) }
+        try await waitUntil { log.lines.count("UNSUBSCRIBE") == 1 }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        try await provider.request(.send("y", to: "x"))
+        for try await _ in messages { Issue.record("no message was sent") }
         #expect(script.failures == [])
         await transport.shutdown()
     }
