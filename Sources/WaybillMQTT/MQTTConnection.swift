@@ -22,7 +22,7 @@ final class MQTTConnection: TransportConnection {
         /// Resolves when no sent message is unacknowledged; nil without a waiting task.
         var drained: Promise<Void>?
         /// The DISCONNECT packet of the end.
-        var farewell = MQTTDisconnect()
+        var disconnectPacket = MQTTDisconnect()
         /// The calls that are unanswered at the end.
         var abandoned: [MQTTPendingCall] = []
         /// The error of those calls.
@@ -337,14 +337,14 @@ final class MQTTConnection: TransportConnection {
     }
 
     /// The DISCONNECT packet of the end; in MQTT 3.1.1 it has no fields.
-    var farewell: MQTTDisconnect {
-        get { state.withLock { $0.farewell } }
-        set { state.withLock { $0.farewell = newValue } }
+    var disconnectPacket: MQTTDisconnect {
+        get { state.withLock { $0.disconnectPacket } }
+        set { state.withLock { $0.disconnectPacket = newValue } }
     }
 
     /// Sends DISCONNECT without waiting.
     func disconnectNow() {
-        let packet = farewell
+        let packet = disconnectPacket
         driver.withCore(.immediate) { core, now in core.disconnect(packet, at: now) }
     }
 

@@ -126,8 +126,8 @@ final class MQTTEngine: Sendable {
             }
         case .connect(let options): return try await connect(options, request)
         case .disconnect(let options):
-            let farewell = try MQTTMapping.farewell(request, options, configuration)
-            try await lifecycle.disconnect(options) { $0.farewell = farewell }
+            let disconnectPacket = try MQTTMapping.disconnectPacket(request, options, configuration)
+            try await lifecycle.disconnect(options) { $0.disconnectPacket = disconnectPacket }
             return Receipt()
         case .unsubscribe:
             try MQTTMapping.checkUnsubscription(request, version: version)
@@ -136,7 +136,7 @@ final class MQTTEngine: Sendable {
             if !request.headers.isEmpty { _ = try lifecycle.requests.current(for: request) }
             return try await subscriptions.unsubscribe(request)
         case .ack(let id, let transaction):
-            try MQTTMapping.checkSettlement(request, transaction)
+            try MQTTMapping.checkAcknowledgement(request, transaction)
             _ = try lifecycle.requests.current(for: request)
             return try subscriptions.deliveries.acknowledge(id, isAccepted: true, request)
         case .nack(let id, let transaction):
@@ -311,7 +311,7 @@ final class MQTTEngine: Sendable {
         let version = version
         await lifecycle.shutdown { connection in
             // The server discards the session, too (MQTT 5, 3.14.2.2.2). MQTT 3.1.1 has no such field.
-            if version == .v5 { connection.farewell.properties.sessionExpiryInterval = 0 }
+            if version == .v5 { connection.disconnectPacket.properties.sessionExpiryInterval = 0 }
         }
         outbox?.removeAll()
     }

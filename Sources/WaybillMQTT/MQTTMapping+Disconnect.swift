@@ -12,7 +12,7 @@ extension MQTTMapping {
     ///   - configuration: Has the protocol version and the session expiry.
     /// - Returns: The packet, which can be encoded.
     /// - Throws: `unsupported`, `invalidEntry`.
-    static func farewell(
+    static func disconnectPacket(
         _ request: Request,
         _ options: DisconnectOptions,
         _ configuration: MQTTConfiguration

@@ -156,7 +156,7 @@ package enum MQTTMapping {
     /// It may only name the message.
     ///
     /// - Throws: `unsupported`.
-    static func checkSettlement(
+    static func checkAcknowledgement(
         _ request: Request,
         _ transaction: String?
     ) throws(WaybillError) {
@@ -174,7 +174,7 @@ package enum MQTTMapping {
         _ transaction: String?,
         version: MQTTVersion
     ) throws(WaybillError) {
-        try checkSettlement(request, transaction)
+        try checkAcknowledgement(request, transaction)
         guard version == .v5 else { throw unsupported("nack in 3.1.1", request) }
     }
 

@@ -14,7 +14,7 @@ final class MQTTReplies: Sendable {
         var topic: Promise<String>?
     }
 
-    let credentials: PendingReplies
+    let pending: PendingReplies
     private let state = Locked(State())
     private let subscriptions: MQTTSubscriptions
     private let prefix: String
@@ -27,7 +27,7 @@ final class MQTTReplies: Sendable {
         subscriptions: MQTTSubscriptions,
         environment: LinkEnvironment
     ) {
-        credentials = PendingReplies(in: environment)
+        pending = PendingReplies(in: environment)
         self.subscriptions = subscriptions
         prefix = configuration.replyTopicPrefix
         // Replaces the characters that would split the topic level or make it a wildcard.
@@ -81,7 +81,7 @@ final class MQTTReplies: Sendable {
                 over: connection
             )
             promise.resolve(.success(topic))
-            for try await message in messages { credentials.take(message) }
+            for try await message in messages { pending.take(message) }
             // An end without an error is the end of the connection, or an UNSUBSCRIBE of the app.
             end(promise, MQTTMapping.unanswered(nil))
         } catch {
@@ -112,7 +112,7 @@ final class MQTTReplies: Sendable {
             state.topic = nil
             return true
         }
-        if isPresent { credentials.fail(error) }
+        if isPresent { pending.fail(error) }
     }
 
     /// Removes the topic, so that the end of its messages fails no request.
@@ -123,7 +123,7 @@ final class MQTTReplies: Sendable {
     /// Fails the waiting requests, when no connection follows.
     func conclude(_ error: WaybillError) {
         leaveTopic()
-        credentials.fail(error)
+        pending.fail(error)
     }
 }
 
@@ -138,7 +138,7 @@ extension MQTTEngine {
         sample.properties.responseTopic = replies.ownTopic
         sample.properties.correlationData = []
         try check(sample, request)
-        return try await replies.credentials.answer(
+        return try await replies.pending.answer(
             to: request,
             within: options.timeout ?? configuration.replyTimeout
         ) { correlation in
@@ -166,7 +166,7 @@ extension MQTTEngine {
         publish.properties.correlationData = Array(correlation.utf8)
         // A next connection may have replaced the first one in the meantime. It has the subscription, too.
         let connection = try await connection(for: request)
-        replies.credentials.noteSent(correlation, over: connection)
+        replies.pending.noteSent(correlation, over: connection)
         do {
             return try await connection.publish(
                 publish,

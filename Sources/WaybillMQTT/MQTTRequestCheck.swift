@@ -34,12 +34,12 @@ package struct MQTTRequestCheck: Sendable {
         case .subscribe(let options):
             _ = try MQTTMapping.subscriptions(request, options, version: version)
         case .unsubscribe: try MQTTMapping.checkUnsubscription(request, version: version)
-        case .ack(_, let transaction): try MQTTMapping.checkSettlement(request, transaction)
+        case .ack(_, let transaction): try MQTTMapping.checkAcknowledgement(request, transaction)
         case .nack(_, let transaction):
             try MQTTMapping.checkRefusal(request, transaction, version: version)
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .disconnect(let options):
-            _ = try MQTTMapping.farewell(request, options, configuration)
+            _ = try MQTTMapping.disconnectPacket(request, options, configuration)
         }
     }
 }

@@ -111,7 +111,7 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     public var states: ConnectionStates { engine.states }
 
     /// The requests that wait for replies.
-    package var pendingReplies: PendingReplies { engine.replies.credentials }
+    package var pendingReplies: PendingReplies { engine.replies.pending }
 
     /// The events of the connection, its subscriptions and messages, and those that the providers report.
     public var events: TransportEvents { engine.events.events }

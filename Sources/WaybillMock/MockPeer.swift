@@ -60,7 +60,7 @@ final class MockPeer: Sendable {
         do {
             return try await answer(outcome, request, within: limit)
         } catch is Late {
-            // A connection ends also when the peer does not answer the farewell.
+            // A connection ends also when the peer does not answer its DISCONNECT.
             if rules.connectivity != .assumed, case .disconnect = request.command {
                 return Receipt()
             }
