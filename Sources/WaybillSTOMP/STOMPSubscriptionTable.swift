@@ -30,6 +30,8 @@ package struct STOMPSubscriptionTable: Sendable {
     private var lastID: UInt64 = 0
     /// Counts connections.
     package private(set) var connection: UInt64 = 0
+    /// The number of the last connection that has restored the subscriptions.
+    private var lastRestoring: UInt64 = 0
     /// The version of the present connection, or of the last one.
     private var version = STOMPVersion.v1_2
 
@@ -109,6 +111,8 @@ package struct STOMPSubscriptionTable: Sendable {
 
     /// Notes that the server has confirmed a subscription for the callers that wait.
     ///
+    /// A successor that has not restored the subscriptions yet will restore this one with them.
+    ///
     /// - Parameters:
     ///   - id: The subscription.
     ///   - hasSuccessor: Whether another connection has followed meanwhile.
@@ -120,10 +124,11 @@ package struct STOMPSubscriptionTable: Sendable {
         // It has ended meanwhile, perhaps before the server knew of it.
         guard var subscription = subscriptions[id] else { return [.unsubscribe(id)] }
         subscription.state = .subscribed
-        if hasSuccessor { subscription.move(to: connection, version) }
+        let isMissing = hasSuccessor && lastRestoring == connection
+        if isMissing { subscription.move(to: connection, version) }
         subscriptions[id] = subscription
         let report = STOMPSubscriptionAction.report(.subscribed, subscription.request.destination)
-        return hasSuccessor ? [report, .subscribe(subscription)] : [report]
+        return isMissing ? [report, .subscribe(subscription)] : [report]
     }
 
     /// Notes that the server has confirmed a subscription on a connection that restores it.
@@ -155,6 +160,7 @@ package struct STOMPSubscriptionTable: Sendable {
     /// Restores the subscriptions over a connection.
     /// - Returns: What to subscribe to, in the order of subscribing.
     package mutating func resume() -> [STOMPSubscription] {
+        lastRestoring = connection
         let found = inOrder { $0.state != .subscribing }
         for subscription in found { subscriptions[subscription.id]?.move(to: connection, version) }
         return found

@@ -29,7 +29,15 @@ import WaybillSession
             let refusal = WaybillError(.rejected, "refused")
             switch event {
             case "confirmed": return text(table.confirmed("1", hasSuccessor: false))
-            case "confirmed late": return text(table.confirmed("1", hasSuccessor: true))
+            case "confirmed late":
+                table.connected(.v1_2)
+                _ = table.resume()
+                return text(table.confirmed("1", hasSuccessor: true))
+            case "confirmed between":
+                // The next connection is there, and has not restored the subscriptions yet.
+                table.connected(.v1_2)
+                let actions = text(table.confirmed("1", hasSuccessor: true))
+                return "\(actions), resume \(table.resume().map(\.id))"
             case "restored": return text(table.restored("1"))
             case "refused": return text(table.refused("1", refusal))
             case "leaves": return text(table.leave("1", because: nil))
@@ -64,8 +72,8 @@ import WaybillSession
     }
 
     private static let events = [
-        "confirmed", "confirmed late", "restored", "refused", "leaves", "unsubscribed",
-        "connected", "concluded",
+        "confirmed", "confirmed late", "confirmed between", "restored", "refused", "leaves",
+        "unsubscribed", "connected", "concluded",
     ]
 
     /// For each state: the events, each with the state that follows and the actions.
@@ -75,6 +83,7 @@ import WaybillSession
             """
             confirmed → absent | unsubscribe 1
             confirmed late → absent | unsubscribe 1
+            confirmed between → absent | unsubscribe 1, resume []
             restored → absent | unsubscribe 1
             refused → absent |
             leaves → absent |
@@ -88,6 +97,7 @@ import WaybillSession
             """
             confirmed → subscribed | subscribed d
             confirmed late → subscribed | subscribed d, subscribe 1
+            confirmed between → subscribed | subscribed d, resume ["1"]
             restored → subscribed | subscribed d
             refused → absent | subscriptionRefused d rejected, finish rejected
             leaves → absent | unsubscribe 1
@@ -101,6 +111,7 @@ import WaybillSession
             """
             confirmed → subscribed | subscribed d
             confirmed late → subscribed | subscribed d, subscribe 1
+            confirmed between → subscribed | subscribed d, resume ["1"]
             restored → subscribed | subscribed d
             refused → absent | subscriptionRefused d rejected, finish rejected
             leaves → absent | unsubscribe 1
@@ -114,6 +125,7 @@ import WaybillSession
             """
             confirmed → subscribed | subscribed d
             confirmed late → subscribed | subscribed d, subscribe 1
+            confirmed between → subscribed | subscribed d, resume ["1"]
             restored → subscribed | resubscribed d
             refused → absent | subscriptionEnded d rejected, finish rejected
             leaves → absent | subscriptionEnded d, unsubscribe 1
