@@ -22,6 +22,10 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         let number: UInt64
         let outcome: Promise<Made>
         let task: Task<Void, Never>
+        /// Resolves when the series and its connection are over, and subscriptions and calls are ended.
+        ///
+        /// Not if another series follows.
+        let conclusion = Promise<Void>()
         /// Prepares an open connection for its end, such as its DISCONNECT packet.
         var prepareEnd: (@Sendable (Connection) -> Void)?
         /// Ends the wait before the next attempt.
@@ -34,7 +38,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         @usableFromInline var machine: ConnectionMachine<Connection>
         /// The greeting of the next attempts, and the timeout of each.
         var greeting: (content: Greeting, timeout: Duration)?
-        /// The running series.
+        /// The running series; nil after its conclusion, because it keeps the connection that it has made.
         var series: Series?
     }
 
@@ -87,17 +91,42 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
             case .begin: state.series = state.machine.attempt.map(makeSeries)
             // Stored under the same lock, so that an event that ends the wait finds it.
             case .wait: state.series?.wake = Promise()
-            case .conclude: state.greeting = nil
-            case .none, .use, .join, .open, .wake, .close, .stop: break
+            case .none, .use, .join, .postpone, .open, .wake, .close, .stop, .conclude: break
             }
             return (step, state.series)
         }
         switch step.action {
         case .wake: series?.wake?.resolve(.success(()))
         case .conclude(let cause, let isForGood): conclude(cause, isForGood: isForGood)
-        case .none, .use, .join, .begin, .open, .wait, .close, .stop: break
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .close, .stop: break
         }
         return (step, series)
+    }
+
+    /// Passes a request to the machine, again after each conclusion that it has to wait for.
+    ///
+    /// - Throws: The errors of `event`; `CancellationError`.
+    func ask(
+        _ event: (inout State) throws(WaybillError) -> Step
+    ) async throws -> (step: Step, series: Series?) {
+        while true {
+            let (step, series) = try apply(event)
+            guard case .postpone = step.action else { return (step, series) }
+            try await series?.conclusion.value()
+        }
+    }
+
+    /// Waits while an attempt is being stopped, or subscriptions and calls are being ended.
+    ///
+    /// - Throws: `CancellationError`.
+    func waitUntilConcluded() async throws {
+        let conclusion: Promise<Void>? = state.withLock { state in
+            switch state.machine.state {
+            case .stopping, .concluding: state.series?.conclusion
+            case .idle, .connecting, .connected, .waiting, .paused, .closing, .shutDown: nil
+            }
+        }
+        try await conclusion?.value()
     }
 
     private func conclude(_ cause: WaybillError?, isForGood: Bool) {
@@ -111,6 +140,12 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                     after: cause
                 )
         )
+        let series: Series? = state.withLock { state in
+            state.machine.concluded()
+            state.greeting = nil
+            return state.series.take()
+        }
+        series?.conclusion.resolve(.success(()))
     }
 
     var clock: any TimerSource { environment.clock }
@@ -124,7 +159,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         state.withLock { state in
             switch state.machine.state {
             case .connected(let connection), .closing(let connection, _): connection
-            case .idle, .connecting, .waiting, .paused, .stopping, .shutDown: nil
+            case .idle, .connecting, .waiting, .paused, .stopping, .concluding, .shutDown: nil
             }
         }
     }
@@ -145,7 +180,8 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     /// Connects.
     ///
-    /// If the connection was lost, the next attempt starts at once instead of after the wait.
+    /// If the connection was lost, the next attempt starts at once instead of after the wait. While a disconnect stops
+    /// an attempt, the new one starts after it.
     ///
     /// - Parameters:
     ///   - greeting: The greeting of this connection, and of those that follow its loss.
@@ -156,8 +192,9 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     ///   `CancellationError`.
     package func connect(_ greeting: Greeting, timeout: Duration?) async throws -> Receipt {
         let timeout = timeout ?? settings.connectTimeout
-        let (step, series) = try apply { state throws(WaybillError) in
+        let (step, series) = try await ask { state throws(WaybillError) in
             let step = try state.machine.connect()
+            if case .postpone = step.action { return step }
             state.greeting = (greeting, timeout)
             return step
         }
@@ -177,16 +214,18 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 throw state.withLock { $0.machine.absence }
             }
             return made
-        case .none, .use, .join, .begin, .open, .wait, .close, .stop, .conclude:
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .close, .stop, .conclude:
             return try await outcome.value()
         }
     }
 
     /// Starts to make a connection for a subscription, unless there is one or one is being made.
     ///
-    /// Does not wait.
-    func wantConnection(_ greeting: Greeting) {
-        apply { state in
+    /// Does not wait for the connection.
+    ///
+    /// - Throws: `CancellationError`.
+    func wantConnection(_ greeting: Greeting) async throws {
+        _ = try await ask { state in
             let step = state.machine.subscribe()
             if case .begin = step.action { state.greeting = (greeting, settings.connectTimeout) }
             return step
@@ -218,7 +257,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     ) async {
         guard let series else { return }
         state.withLock { $0.series?.prepareEnd = prepare }
-        cancel(series.number)
+        series.task.cancel()
         await series.outcome.waitUntilResolved()
     }
 
@@ -261,7 +300,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 within: options.timeout ?? settings.closeTimeout,
                 abandonment: nil
             )
-        case .none, .use, .join, .begin, .open, .wait, .wake, .conclude: break
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: break
         }
     }
 
@@ -279,7 +318,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         case .close(let connection):
             prepare(connection)
             await connection.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
-        case .none, .use, .join, .begin, .open, .wait, .wake, .conclude: return
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: return
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
         LinkEnvironment.reclaim()
@@ -289,9 +328,9 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     package func abandon() {
         let (step, series) = apply { $0.machine.shutDown() }
         switch step.action {
-        case .stop: series.map { cancel($0.number) }
+        case .stop: series?.task.cancel()
         case .close(let connection): connection.disconnectNow()
-        case .none, .use, .join, .begin, .open, .wait, .wake, .conclude: return
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: return
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
     }

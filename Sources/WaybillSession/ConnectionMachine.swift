@@ -6,16 +6,19 @@ public import WireCore
 /// | state | requests | events that end the state |
 /// | --- | --- | --- |
 /// | idle | one connects, unless the app has disconnected | a request, an explicit connect → connecting |
-/// | connecting | wait | the peer accepts → connected; failure → waiting, paused or idle |
-/// | connected | go over the connection | loss → waiting, or idle; pause, disconnect → closing |
-/// | waiting | wait, or are queued | the deadline → connecting; pause → paused |
-/// | paused | as in waiting | resume → waiting, without a delay |
-/// | closing | go over the connection, which may refuse them | its end → paused, waiting or idle |
-/// | stopping | wait, and fail | the attempt has cleaned up → idle |
+/// | connecting | wait | the peer accepts → connected, or in a pause closing; failure → waiting, paused or concluding |
+/// | connected | go over the connection | its end → waiting or concluding; pause, disconnect → closing |
+/// | waiting | wait, or are queued | the deadline → connecting; pause → paused; cancellation → concluding |
+/// | paused | as in waiting | resume, an explicit connect → waiting, without a delay; cancellation → concluding |
+/// | closing | go over the connection, which may refuse them | its end → paused, waiting or concluding |
+/// | stopping | wait, and fail; an explicit connect waits for idle | the attempt has cleaned up → concluding |
+/// | concluding | wait for idle, unless the app has disconnected | the shell has ended streams and calls → idle |
 /// | shut down | fail | nothing |
 ///
 /// A subscription that starts offline leads from idle to waiting, or during a pause to paused. Disconnect leads from
-/// connecting, waiting and paused to stopping. Shutting down ends every state.
+/// connecting, waiting and paused to stopping. An explicit connect, resume and a hint remove the delay of waiting. A
+/// connection that has ended before the machine hears of its acceptance is connected for no time. Shutting down ends
+/// every state.
 ///
 /// The attempts that follow one demand, or one loss, are a series, which has a number. It lasts until a peer accepts,
 /// or until the policy gives up.
@@ -34,6 +37,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case closing(Connection, ConnectionIntent)
         /// An attempt is being stopped, because the app has disconnected.
         case stopping(ConnectionAttempt)
+        /// The shell ends subscriptions and calls. What begins now has to wait, because it would end with them.
+        case concluding(ConnectionIntent)
         case shutDown
     }
 
@@ -57,7 +62,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt),
             .stopping(let attempt):
             attempt
-        case .idle, .connected, .closing, .shutDown: nil
+        case .idle, .connected, .closing, .concluding, .shutDown: nil
         }
     }
 
@@ -69,7 +74,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         switch state {
         case .connected, .closing: true
         case .connecting, .waiting, .paused, .stopping: isReturning
-        case .idle, .shutDown: false
+        case .idle, .concluding, .shutDown: false
         }
     }
 
@@ -88,7 +93,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         switch state {
         case .stopping: WaybillError(.notConnected, "disconnected while connecting")
         case .shutDown: .shutDown
-        case .idle, .connecting, .connected, .waiting, .paused, .closing:
+        case .idle, .connecting, .connected, .waiting, .paused, .closing, .concluding:
             WaybillError(.notConnected, "the attempt to connect was cancelled")
         }
     }
@@ -107,9 +112,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case .connecting(let attempt, _) where attempt.isLasting:
             state = .connecting(attempt, then: .ready)
             return Step(action: .join(isLimited: true))
-        case .stopping(let attempt) where attempt.isLasting:
-            return Step(action: .join(isLimited: true))
-        case .connecting, .stopping: throw .alreadyConnected
+        case .connecting: throw .alreadyConnected
+        case .stopping, .concluding: return Step(action: .postpone)
         case .waiting(let attempt, _), .paused(let attempt):
             state = .waiting(attempt, until: nil)
             return Step(action: .wake)
@@ -124,9 +128,10 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package mutating func request(connects: Bool) throws(WaybillError) -> Step {
         switch state {
         case .shutDown: throw .shutDown
-        case .idle where !connects: throw .noConnection
-        case .idle(.disconnected): throw .disconnectedByApp
+        case .idle where !connects, .concluding where !connects: throw .noConnection
+        case .idle(.disconnected), .concluding(.disconnected): throw .disconnectedByApp
         case .idle: return beginOnDemand()
+        case .concluding: return Step(action: .postpone)
         case .connected(let connection), .closing(let connection, _):
             return Step(action: .use(connection))
         case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt),
@@ -147,6 +152,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             let attempt = makeAttempt(.subscription, after: cause)
             state = intent == .paused ? .paused(attempt) : .waiting(attempt, until: nil)
             return Step(action: .begin)
+        case .concluding: return Step(action: .postpone)
         case .idle, .connected, .waiting, .paused, .closing, .stopping, .shutDown: break
         }
         return Step()
@@ -183,7 +189,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             let number = attempt.number
             return Step(changes: [.connecting(attempt: number)], action: .open(number))
         case .paused: return Step(action: .wait(until: nil))
-        case .idle, .connected, .closing, .stopping, .shutDown: return Step()
+        case .idle, .connected, .closing, .stopping, .concluding, .shutDown: return Step()
         }
     }
 
@@ -255,7 +261,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             return rest(intent, cause, failure: failure)
         case .stopping: return rest(.disconnected, cause, failure: failure)
         case .waiting, .paused: return rest(.ready, cause, failure: failure)
-        case .idle, .connected, .closing, .shutDown: return Step(failure: failure)
+        case .idle, .connected, .closing, .concluding, .shutDown: return Step(failure: failure)
         }
     }
 
@@ -280,12 +286,17 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         _ cause: WaybillError?,
         failure: WaybillError? = nil
     ) -> Step {
-        state = .idle(intent)
+        state = .concluding(intent)
         return Step(
             changes: [.disconnected(cause: cause)],
             action: .conclude(cause, isForGood: false),
             failure: failure
         )
+    }
+
+    /// The shell has ended subscriptions and calls.
+    package mutating func concluded() {
+        if case .concluding(let intent) = state { state = .idle(intent) }
     }
 
     // MARK: The end of a connection
@@ -326,7 +337,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             state = .connecting(attempt, then: intent)
             return Step()
         case .shutDown: return Step(action: .conclude(nil, isForGood: true))
-        case .idle, .connecting, .connected, .waiting, .paused, .closing, .stopping: return Step()
+        case .idle, .connecting, .connected, .waiting, .paused, .closing, .stopping, .concluding:
+            return Step()
         }
         let pause = WaybillError(.notConnected, "the connection is paused")
         let attempt = makeAttempt(.loss, after: cause ?? pause)
@@ -346,6 +358,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package mutating func disconnect() throws(WaybillError) -> Step {
         switch state {
         case .idle: state = .idle(.disconnected)
+        case .concluding: state = .concluding(.disconnected)
         case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt):
             state = .stopping(attempt)
             return Step(action: .stop)
@@ -362,7 +375,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package mutating func shutDown() -> Step {
         defer { state = .shutDown }
         switch state {
-        case .idle: return Step(action: .conclude(nil, isForGood: true))
+        case .idle, .concluding: return Step(action: .conclude(nil, isForGood: true))
         case .connecting, .waiting, .paused, .stopping:
             return Step(changes: [.disconnected(cause: nil)], action: .stop)
         case .connected(let connection), .closing(let connection, _):
@@ -382,13 +395,14 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package mutating func pause() -> Step {
         switch state {
         case .idle(.ready): state = .idle(.paused)
+        case .concluding(.ready): state = .concluding(.paused)
         case .connecting(let attempt, _): state = .connecting(attempt, then: .paused)
         case .waiting(let attempt, _): state = .paused(attempt)
         case .connected(let connection), .closing(let connection, .paused),
             .closing(let connection, .ready):
             state = .closing(connection, .paused)
             return Step(action: .close(connection))
-        case .idle, .paused, .closing, .stopping, .shutDown: break
+        case .idle, .paused, .closing, .stopping, .concluding, .shutDown: break
         }
         return Step()
     }
@@ -399,12 +413,13 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package mutating func resume() -> Step {
         switch state {
         case .idle(.paused): state = .idle(.ready)
+        case .concluding(.paused): state = .concluding(.ready)
         case .connecting(let attempt, _): state = .connecting(attempt, then: .ready)
         case .closing(let connection, .paused): state = .closing(connection, .ready)
         case .waiting(let attempt, _), .paused(let attempt):
             state = .waiting(attempt, until: nil)
             return Step(action: .wake)
-        case .idle, .connected, .closing, .stopping, .shutDown: break
+        case .idle, .connected, .closing, .stopping, .concluding, .shutDown: break
         }
         return Step()
     }

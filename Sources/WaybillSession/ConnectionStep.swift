@@ -60,6 +60,8 @@ package enum ConnectionAction<Connection: Sendable>: Sendable {
     case use(Connection)
     /// Wait for the current series, with a timeout if the series has none.
     case join(isLimited: Bool)
+    /// Wait until the running series and its connection are concluded, and pass the event again.
+    case postpone
     /// Begin a series.
     case begin
     /// Make the attempt of the series with this number, from 1.
@@ -71,7 +73,7 @@ package enum ConnectionAction<Connection: Sendable>: Sendable {
     case close(Connection)
     /// Cancel the series, and wait until it has cleaned up.
     case stop
-    /// Report that the connection is over and no other follows.
+    /// End subscriptions and calls, because no connection follows, and report when that is done.
     case conclude(WaybillError?, isForGood: Bool)
 }
 

@@ -41,7 +41,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         greeting: () throws(WaybillError) -> Connection.Greeting
     ) async throws -> Connection {
         let greeting = lifecycle.settings.connectsOnDemand ? try greeting() : nil
-        let (step, series) = try lifecycle.apply { state throws(WaybillError) in
+        let (step, series) = try await lifecycle.ask { state throws(WaybillError) in
             let step = try self.step(of: request, connects: greeting != nil, &state)
             if case .begin = step.action {
                 state.greeting = greeting.map { ($0, lifecycle.settings.connectTimeout) }
@@ -84,10 +84,17 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             do { return try await send(present) } catch let error as WaybillError
                 where error.code == .notConnected
             {
-                try await present.over()
-                guard lifecycle.isAlive else { throw error }
+                try await wait(for: present, after: error)
             }
         }
+    }
+
+    /// Waits for the end of a connection that has refused a request before it was sent.
+    ///
+    /// - Throws: `error`, if no connection follows; `CancellationError`.
+    private func wait(for ending: Connection, after error: WaybillError) async throws {
+        try await ending.over()
+        guard lifecycle.isAlive else { throw error }
     }
 
     /// Subscribes over a connection, or has the next connection subscribe if the options allow to start offline.
@@ -111,10 +118,14 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ) async throws -> Messages<Message> {
         guard options.startsOffline else { return try await now(connection()) }
         while true {
+            // An earlier subscription's end would otherwise end this one, too.
+            try await lifecycle.waitUntilConcluded()
             if lifecycle.connected == nil, let messages = later() {
                 // After the shutdown nothing would end the messages.
                 if lifecycle.isShutDown { throw WaybillError.shutDown.about(request) }
-                if lifecycle.settings.connectsOnDemand { lifecycle.wantConnection(try greeting()) }
+                if lifecycle.settings.connectsOnDemand {
+                    try await lifecycle.wantConnection(try greeting())
+                }
                 return messages
             }
             let present: Connection
@@ -152,6 +163,8 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
 
     /// Sends in the order of the calls, when the connection is back.
     ///
+    /// If that connection is just ending and nothing was sent, the request waits for the next one.
+    ///
     /// - Parameters:
     ///   - request: The request.
     ///   - timeout: The longest wait for the connection.
@@ -184,12 +197,15 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             },
             fail: { call.fail($0) }
         )
+        var ending: Connection?
         do {
             return try await call.answer(
                 sending: { () throws(WaybillError) in
                     let (connection, place) = try enqueue(item, for: request)
                     number.withLock { $0 = place }
+                    ending = connection
                     if let connection { try send(connection, call) }
+                    ending = nil
                     if let place, call.isDone { _ = queue.withdraw(place) }
                 },
                 withdrawing: { [queue] call in
@@ -198,7 +214,9 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
                 }
             )
         } catch let error as WaybillError {
-            throw error.about(request)
+            guard let ending, error.code == .notConnected else { throw error.about(request) }
+            try await wait(for: ending, after: error.about(request))
+            return try await queued(request, timeout: timeout, send: send, withdraw: withdraw)
         }
     }
 

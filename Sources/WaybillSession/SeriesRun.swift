@@ -45,7 +45,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
                 }
                 defer { if let timer { timers.cancelTimer(timer) } }
                 try await wake.value()
-            case .none, .use, .join, .begin, .wake, .close, .stop, .conclude:
+            case .none, .use, .join, .postpone, .begin, .wake, .close, .stop, .conclude:
                 throw CancellationError()
             }
         }

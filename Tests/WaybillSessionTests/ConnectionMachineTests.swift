@@ -23,7 +23,7 @@ import WireCore
     enum Case: String, CaseIterable {
         case ready, pausedIdle, left, connecting, pausing, wanted, reconnecting, pausingAgain, early
         case connected, waiting, waitingForNothing, paused, closing, closingInVain, disconnecting
-        case stopping, shutDown
+        case stopping, stoppingFirst, concluding, concludingPaused, concludingLeft, shutDown
 
         func machine() throws -> Machine {
             var policy = ReconnectionPolicy()
@@ -73,6 +73,18 @@ import WireCore
             case .stopping:
                 machine = try Case.reconnecting.machine()
                 _ = try machine.disconnect()
+            case .stoppingFirst:
+                _ = try machine.connect()
+                _ = try machine.disconnect()
+            case .concluding:
+                machine = try Case.connected.machine()
+                _ = machine.ended(line, of: 1, nil, at: now, random: dice)
+            case .concludingPaused:
+                machine = try Case.concluding.machine()
+                _ = machine.pause()
+            case .concludingLeft:
+                machine = try Case.concluding.machine()
+                _ = try machine.disconnect()
             case .shutDown: _ = machine.shutDown()
             }
             return machine
@@ -85,7 +97,7 @@ import WireCore
             accepted
         case acceptedOfOther, failed, failedForGood, cancelled, failedOfOther, lost, closed,
             lostOther
-        case disconnect, shutDown, pause, resume, retryNow
+        case disconnect, shutDown, pause, resume, retryNow, concluded
 
         /// What follows where the event is not awaited: nothing but an answer to the series that asks.
         var effectElsewhere: String {
@@ -142,6 +154,9 @@ import WireCore
                 case .pause: return words(machine.pause())
                 case .resume: return words(machine.resume())
                 case .retryNow: return words(machine.retryNow())
+                case .concluded:
+                    machine.concluded()
+                    return "nothing"
                 }
             } catch {
                 return "throws \(error.code.name)"
@@ -185,6 +200,7 @@ extension ConnectionMachineTests {
         case .paused(let attempt): "paused \(words(attempt))"
         case .closing(_, let intent): "closing then \(intent)"
         case .stopping(let attempt): "stopping \(words(attempt))"
+        case .concluding(let intent): "concluding \(intent)"
         case .shutDown: "shut down"
         }
     }
@@ -213,6 +229,7 @@ extension ConnectionMachineTests {
                 ["conclude" + words(cause) + (isForGood ? " for good" : "")]
             case .use: ["use"]
             case .join(let isLimited): ["join" + (isLimited ? " for a time" : "")]
+            case .postpone: ["postpone"]
             case .begin: ["begin"]
             case .open(let number): ["open \(number)"]
             case .wait(let time): ["wait" + (time == nil ? " to be woken" : "")]
@@ -261,9 +278,9 @@ extension ConnectionMachineTests {
           turn: open 1
           turnLater: open 1
           accepted: connected -> connected
-          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
-          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
           lost: nothing -> connecting demand 1.1 ended then ready
           closed: nothing -> connecting demand 1.1 ended then ready
           disconnect: stop -> stopping demand 1.1
@@ -277,9 +294,9 @@ extension ConnectionMachineTests {
           turn: open 1
           turnLater: open 1
           accepted: connected, close -> closing then paused
-          failed: disconnected (lost), conclude (lost), fail (lost) -> idle paused
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle paused
-          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle paused
+          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding paused
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding paused
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding paused
           lost: nothing -> connecting demand 1.1 ended then paused
           closed: nothing -> connecting demand 1.1 ended then paused
           disconnect: stop -> stopping demand 1.1
@@ -293,7 +310,7 @@ extension ConnectionMachineTests {
           turnLater: open 1
           accepted: connected -> connected
           failed: waiting 1 s for 1 (lost), begin, fail (lost) -> waiting subscription 2.0 until 101 s
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding ready
           cancelled: waiting 0 s for 1 (the attempt to connect was cancelled), begin, fail (the attempt to connect was cancelled) -> waiting subscription 2.0 until 100 s
           lost: nothing -> connecting demand 1.1 wanted ended then ready
           closed: nothing -> connecting demand 1.1 wanted ended then ready
@@ -309,8 +326,8 @@ extension ConnectionMachineTests {
           turnLater: open 1
           accepted: connected -> connected
           failed: waiting 7 s for 2 (lost) -> waiting loss 2.1 until 107 s
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
-          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
           lost: nothing -> connecting loss 2.1 ended then ready
           closed: nothing -> connecting loss 2.1 ended then ready
           disconnect: stop -> stopping loss 2.1
@@ -326,7 +343,7 @@ extension ConnectionMachineTests {
           accepted: connected, close -> closing then paused
           failed: waiting for 2 (lost) -> paused loss 2.1
           failedForGood: waiting for 2 (refused) -> paused loss 2.1
-          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle paused
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding paused
           lost: nothing -> connecting loss 2.1 ended then paused
           closed: nothing -> connecting loss 2.1 ended then paused
           disconnect: stop -> stopping loss 2.1
@@ -341,9 +358,9 @@ extension ConnectionMachineTests {
           turnLater: open 1
           opened: nothing -> connecting demand 1.1 then ready
           accepted: connected, ended (lost), waiting 1 s for 1 (lost), begin -> waiting loss 2.0 until 101 s
-          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
-          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
           disconnect: stop -> stopping demand 1.1 ended
           shutDown: disconnected, stop -> shut down
           pause: nothing -> connecting demand 1.1 ended then paused
@@ -352,7 +369,7 @@ extension ConnectionMachineTests {
           request: use
           requestOnly: use
           lost: ended (lost), waiting 1 s for 1 (lost), begin -> waiting loss 2.0 until 101 s
-          closed: ended, disconnected, conclude -> idle ready
+          closed: ended, disconnected, conclude -> concluding ready
           disconnect: close -> closing then disconnected
           shutDown: disconnected, ended, close -> shut down
           pause: close -> closing then paused
@@ -362,9 +379,9 @@ extension ConnectionMachineTests {
           requestOnly: join for a time
           turn: wait
           turnLater: connecting 1, open 1 -> connecting loss 2.1 then ready
-          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
-          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
           disconnect: stop -> stopping loss 2.0
           shutDown: disconnected, stop -> shut down
           pause: nothing -> paused loss 2.0
@@ -376,9 +393,9 @@ extension ConnectionMachineTests {
           requestOnly: join for a time
           turn: connecting 1, open 1 -> connecting loss 2.1 then ready
           turnLater: connecting 1, open 1 -> connecting loss 2.1 then ready
-          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
-          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
           disconnect: stop -> stopping loss 2.0
           shutDown: disconnected, stop -> shut down
           pause: nothing -> paused loss 2.0
@@ -390,9 +407,9 @@ extension ConnectionMachineTests {
           requestOnly: join for a time
           turn: wait to be woken
           turnLater: wait to be woken
-          failed: disconnected (lost), conclude (lost), fail (lost) -> idle ready
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle ready
-          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> idle ready
+          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding ready
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding ready
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
           disconnect: stop -> stopping loss 2.0
           shutDown: disconnected, stop -> shut down
           resume: wake -> waiting loss 2.0 until now
@@ -419,19 +436,53 @@ extension ConnectionMachineTests {
           connect: throws rejected
           request: use
           requestOnly: use
-          lost: ended (lost), disconnected, conclude -> idle disconnected
-          closed: ended, disconnected, conclude -> idle disconnected
+          lost: ended (lost), disconnected, conclude -> concluding disconnected
+          closed: ended, disconnected, conclude -> concluding disconnected
           disconnect: close
           shutDown: disconnected, ended, close -> shut down
         stopping: stopping loss 2.1
-          connect: join for a time
+          connect: postpone
           request: join for a time
           requestOnly: join for a time
-          failed: disconnected (lost), conclude (lost), fail (lost) -> idle disconnected
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> idle disconnected
-          cancelled: disconnected, conclude, fail (disconnected while connecting) -> idle disconnected
+          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding disconnected
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding disconnected
+          cancelled: disconnected, conclude, fail (disconnected while connecting) -> concluding disconnected
           disconnect: stop
           shutDown: disconnected, stop -> shut down
+        stoppingFirst: stopping demand 1.1
+          connect: postpone
+          request: join
+          requestOnly: join
+          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding disconnected
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding disconnected
+          cancelled: disconnected, conclude, fail (disconnected while connecting) -> concluding disconnected
+          disconnect: stop
+          shutDown: disconnected, stop -> shut down
+        concluding: concluding ready
+          connect: postpone
+          request: postpone
+          requestOnly: throws notConnected
+          subscribe: postpone
+          disconnect: nothing -> concluding disconnected
+          shutDown: conclude for good -> shut down
+          pause: nothing -> concluding paused
+          concluded: nothing -> idle ready
+        concludingPaused: concluding paused
+          connect: postpone
+          request: postpone
+          requestOnly: throws notConnected
+          subscribe: postpone
+          disconnect: nothing -> concluding disconnected
+          shutDown: conclude for good -> shut down
+          resume: nothing -> concluding ready
+          concluded: nothing -> idle paused
+        concludingLeft: concluding disconnected
+          connect: postpone
+          request: throws notConnected
+          requestOnly: throws notConnected
+          subscribe: postpone
+          shutDown: conclude for good -> shut down
+          concluded: nothing -> idle disconnected
         shutDown: shut down
           connect: throws shutDown
           request: throws shutDown

@@ -123,6 +123,7 @@ struct LifecycleFixture {
     ///   - hosts: The other hosts.
     ///   - connectsOnDemand: True when a request connects.
     ///   - reconnection: The policy for reconnections.
+    ///   - offlineQueue: The policy for sends without a connection.
     ///   - clock: The clock of all waits.
     ///   - random: The random number of every draw.
     ///   - prepare: Prepares greetings.
@@ -134,6 +135,7 @@ struct LifecycleFixture {
         hosts: [String] = [],
         connectsOnDemand: Bool = true,
         reconnection: ReconnectionPolicy = .never,
+        offlineQueue: OfflineQueuePolicy = .off,
         clock: ManualClock = ManualClock(),
         random: UInt64 = .max,
         onOpen: @escaping @Sendable (String, Duration) throws -> Void = { _, _ in },
@@ -150,7 +152,8 @@ struct LifecycleFixture {
                 connectsOnDemand: connectsOnDemand,
                 connectTimeout: .seconds(10),
                 closeTimeout: .seconds(5),
-                reconnection: reconnection
+                reconnection: reconnection,
+                offlineQueue: offlineQueue
             ),
             Failover.fixture(FailoverOptions(hosts: hosts)),
             in: LinkEnvironment(

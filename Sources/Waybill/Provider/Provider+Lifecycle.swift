@@ -12,8 +12,8 @@ extension Provider {
     ///   - options: Options of the connection; an option that is nil is left to the transport's configuration.
     ///   - headers: User properties of MQTT 5, or further headers of STOMP's CONNECT.
     /// - Returns: The receipt with the server's answer.
-    /// - Throws: `rejected` if there is a connection already; the errors of ``Transport/perform(_:)``;
-    ///   `CancellationError`.
+    /// - Throws: `rejected` if there is a connection, also one that ``disconnect(_:)`` is still closing; the errors of
+    ///   ``Transport/perform(_:)``; `CancellationError`.
     @discardableResult
     public func connect(
         _ options: ConnectOptions = ConnectOptions(),
