@@ -42,12 +42,14 @@ final class SSEEngine: Sendable {
     // MARK: Hints
 
     /// Heeds what the app or the platform knows of the surroundings.
+    ///
+    /// The streams note it with the engine's lock held, so that each stream notes several hints in the same order.
     func heed(_ hint: ConnectionHint) {
-        let streams = state.withLock { state in
+        let consequences = state.withLock { state in
             if hint != .retryNow { state.isPaused = hint == .pause }
-            return state.streams.valuesInKeyOrder
+            return state.streams.valuesInKeyOrder.map { $0.note(hint) }
         }
-        for stream in streams { stream.heed(hint) }
+        for consequence in consequences { consequence.carryOut() }
     }
 
     // MARK: Requests

@@ -125,9 +125,10 @@ final class SSEStream: Sendable {
         apply { $0.restart() }
     }
 
-    /// Tells the stream what the app or the platform knows of the surroundings.
-    func heed(_ hint: ConnectionHint) {
-        apply { machine in
+    /// Notes what the app or the platform knows of the surroundings.
+    /// - Returns: What follows, to be carried out with no lock held.
+    func note(_ hint: ConnectionHint) -> Consequence {
+        note { machine in
             switch hint {
             case .pause: machine.pause()
             case .resume: machine.resume()
@@ -137,16 +138,36 @@ final class SSEStream: Sendable {
     }
 
     private func apply(_ event: (inout SSEMachine) -> SSEMachine.Action) {
-        let (action, alarm, connection, task) = state.withLock { state in
-            (event(&state.machine), state.alarm, state.connection, state.task)
+        note(event).carryOut()
+    }
+
+    private func note(_ event: (inout SSEMachine) -> SSEMachine.Action) -> Consequence {
+        state.withLock { state in
+            Consequence(
+                action: event(&state.machine),
+                alarm: state.alarm,
+                connection: state.connection,
+                task: state.task
+            )
         }
-        switch action {
-        case .none: break
-        case .wake: alarm?.resolve(.success(()))
-        case .closeConnection: connection?.close()
-        case .cancel:
-            connection?.close()
-            task?.cancel()
+    }
+
+    /// What follows from an event outside the task.
+    struct Consequence: Sendable {
+        fileprivate let action: SSEMachine.Action
+        fileprivate let alarm: Promise<Void>?
+        fileprivate let connection: SSEConnection?
+        fileprivate let task: Task<Void, Never>?
+
+        func carryOut() {
+            switch action {
+            case .none: break
+            case .wake: alarm?.resolve(.success(()))
+            case .closeConnection: connection?.close()
+            case .cancel:
+                connection?.close()
+                task?.cancel()
+            }
         }
     }
 
@@ -286,8 +307,13 @@ final class SSEStream: Sendable {
 
     /// The server has begun to stream.
     func noteOpened(at now: WireInstant) {
-        guard state.withLock({ $0.machine.opened(at: now) }) else { return }
-        report { $0.opened() }
+        let isOpen = state.withLock { state in
+            guard state.machine.opened(at: now) else { return false }
+            let events = state.reporter.opened()
+            engine.events.report(contentsOf: events)
+            return true
+        }
+        guard isOpen else { return }
         engine.states.report(.connected, of: self)
         opened.resolve(.success(()))
     }
@@ -302,9 +328,11 @@ final class SSEStream: Sendable {
 
     // MARK: Reports
 
-    /// Tells observers what the reporter makes of an event.
+    /// Tells observers what the reporter makes of an event, with the lock held, so that reports have the order of the events.
     func report(_ body: (inout SSEReporter) -> [TransportEvent]) {
-        let events = state.withLock { body(&$0.reporter) }
-        engine.events.report(contentsOf: events)
+        state.withLock { state in
+            let events = body(&state.reporter)
+            engine.events.report(contentsOf: events)
+        }
     }
 }
