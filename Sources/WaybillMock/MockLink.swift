@@ -17,6 +17,11 @@ final class MockLink: Sendable {
         let outcome = Promise<MockTransport.Outcome>()
     }
 
+    /// The outcomes of requests that have waited.
+    private typealias Answers = [(
+        Promise<MockTransport.Outcome>, Result<MockTransport.Outcome, any Error>
+    )]
+
     /// The next step of a request.
     private enum Step: Sendable {
         case pass
@@ -140,6 +145,7 @@ final class MockLink: Sendable {
         let attempt = Attempt(number: number, receipt: receipt, greeting: greeting)
         state.attempt = attempt
         state.greeting = greeting
+        if peer.rules.connectivity != .assumed { reporter.states.report(.connecting(attempt: 1)) }
         return attempt
     }
 
@@ -148,14 +154,17 @@ final class MockLink: Sendable {
         onLost: @escaping @Sendable (WaybillError) -> Void = { _ in },
         _ open: @escaping @Sendable () async throws -> Receipt
     ) {
-        reporter.states.report(.connecting(attempt: 1))
         let task = Task { @concurrent [self] in
             do {
                 let receipt = try await open()
-                let conclusion = state.withLock { $0.connection.noteSuccess(of: attempt.number) }
-                guard conclusion != .stale else { throw MockTransport.disconnected }
-                reporter.states.report(.connected)
-                if conclusion == .restored { letWaitingPass() }
+                let answers = state.withLock { state -> Answers? in
+                    let conclusion = state.connection.noteSuccess(of: attempt.number)
+                    guard conclusion != .stale else { return nil }
+                    reporter.states.report(.connected)
+                    return conclusion == .restored ? letWaitingPass(&state) : []
+                }
+                guard let answers else { throw MockTransport.disconnected }
+                for (outcome, answer) in answers { outcome.resolve(answer) }
                 attempt.receipt.resolve(.success(receipt))
             } catch {
                 noteFailure(of: attempt, error, onLost: onLost)
@@ -174,15 +183,17 @@ final class MockLink: Sendable {
         let conclusion = state.withLock { state in
             let conclusion = state.connection
                 .noteFailure(of: attempt.number, isRetryable: cause.isRetryable)
-            if conclusion == .failed { state.greeting = nil }
+            switch conclusion {
+            case .stale, .connected, .restored, .lost: break
+            case .failed:
+                state.greeting = nil
+                reporter.states.report(.disconnected(cause: error as? WaybillError))
+            case .stillAway:
+                reporter.states.report(.waiting(until: .now + .seconds(1), cause: cause))
+            }
             return conclusion
         }
-        switch conclusion {
-        case .stale, .connected, .restored: break
-        case .failed: reporter.states.report(.disconnected(cause: error as? WaybillError))
-        case .stillAway: reporter.states.report(.waiting(until: .now + .seconds(1), cause: cause))
-        case .lost: onLost(cause)
-        }
+        if conclusion == .lost { onLost(cause) }
     }
 
     // MARK: The connection
@@ -196,17 +207,18 @@ final class MockLink: Sendable {
         onLost: @escaping @Sendable (WaybillError) -> Void,
         _ reopen: @escaping @Sendable () async throws -> Void
     ) {
-        let attempt = state.withLock { state -> Attempt? in
+        let (attempt, answers) = state.withLock { state -> (Attempt?, Answers) in
             let number = state.makeNumber()
-            guard state.connection.restore(number) else { return nil }
-            return begin(number, state.greeting, &state)
+            guard state.connection.restore(number) else { return (nil, []) }
+            let attempt = begin(number, state.greeting, &state)
+            guard peer.rules.connectivity == .assumed else { return (attempt, []) }
+            _ = state.connection.noteSuccess(of: number)
+            reporter.reportRestored()
+            return (attempt, letWaitingPass(&state))
         }
         guard let attempt else { return }
         switch peer.rules.connectivity {
-        case .assumed:
-            reporter.reportRestored()
-            _ = state.withLock { $0.connection.noteSuccess(of: attempt.number) }
-            letWaitingPass()
+        case .assumed: for (outcome, answer) in answers { outcome.resolve(answer) }
         case .shared:
             start(attempt, onLost: onLost) { [peer] in
                 try await peer.connect(attempt.greeting, isReconnection: true)
@@ -219,22 +231,29 @@ final class MockLink: Sendable {
         }
     }
 
-    private func letWaitingPass() {
-        let waiting = state.withLock { state in
-            defer { state.waiting = [:] }
-            return state.waiting.valuesInKeyOrder
-        }
-        for one in waiting where one.outcome.result == nil {
-            one.outcome.resolve(Result { try peer.record(one.request) })
-        }
+    /// Records the requests that have waited, before any later one can pass.
+    /// - Returns: Their outcomes. The caller resolves them with the lock open.
+    private func letWaitingPass(_ state: inout State) -> Answers {
+        defer { state.waiting = [:] }
+        return state.waiting.valuesInKeyOrder.filter { $0.outcome.result == nil }
+            .map { waiting in (waiting.outcome, Result { try peer.record(waiting.request) }) }
     }
 
     /// Changes the connection.
+    ///
+    /// - Parameters:
+    ///   - event: What happens to the connection.
+    ///   - note: Notes the change with the lock held, so that reports have the order of the changes. It gets the
+    ///     connection before the change.
     /// - Returns: The waits that are over by that. The caller fails them.
-    func change(_ event: (inout MockConnection) -> Void) -> Released {
+    func change(
+        _ event: (inout MockConnection) -> Void,
+        noting note: (MockConnection) -> Void = { _ in }
+    ) -> Released {
         state.withLock { state in
             let before = state.connection
             event(&state.connection)
+            note(before)
             var released = Released(before: before)
             if !state.connection.isAway {
                 released.waiting = state.waiting.valuesInKeyOrder.map(\.outcome)

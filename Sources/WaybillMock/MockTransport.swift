@@ -71,6 +71,10 @@ public final class MockTransport: Transport, ImmediateTransport {
     private struct State: Sendable {
         var subscriptions = Subscriptions()
         var lastNumber: UInt64 = 0
+        /// The number of connections that have ended, each with all streams.
+        var endCount = 0
+        /// The error of the streams that ended last.
+        var streamError: WaybillError?
     }
 
     static let disconnected = WaybillError(.notConnected, "the connection is over")
@@ -141,7 +145,7 @@ public final class MockTransport: Transport, ImmediateTransport {
     public func dropConnection(
         _ error: WaybillError = WaybillError(.connectionLost, "the mock dropped the connection")
     ) {
-        end(link.change { $0.drop() }, failingWith: error, streams: error)
+        end(failingWith: error, streams: error) { $0.drop() }
     }
 
     /// Loses the connection for a while, like a transport that connects again.
@@ -156,9 +160,12 @@ public final class MockTransport: Transport, ImmediateTransport {
         _ error: WaybillError = WaybillError(.connectionLost, "the mock lost the connection"),
         retryIn delay: Duration = .seconds(1)
     ) {
-        let released = link.change { $0.interrupt() }
-        if !rules.keepsSession { state.withLock { $0.subscriptions.deliveries.removeAll() } }
-        reporter.reportWaiting(until: .now + delay, error)
+        let released = link.change {
+            $0.interrupt()
+        } noting: { _ in
+            if !rules.keepsSession { state.withLock { $0.subscriptions.deliveries.removeAll() } }
+            reporter.reportWaiting(until: .now + delay, error)
+        }
         released.fail(error)
         peer.failUnanswered(error)
     }
@@ -225,10 +232,11 @@ public final class MockTransport: Transport, ImmediateTransport {
     /// Gives the request the outcome of its rule, and a stream that ``push(_:)`` feeds.
     public func subscribe(_ request: Request) async throws -> Messages<Message> {
         try check(request)
+        let endCount = state.withLock { $0.endCount }
         let outcome = try await admit(request)
         if rules.connectivity == .perStream { peer.recordConnect(request) }
         _ = try await answer(outcome, request)
-        return addSubscription(request).keeping(self)
+        return addSubscription(request, unlessEndedSince: endCount).keeping(self)
     }
 
     /// Every message that is pushed from now on, whether or not it reaches a subscription.
@@ -238,9 +246,7 @@ public final class MockTransport: Transport, ImmediateTransport {
 
     /// Ends everything.
     public func shutdown() async {
-        let released = link.change { $0.shutDown() }
-        guard released.before != .shutDown else { return }
-        end(released, failingWith: .shutDown, streams: nil)
+        guard end(failingWith: .shutDown, streams: nil, { $0.shutDown() }) else { return }
         peer.shutDown()
         catchAll.end()
     }
@@ -321,15 +327,18 @@ public final class MockTransport: Transport, ImmediateTransport {
         case .unsubscribe:
             end(state.withLock { $0.subscriptions.removeAll(of: request.topic ?? "") }, nil)
         case .disconnect where rules.connectivity != .assumed:
-            let released = link.change { $0.noteLeft() }
-            end(released, failingWith: Self.disconnected, streams: nil, isReported: false)
+            end(failingWith: Self.disconnected, streams: nil, isReported: false) { $0.noteLeft() }
         default: break
         }
     }
 
     // MARK: Streams
 
-    private func addSubscription(_ request: Request) -> Messages<Message> {
+    /// Adds a subscription; it ends at once if a connection has ended since the count of ends given.
+    private func addSubscription(
+        _ request: Request,
+        unlessEndedSince endCount: Int
+    ) -> Messages<Message> {
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -355,7 +364,11 @@ public final class MockTransport: Transport, ImmediateTransport {
         var kept = request
         if rules.connectivity != .perStream { kept.chain = nil }
         let subscription = Subscriptions.Subscription(number: number, request: kept, feed: feed)
-        state.withLock { $0.subscriptions.add(subscription) }
+        let (isLate, error) = state.withLock { state in
+            if state.endCount == endCount { state.subscriptions.add(subscription) }
+            return (state.endCount != endCount, state.streamError)
+        }
+        if isLate { end([subscription], error) }
         return messages
     }
 
@@ -380,24 +393,36 @@ public final class MockTransport: Transport, ImmediateTransport {
         }
     }
 
-    /// Ends all that depended on a connection.
+    /// Ends a connection, and all that depended on it.
     ///
     /// - Parameters:
-    ///   - released: The waits that the end of the connection has ended.
-    ///   - error: The error of these waits, and of requests that are not answered.
+    ///   - error: The error of the requests that wait or are not answered.
     ///   - streamError: The error of streams, and the cause of the end; nil for an end that was asked for.
     ///   - isReported: False when the end of the connection was reported before.
+    ///   - event: What happens to the connection.
+    /// - Returns: False after a shutdown, when nothing is left to end.
+    @discardableResult
     private func end(
-        _ released: MockLink.Released,
         failingWith error: WaybillError,
         streams streamError: WaybillError?,
-        isReported: Bool = true
-    ) {
-        let ended = state.withLock { $0.subscriptions.removeAll() }
-        if isReported { reporter.reportDisconnected(streamError) }
+        isReported: Bool = true,
+        _ event: (inout MockConnection) -> Void
+    ) -> Bool {
+        var ended: [Subscriptions.Subscription] = []
+        let released = link.change(event) { before in
+            guard before != .shutDown else { return }
+            ended = state.withLock { state in
+                state.endCount += 1
+                state.streamError = streamError
+                return state.subscriptions.removeAll()
+            }
+            if isReported { reporter.reportDisconnected(streamError) }
+        }
+        guard released.before != .shutDown else { return false }
         released.fail(error)
         peer.failUnanswered(error)
         end(ended, streamError)
+        return true
     }
 }
 
