@@ -10,6 +10,7 @@ import WireCore
     private static let start = WireInstant(nanoseconds: 0)
     private static let lost = SSEOutcome(error: WaybillError(.connectionLost, "lost"))
     private static let refused = SSEOutcome(error: WaybillError(.rejected, "no"), isFinal: true)
+    private static let noContent = SSEOutcome(status: 204, error: nil, isFinal: true)
 
     /// A machine whose dice always give a second.
     private static func machine(
@@ -70,7 +71,7 @@ import WireCore
     // MARK: The table
 
     private enum Event: String, CaseIterable {
-        case next, lost, refused, connected, held, opened, received, disconnected
+        case next, lost, refused, noContent, connected, held, opened, received, disconnected
         case pause, resume, retryNow, restart, close, deadline
 
         /// Tells a machine of the event, and gives its answer in words.
@@ -79,6 +80,7 @@ import WireCore
             case .next: return word(machine.next(at: start))
             case .lost: return word(end(&machine, SSEMachineTests.lost))
             case .refused: return word(end(&machine, SSEMachineTests.refused))
+            case .noContent: return word(end(&machine, SSEMachineTests.noContent))
             case .connected: return machine.connected() ? "request" : "closeConnection"
             case .held: machine.held()
             case .opened: return machine.opened(at: start) ? "announce" : "none"
@@ -103,6 +105,7 @@ import WireCore
             next → connecting 1: attempt 1
             lost → connecting 1: attempt 1
             refused → connecting 1: attempt 1
+            noContent → connecting 1: attempt 1
             connected: closeConnection
             pause → idle paused
             close → closing fine/bye
@@ -110,6 +113,7 @@ import WireCore
             next → paused 1: pause
             lost → paused 1: pause
             refused → paused 1: pause
+            noContent → paused 1: pause
             connected: closeConnection
             resume → idle
             close → closing fine/bye
@@ -117,6 +121,7 @@ import WireCore
             next: attempt 2
             lost → waiting 1.0 3: wait 1.0 lost
             refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
             connected → requesting 2: request
             pause → pausing 2
             close → closing fine/bye: cancel
@@ -124,6 +129,7 @@ import WireCore
             next: attempt 2
             lost → paused 2: pause
             refused → paused 2: pause
+            noContent → paused 2: pause
             connected → ending 2 pause: closeConnection
             resume → connecting 2
             close → closing fine/bye: cancel
@@ -131,6 +137,7 @@ import WireCore
             next: attempt 2
             lost → waiting 1.0 3: wait 1.0 lost
             refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
             connected: closeConnection
             held → requesting 2 held
             opened → open: announce
@@ -142,6 +149,7 @@ import WireCore
             next: attempt 2
             lost → waiting 1.0 3: wait 1.0 lost
             refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
             connected: closeConnection
             opened → open: announce
             disconnected → connecting 2: held
@@ -152,6 +160,7 @@ import WireCore
             next: attempt 2
             lost → paused 2: pause
             refused → paused 2: pause
+            noContent → paused 2: pause
             connected: closeConnection
             opened → ending 1 open pause: announce
             resume → ending 2 resume
@@ -160,6 +169,7 @@ import WireCore
             next: attempt 2
             lost → connecting 2: attempt 2 paused
             refused → connecting 2: attempt 2 paused
+            noContent → connecting 2: attempt 2 paused
             connected: closeConnection
             opened → ending 1 open resume: announce
             pause → ending 2 pause
@@ -169,6 +179,7 @@ import WireCore
             next: attempt 2
             lost → connecting 2: attempt 2
             refused → connecting 2: attempt 2
+            noContent → connecting 2: attempt 2
             connected: closeConnection
             opened → ending 1 open restart: announce
             pause → ending 2 pause
@@ -177,6 +188,7 @@ import WireCore
             next: attempt 1
             lost → waiting 1.0 1: wait 1.0 lost
             refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
             connected: closeConnection
             received → open with events
             disconnected: open
@@ -187,6 +199,7 @@ import WireCore
             next: attempt 1
             lost → waiting 1.0 1: wait 1.0 lost
             refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
             connected: closeConnection
             disconnected: open
             pause → ending 1 open pause: closeConnection
@@ -196,6 +209,7 @@ import WireCore
             next: attempt 1
             lost → paused 1: pause
             refused → paused 1: pause
+            noContent → paused 1: pause
             connected: closeConnection
             disconnected: open
             resume → ending 1 open resume
@@ -204,6 +218,7 @@ import WireCore
             next: attempt 1
             lost → connecting 1: attempt 1 paused
             refused → connecting 1: attempt 1 paused
+            noContent → connecting 1: attempt 1 paused
             connected: closeConnection
             disconnected: open
             pause → ending 1 open pause
@@ -213,6 +228,7 @@ import WireCore
             next: attempt 1
             lost → connecting 1: attempt 1
             refused → connecting 1: attempt 1
+            noContent → connecting 1: attempt 1
             connected: closeConnection
             disconnected: open
             pause → ending 1 open pause
@@ -221,6 +237,7 @@ import WireCore
             next: wait 1.0 lost
             lost: wait 1.0 lost
             refused: wait 1.0 lost
+            noContent: wait 1.0 lost
             connected: closeConnection
             pause → paused 3: wake
             resume → connecting 3: wake
@@ -232,6 +249,7 @@ import WireCore
             next: pause
             lost: pause
             refused: pause
+            noContent: pause
             connected: closeConnection
             resume → connecting 3: wake
             close → closed fine/bye: wake
@@ -239,12 +257,163 @@ import WireCore
             next → closed fine/bye: finish fine/bye
             lost → closed fine/bye: finish fine/bye
             refused → closed fine/bye: finish fine/bye
+            noContent → closed fine/bye: finish fine/bye
             connected: closeConnection
         closed no/no
             next: finish no/no
             lost: finish no/no
             refused: finish no/no
+            noContent: finish no/no
             connected: closeConnection
+        """
+
+    /// As ``table``, of a stream that a call waits for, for 10 s at most. The last three rows are those of a stream that has
+    /// been open: the call waits no longer.
+    private static let awaitedTable = """
+        idle
+            next → connecting 1: attempt 1
+            lost → connecting 1: attempt 1
+            refused → connecting 1: attempt 1
+            noContent → connecting 1: attempt 1
+            connected: closeConnection
+            pause → idle paused
+            close → closing fine/bye
+        idle paused
+            next → paused 1 10.0: pause 10.0
+            lost → paused 1 10.0: pause 10.0
+            refused → paused 1 10.0: pause 10.0
+            noContent → paused 1 10.0: pause 10.0
+            connected: closeConnection
+            resume → idle
+            close → closing fine/bye
+        connecting 1
+            next: attempt 1
+            lost → closed lost/lost: finish lost/lost
+            refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
+            connected → requesting 1: request
+            pause → pausing 1
+            close → closing fine/bye: cancel
+        pausing 1
+            next: attempt 1
+            lost → paused 1 10.0: pause 10.0
+            refused → paused 1 10.0: pause 10.0
+            noContent → paused 1 10.0: pause 10.0
+            connected → ending 1 pause: closeConnection
+            resume → connecting 1
+            close → closing fine/bye: cancel
+        requesting 1
+            next: attempt 1
+            lost → closed lost/lost: finish lost/lost
+            refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
+            connected: closeConnection
+            held → requesting 1 held
+            opened → open: announce
+            disconnected → connecting 1
+            pause → ending 1 pause: closeConnection
+            restart → ending 1 restart: closeConnection
+            close → closing fine/bye: cancel
+        requesting 1 held
+            next: attempt 1
+            lost → closed lost/lost: finish lost/lost
+            refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
+            connected: closeConnection
+            opened → open: announce
+            disconnected → connecting 1: held
+            pause → ending 1 pause: closeConnection
+            restart → ending 1 restart: closeConnection
+            close → closing fine/bye: cancel
+        ending 1 pause
+            next: attempt 1
+            lost → paused 1 10.0: pause 10.0
+            refused → paused 1 10.0: pause 10.0
+            noContent → paused 1 10.0: pause 10.0
+            connected: closeConnection
+            opened → ending 1 open pause: announce
+            resume → ending 1 resume
+            close → closing fine/bye: cancel
+        ending 1 resume
+            next: attempt 1
+            lost → connecting 1: attempt 1 paused
+            refused → connecting 1: attempt 1 paused
+            noContent → connecting 1: attempt 1 paused
+            connected: closeConnection
+            opened → ending 1 open resume: announce
+            pause → ending 1 pause
+            restart → ending 1 restart
+            close → closing fine/bye: cancel
+        ending 1 restart
+            next: attempt 1
+            lost → connecting 1: attempt 1
+            refused → connecting 1: attempt 1
+            noContent → connecting 1: attempt 1
+            connected: closeConnection
+            opened → ending 1 open restart: announce
+            pause → ending 1 pause
+            close → closing fine/bye: cancel
+        paused 1 10.0
+            next: pause 10.0
+            lost: pause 10.0
+            refused: pause 10.0
+            noContent: pause 10.0
+            connected: closeConnection
+            resume → connecting 1: wake
+            close → closed fine/bye: wake
+            deadline → closed the connection is paused/the connection is paused: wake
+        connecting 1
+            next: attempt 1
+            lost → closed lost/lost: finish lost/lost
+            refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
+            connected → requesting 1: request
+            pause → pausing 1
+            close → closing fine/bye: cancel
+        closed the connection is paused/the connection is paused
+            next: finish the connection is paused/the connection is paused
+            lost: finish the connection is paused/the connection is paused
+            refused: finish the connection is paused/the connection is paused
+            noContent: finish the connection is paused/the connection is paused
+            connected: closeConnection
+        closed fine/the server has no stream
+            next: finish fine/the server has no stream
+            lost: finish fine/the server has no stream
+            refused: finish fine/the server has no stream
+            noContent: finish fine/the server has no stream
+            connected: closeConnection
+        open
+            next: attempt 1
+            lost → waiting 1.0 1: wait 1.0 lost
+            refused → closed no/no: finish no/no
+            noContent → closed fine/the server has no stream: finish fine/the server has no stream
+            connected: closeConnection
+            received → open with events
+            disconnected: open
+            pause → ending 1 open pause: closeConnection
+            restart → ending 1 open restart: closeConnection
+            close → closing fine/bye: cancel
+        ending 1 open pause
+            next: attempt 1
+            lost → paused 1: pause
+            refused → paused 1: pause
+            noContent → paused 1: pause
+            connected: closeConnection
+            disconnected: open
+            resume → ending 1 open resume
+            close → closing fine/bye: cancel
+        waiting 1.0 1
+            next: wait 1.0 lost
+            lost: wait 1.0 lost
+            refused: wait 1.0 lost
+            noContent: wait 1.0 lost
+            connected: closeConnection
+            pause → paused 1: wake
+            resume → connecting 1: wake
+            retryNow → connecting 1: wake
+            restart → connecting 1: wake
+            close → closed fine/bye: wake
+            deadline → connecting 1: wake
         """
 
     /// The events that lead to a second attempt, of a stream that no call waits for.
@@ -261,31 +430,43 @@ import WireCore
             [.lost, .pause], [.close], [.refused],
         ].map { second + $0 }
 
-    /// What each event does to the machine at the end of a path; events that do nothing are left out.
-    private static func row(_ path: [Event]) -> (state: String, cells: [String]) {
-        var machine = machine()
-        for event in path { _ = event.apply(to: &machine) }
-        let before = word(machine.state)
-        let cells = Event.allCases.compactMap { event -> String? in
-            var copy = machine
-            let answer = event.apply(to: &copy)
-            let after = word(copy.state)
-            guard after != before || answer != "none" else { return nil }
-            let change = after == before ? "" : " → \(after)"
-            return "\(event.rawValue)\(change)" + (answer == "none" ? "" : ": \(answer)")
+    /// The events that lead to each state before the first opening, and to some after it.
+    private static let awaitedPaths: [[Event]] = [
+        [], [.pause], [.next], [.next, .pause], [.next, .connected], [.next, .connected, .held],
+        [.next, .connected, .pause], [.next, .connected, .pause, .resume],
+        [.next, .connected, .restart], [.pause, .next], [.pause, .next, .resume],
+        [.pause, .next, .deadline], [.next, .noContent], [.next, .connected, .opened],
+        [.next, .connected, .pause, .opened], [.next, .connected, .opened, .lost],
+    ]
+
+    /// What each event does to a machine at the ends of paths; events that do nothing are left out.
+    private static func rows(_ paths: [[Event]], from start: Machine) -> [String] {
+        paths.flatMap { path in
+            var machine = start
+            for event in path { _ = event.apply(to: &machine) }
+            let before = word(machine.state)
+            let cells = Event.allCases.compactMap { event -> String? in
+                var copy = machine
+                let answer = event.apply(to: &copy)
+                let after = word(copy.state)
+                guard after != before || answer != "none" else { return nil }
+                let change = after == before ? "" : " → \(after)"
+                return "    \(event.rawValue)\(change)" + (answer == "none" ? "" : ": \(answer)")
+            }
+            return [before] + cells
         }
-        return (before, cells)
     }
 
     @Test("Every state with every event; what is not named does nothing")
     func table() {
-        var lines: [String] = []
-        for path in Self.paths {
-            let (state, cells) = Self.row(path)
-            lines.append(state)
-            lines += cells.map { "    " + $0 }
-        }
+        let lines = Self.rows(Self.paths, from: Self.machine())
         #expect(lines == Self.table.split(separator: "\n").map(String.init))
+    }
+
+    @Test("Every state with every event, of a stream that a call waits for")
+    func awaitedTable() {
+        let lines = Self.rows(Self.awaitedPaths, from: Self.machine(timeLimit: .seconds(10)))
+        #expect(lines == Self.awaitedTable.split(separator: "\n").map(String.init))
     }
 
     // MARK: Waits
@@ -365,7 +546,7 @@ import WireCore
     func ends() {
         var told = Self.machine(timeLimit: .seconds(10))
         _ = told.next(at: Self.start)
-        let step = Self.end(&told, SSEOutcome(status: 204, error: nil, isFinal: true))
+        let step = Self.end(&told, Self.noContent)
         #expect(Self.word(step) == "finish fine/the server has no stream")
     }
 }
