@@ -21,7 +21,8 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     package struct Series: Sendable {
         let number: UInt64
         let outcome: Promise<Made>
-        let task: Task<Void, Never>
+        /// Nil when it has ended, because a task keeps its memory as long as something refers to it.
+        var task: Task<Void, Never>?
         /// Resolves when the series and its connection are over, and subscriptions and calls are ended.
         ///
         /// Not if another series follows.
@@ -242,7 +243,10 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
             ? Promise<Made>() : Promise<Made>(onAbandoned: { [weak self] in self?.cancel(number) })
         let origin = attempt.origin
         let run = SeriesRun(lifecycle: self, number: number, origin: origin, outcome: outcome)
-        let task = Task { @concurrent in await run.run() }
+        let task = Task { @concurrent [weak self] in
+            await run.run()
+            self?.state.withLock { if $0.series?.number == number { $0.series?.task = nil } }
+        }
         return Series(number: number, outcome: outcome, task: task)
     }
 
@@ -257,7 +261,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     ) async {
         guard let series else { return }
         state.withLock { $0.series?.prepareEnd = prepare }
-        series.task.cancel()
+        series.task?.cancel()
         await series.outcome.waitUntilResolved()
     }
 
@@ -328,7 +332,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     package func abandon() {
         let (step, series) = apply { $0.machine.shutDown() }
         switch step.action {
-        case .stop: series?.task.cancel()
+        case .stop: series?.task?.cancel()
         case .close(let connection): connection.disconnectNow()
         case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: return
         }
