@@ -39,6 +39,8 @@ package struct EventStreamConnection: ProtocolCore {
     private var events: [Event] = []
     /// The events of the stream since the last of ``events``.
     private var arrivals = EventStreamArrivals()
+    /// The number of events that were not taken, with each of the stream counted.
+    private var reportedCount = 0
 
     /// Events of the HTTP connection that are not handled yet, in order.
     private var pending: ArraySlice<HTTPClientConnection.Event> = []
@@ -121,10 +123,11 @@ package struct EventStreamConnection: ProtocolCore {
     package var hasEvents: Bool { !events.isEmpty || !arrivals.isEmpty }
 
     /// The number of events, with each of the stream counted.
-    private var eventCount: Int { events.count + arrivals.count }
+    private var eventCount: Int { reportedCount + arrivals.count }
 
     package mutating func takeEvents() -> [Event] {
         endArrivals()
+        reportedCount = 0
         defer { events = [] }
         return events
     }
@@ -132,11 +135,13 @@ package struct EventStreamConnection: ProtocolCore {
     /// Adds an event behind those of the stream that arrived before it.
     private mutating func report(_ event: Event) {
         endArrivals()
+        reportedCount += 1
         events.append(event)
     }
 
     private mutating func endArrivals() {
         guard !arrivals.isEmpty else { return }
+        reportedCount += arrivals.count
         events.append(.events(arrivals))
         arrivals = EventStreamArrivals()
     }

@@ -88,25 +88,28 @@ extension MQTTConnection {
     /// - Parameters:
     ///   - filters: The filters.
     ///   - request: The request.
-    ///   - didConfirm: Called when the server has confirmed it, before the packets that follow, also when the caller no
-    ///     longer waits.
+    ///   - didEnd: Called before the packets that follow, also when the caller no longer waits: with true when the
+    ///     server has confirmed it, and with false when the connection was lost before.
     /// - Returns: The receipt.
     /// - Throws: `WaybillError`, `CancellationError`.
     func unsubscribe(
         _ filters: [String],
         _ request: Request,
-        didConfirm: @escaping @Sendable () -> Void
+        didEnd: @escaping @Sendable (Bool) -> Void
     ) async throws -> Receipt {
         let answer = Promise<MQTTUnsuback>()
         let call = MQTTPendingCall { result in
             switch result {
             case .success(.unsubscribed(let unsuback)):
-                if unsuback.reasonCodes.first?.isFailure != true { didConfirm() }
+                if unsuback.reasonCodes.first?.isFailure != true { didEnd(true) }
                 answer.resolve(.success(unsuback))
             case .success: answer.resolve(.failure(Self.confusion))
-            case .failure(let error): answer.resolve(.failure(error))
+            case .failure(let error):
+                if (error as? WaybillError)?.losesRequest == true { didEnd(false) }
+                answer.resolve(.failure(error))
             }
         }
+        try Task.checkCancellation()
         do throws(MQTTSendError) {
             let userProperties = request.headers.pairs
             try driver.withCore { (core, now) throws(MQTTSendError) in

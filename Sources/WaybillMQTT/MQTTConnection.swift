@@ -137,7 +137,7 @@ final class MQTTConnection: TransportConnection {
                 )
                 return session.follow(self)
             }
-            session.carryOut(actions, over: self)
+            session.carryOut(actions)
         } catch {
             session.park(carried)
             connack.resolve(.failure(MQTTMapping.error(error, request)))
@@ -258,8 +258,14 @@ final class MQTTConnection: TransportConnection {
     }
 
     /// Withdraws a call.
-    func cancel(_ call: MQTTPendingCall) {
-        driver.withCore { core, _ in core.cancel(call) }
+    ///
+    /// - Returns: False if this connection no longer has the session state, so that nothing was withdrawn.
+    @discardableResult
+    func cancel(_ call: MQTTPendingCall) -> Bool {
+        driver.withCore { core, _ in
+            core.cancel(call)
+            return !core.isSessionTaken
+        }
     }
 
     /// Acknowledges a message of this connection, or of an earlier one within the same session.

@@ -54,9 +54,8 @@ struct MQTTRouter: Sendable {
             subscription: subscription,
             state: state,
             identifier: lastIdentifier,
-            matcher: try? MQTTTopicFilter(subscription.filter),
-            wasLeft: wasLeft,
-            listeners: [listener]
+            listener: listener,
+            wasLeft: wasLeft
         )
         identifiers[lastIdentifier] = name
         let matched = Self.matched(by: name.text)

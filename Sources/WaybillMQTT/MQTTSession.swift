@@ -71,7 +71,7 @@ final class MQTTSession: Sendable {
     ///
     /// Called with the core's lock held, so that the connection ends after it.
     ///
-    /// - Returns: What was requested meanwhile, for ``carryOut(_:over:)``.
+    /// - Returns: What was requested meanwhile, for ``carryOut(_:)``.
     func follow(_ connection: MQTTConnection) -> [Action] {
         state.withLock { state in
             guard case .moving(let actions) = state.place else { return [] }
@@ -81,11 +81,11 @@ final class MQTTSession: Sendable {
     }
 
     /// Carries out what was requested while the state was moving.
-    func carryOut(_ actions: [Action], over connection: MQTTConnection) {
+    func carryOut(_ actions: [Action]) {
         for action in actions {
             switch action {
             case .acknowledge(let receipt, let reason): acknowledge(receipt, reason)
-            case .cancel(let call): connection.cancel(call)
+            case .cancel(let call): cancel(call)
             }
         }
     }
@@ -177,17 +177,20 @@ final class MQTTSession: Sendable {
 
     /// Withdraws a call, wherever the state is.
     func cancel(_ call: MQTTPendingCall) {
-        let connection = state.withLock { state -> MQTTConnection? in
-            switch state.place {
-            case .with(let connection): return connection
-            case .moving(let actions): state.place = .moving(actions + [.cancel(call)])
-            case .parked(var connection):
-                connection.cancel(call)
-                state.place = .parked(connection)
+        while true {
+            let connection = state.withLock { state -> MQTTConnection? in
+                switch state.place {
+                case .with(let connection): return connection
+                case .moving(let actions): state.place = .moving(actions + [.cancel(call)])
+                case .parked(var connection):
+                    connection.cancel(call)
+                    state.place = .parked(connection)
+                }
+                return nil
             }
-            return nil
+            // False means that the state was just taken from the connection. The next turn finds its new place.
+            guard let connection, !connection.cancel(call) else { return }
         }
-        connection?.cancel(call)
     }
 
     /// Fails the calls whose deadlines have passed, and sets the timer for the next one.

@@ -53,8 +53,8 @@ struct MQTTSubscriptionEntry: Sendable {
     let identifier: UInt32
     /// Tells which topics the filter matches; nil for an invalid filter.
     let matcher: MQTTTopicFilter?
-    /// Whether the filter was among those that were left, so that the server may have it.
-    let wasLeft: Bool
+    /// Whether the server may have the filter: it was sent, or was among those that were left.
+    private(set) var mayBeKnown: Bool
     /// At least one, in the order of joining; changed by the router alone.
     var listeners: [MessageListener]
     /// The requests without SUBACK, in the order of sending.
@@ -62,7 +62,25 @@ struct MQTTSubscriptionEntry: Sendable {
     /// The listeners that get the retained messages which come now; nil for all.
     private(set) var retainedTo: [MessageListener]?
 
+    init(
+        subscription: MQTTSubscription,
+        state: MQTTFilterState,
+        identifier: UInt32,
+        listener: MessageListener,
+        wasLeft: Bool
+    ) {
+        self.subscription = subscription
+        self.state = state
+        self.identifier = identifier
+        matcher = try? MQTTTopicFilter(subscription.filter)
+        mayBeKnown = wasLeft
+        listeners = [listener]
+    }
+
     var sources: [MessageSource] { listeners.map(\.source) }
+
+    /// The callers that wait for a SUBACK.
+    var waiting: [Promise<QoS>] { pending.compactMap(\.answer) }
 
     /// The last request that callers wait for.
     private var awaited: MQTTFilterRequest? { pending.last { $0.answer != nil } }
@@ -108,17 +126,24 @@ struct MQTTSubscriptionEntry: Sendable {
     /// Keeps the retained messages that are on their way for the present listeners.
     mutating func divideRetained() { retainedTo = retainedTo ?? listeners }
 
-    mutating func noteSent(_ request: MQTTFilterRequest) { pending.append(request) }
+    mutating func noteSent(_ request: MQTTFilterRequest) {
+        pending.append(request)
+        mayBeKnown = true
+    }
 
     /// Notes that no SUBACK follows, or one that refuses.
     ///
     /// - Parameters:
     ///   - request: The request.
     ///   - isLost: Whether the connection was lost, so that the server may have it or not.
-    mutating func noteFailed(_ request: MQTTFilterRequest, isLost: Bool) {
-        guard let index = pending.firstIndex(where: { $0.number == request.number }) else { return }
+    /// - Returns: False if the request is none of this entry.
+    mutating func noteFailed(_ request: MQTTFilterRequest, isLost: Bool) -> Bool {
+        guard let index = pending.firstIndex(where: { $0.number == request.number }) else {
+            return false
+        }
         pending.remove(at: index)
         if isLost, request.answer == nil { wantAgain() }
+        return true
     }
 
     /// Notes that the connection is lost: a filter that was being restored is wanted.
@@ -128,8 +153,8 @@ struct MQTTSubscriptionEntry: Sendable {
         wantAgain()
     }
 
-    /// The server may not have the filter any more: an UNSUBSCRIBE may have left before the lost SUBSCRIBE.
-    private mutating func wantAgain() {
+    /// The server may not have the filter any more: an UNSUBSCRIBE may have reached it.
+    mutating func wantAgain() {
         if case .subscribed(let quality) = state { state = .wanted(former: quality) }
     }
 

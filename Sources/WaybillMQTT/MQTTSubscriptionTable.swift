@@ -153,7 +153,7 @@ package struct MQTTSubscriptionTable: Sendable {
     ) -> [MQTTSubscriptionAction] {
         guard let entry = router.remove(source, from: filter) else { return [] }
         // The server never had it.
-        if entry.state == .wanted(former: nil), !entry.wasLeft { return [] }
+        if entry.state == .wanted(former: nil), !entry.mayBeKnown { return [] }
         return reportEnd(of: entry, because: cause) + [.unsubscribe(left.add(filter))]
     }
 
@@ -163,8 +163,16 @@ package struct MQTTSubscriptionTable: Sendable {
         because cause: WaybillError?
     ) -> [MQTTSubscriptionAction] {
         guard let entry = router.remove(filter) else { return [] }
-        return reportEnd(of: entry, because: cause) + [.finish(entry.sources, cause)]
+        let error = cause ?? WaybillError(.rejected, "the filter was unsubscribed meanwhile")
+        var actions = entry.waiting.map { MQTTSubscriptionAction.answer($0, .failure(error)) }
+        actions += reportEnd(of: entry, because: cause)
+        // The server may grant a SUBSCRIBE that is under way, for which there is no listener any more.
+        if !entry.pending.isEmpty { actions.append(.unsubscribe(left.add(filter))) }
+        return actions + [.finish(entry.sources, cause)]
     }
+
+    /// Notes that an UNSUBSCRIBE was lost with the connection: the server may have the filter or not.
+    package mutating func unsubscribeFailed(_ filter: String) { router[filter]?.wantAgain() }
 
     private func reportEnd(
         of entry: MQTTSubscriptionEntry,
@@ -248,20 +256,15 @@ package struct MQTTSubscriptionTable: Sendable {
         isRefused: Bool
     ) -> [MQTTSubscriptionAction] {
         let filter = request.filter
-        let isLost = error.code != .timedOut && error.leavesRequestOpen
-        router[filter]?.noteFailed(request, isLost: isLost)
+        let isPending = router[filter]?.noteFailed(request, isLost: error.losesRequest) == true
         let entry = router[filter]
         let report = MQTTSubscriptionAction.report(.subscriptionRefused, filter, nil, error)
         guard let answer = request.answer else {
-            guard isRefused, let entry else { return [] }
-            return (entry.state.quality == nil ? [report] : [])
-                + entry.pending.compactMap(\.answer).map { .answer($0, .failure(error)) }
-                + end(filter, because: error)
+            guard isRefused, isPending, let entry else { return [] }
+            return (entry.state.quality == nil ? [report] : []) + end(filter, because: error)
         }
         var actions = [report]
-        if entry?.state == .subscribing,
-            entry?.pending.contains(where: { $0.answer != nil }) == false
-        {
+        if isPending, entry?.state == .subscribing, entry?.waiting.isEmpty == true {
             // The callers that wait end their streams.
             _ = router.remove(filter)
             let mayHaveArrived = !isRefused && error.leavesRequestOpen
@@ -319,6 +322,9 @@ package struct MQTTSubscriptionTable: Sendable {
 extension WaybillError {
     /// Whether the server may have done, or may yet do, what failed with this error.
     var leavesRequestOpen: Bool {
-        [.connectionLost, .notConnected, .timedOut, .shutDown].contains(code)
+        losesRequest || code == .timedOut
     }
+
+    /// Whether the connection was over before the server answered.
+    var losesRequest: Bool { [.connectionLost, .notConnected, .shutDown].contains(code) }
 }

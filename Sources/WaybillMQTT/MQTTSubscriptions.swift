@@ -198,7 +198,7 @@ final class MQTTSubscriptions: Sendable {
 
     /// Adds a listener, after the messages that were held for it are on their way to it.
     ///
-    /// - Returns: The result of `body`; nil where the listener may not be added, so that nothing is handed to it.
+    /// - Returns: The result of `body`; nil where the listener may not be added.
     private func add<Added: Sendable>(
         _ listener: MessageListener,
         matching subscriptions: [MQTTSubscription],
@@ -232,8 +232,12 @@ final class MQTTSubscriptions: Sendable {
         let filter = request.topic ?? ""
         while true {
             if let connection = state.withLock({ $0.connection }) {
-                return try await connection.unsubscribe([filter], request) {
-                    self.change { table, _ in table.end(filter, because: nil) }
+                return try await connection.unsubscribe([filter], request) { isConfirmed in
+                    self.change { table, _ in
+                        if isConfirmed { return table.end(filter, because: nil) }
+                        table.unsubscribeFailed(filter)
+                        return []
+                    }
                 }
             }
             var isDone = false
@@ -304,7 +308,7 @@ final class MQTTSubscriptions: Sendable {
     ) async throws {
         do {
             let request = Self.request(left.first?.text)
-            _ = try await connection.unsubscribe(left.map(\.text), request) {}
+            _ = try await connection.unsubscribe(left.map(\.text), request) { _ in }
         } catch let error as WaybillError where !error.leavesRequestOpen {
             // A filter that the server refuses, or that cannot be sent, must not keep the others. It may stay there.
             if left.count > 1 {

@@ -10,7 +10,7 @@ package struct ByteSlice: Sendable {
 
     @usableFromInline package let count: Int
 
-    // Precondition, kept by `ReceiveBuffer`: `offset + count` does not pass the filled part of
+    // Precondition, kept by `ReceiveBuffer` and `SliceCopier`: `offset + count` does not pass the filled part of
     // `storage`, whose bytes are not written again while this slice lives (see `ByteStorage`).
     @inlinable
     init(storage: ByteStorage?, offset: Int, count: Int) {

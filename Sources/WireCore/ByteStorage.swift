@@ -1,8 +1,8 @@
 /// Heap memory of a fixed size, shared by reference.
 ///
-/// It is the raw memory of ``ReceiveBuffer``, ``ByteSlice`` and ``ByteWriter``; nothing else uses it.
+/// It is the raw memory of ``ReceiveBuffer``, ``ByteSlice``, ``ByteWriter`` and ``SliceCopier``; nothing else uses it.
 ///
-/// `@unchecked Sendable`, because: only the one `ReceiveBuffer` or `ByteWriter` that fills this storage writes to it.
+/// `@unchecked Sendable`, because: only the one `ReceiveBuffer`, `ByteWriter` or `SliceCopier` that fills this storage writes to it.
 /// It writes a byte only (a) beyond every byte of a slice, or (b) after `isKnownUniquelyReferenced` has shown that no
 /// slice is left. Bytes that two threads can see are therefore never written again. (c) `SpareStorage` passes a storage
 /// on only after the same check, under a lock, when its last owner has released it.

@@ -97,6 +97,9 @@ import WaybillSession
                 )
             case "unsubscribed": return text(table.end("t", because: nil))
             case "restored": return text([table.restore("t")].compactMap { $0 })
+            case "unsubscribe lost":
+                table.unsubscribeFailed("t")
+                return ""
             case "lost":
                 table.disconnected()
                 return ""
@@ -175,7 +178,7 @@ import WaybillSession
         "subscribe", "subscribe for more", "subscribe later", "subscribe later for more",
         "granted", "refused", "unanswered", "not sent",
         "granted again", "refused again", "unanswered again",
-        "a leaves", "all leave", "unsubscribed", "restored", "lost",
+        "a leaves", "all leave", "unsubscribed", "restored", "lost", "unsubscribe lost",
         "session kept", "session in doubt", "session lost",
         "concluded", "concluded with session",
     ]
@@ -199,6 +202,7 @@ import WaybillSession
         unsubscribed → absent
         restored → absent
         lost → absent
+        unsubscribe lost → absent
         session kept → absent
         session in doubt → absent
         session lost → absent
@@ -222,6 +226,7 @@ import WaybillSession
         unsubscribed → left
         restored → left
         lost → left
+        unsubscribe lost → left
         session kept → left
         session in doubt → left
         session lost → absent
@@ -238,13 +243,14 @@ import WaybillSession
         unanswered → left | subscriptionRefused t lost, unsubscribe t, answer lost
         not sent → absent | subscriptionRefused t rejected, answer rejected
         granted again → subscribing
-        refused again → absent | subscriptionRefused t rejected, answer rejected, finish a rejected
+        refused again → subscribing
         unanswered again → subscribing
         a leaves → left | unsubscribe t
         all leave → left | unsubscribe t
-        unsubscribed → absent | finish a
+        unsubscribed → left | answer rejected, unsubscribe t, finish a
         restored → subscribing | send t
         lost → subscribing
+        unsubscribe lost → subscribing
         session kept → subscribing
         session in doubt → subscribing
         session lost → subscribing
@@ -261,13 +267,14 @@ import WaybillSession
         unanswered → subscribed 1 | subscriptionRefused t lost, answer lost
         not sent → subscribed 1 | subscriptionRefused t rejected, answer rejected
         granted again → subscribed 1
-        refused again → absent | subscriptionEnded t rejected, finish a rejected
+        refused again → subscribed 1
         unanswered again → subscribed 1
         a leaves → left | subscriptionEnded t, unsubscribe t
         all leave → left | subscriptionEnded t, unsubscribe t
         unsubscribed → absent | subscriptionEnded t, finish a
         restored → subscribed 1 | send t
         lost → subscribed 1
+        unsubscribe lost → wanted after 1
         session kept → subscribed 1
         session in doubt → wanted after 1 | send t
         session lost → wanted after 1 | send t
@@ -288,9 +295,10 @@ import WaybillSession
         unanswered again → wanted after 1
         a leaves → left | subscriptionEnded t, unsubscribe t
         all leave → left | subscriptionEnded t, unsubscribe t
-        unsubscribed → absent | subscriptionEnded t, finish a
+        unsubscribed → left | subscriptionEnded t, unsubscribe t, finish a
         restored → subscribed 1 | send t
         lost → wanted after 1
+        unsubscribe lost → wanted after 1
         session kept → subscribed 1
         session in doubt → wanted after 1 | send t
         session lost → wanted after 1 | send t
@@ -307,13 +315,14 @@ import WaybillSession
         unanswered → subscribed 1 | subscriptionRefused t lost, answer lost
         not sent → subscribed 1 | subscriptionRefused t rejected, answer rejected
         granted again → subscribed 1
-        refused again → absent | answer rejected, subscriptionEnded t rejected, finish ab rejected
+        refused again → subscribed 1
         unanswered again → subscribed 1
         a leaves → subscribed 1
         all leave → left | subscriptionEnded t rejected, unsubscribe t
-        unsubscribed → absent | subscriptionEnded t, finish ab
+        unsubscribed → left | answer rejected, subscriptionEnded t, unsubscribe t, finish ab
         restored → subscribed 1 | send t
         lost → subscribed 1
+        unsubscribe lost → wanted after 1
         session kept → subscribed 1
         session in doubt → wanted after 1 | send t
         session lost → wanted after 1 | send t
@@ -330,13 +339,14 @@ import WaybillSession
         unanswered → wanted | subscriptionRefused t lost, answer lost
         not sent → wanted | subscriptionRefused t rejected, answer rejected
         granted again → wanted
-        refused again → absent | subscriptionRefused t rejected, finish a rejected
+        refused again → wanted
         unanswered again → wanted
         a leaves → absent
         all leave → absent
         unsubscribed → absent | finish a
         restored → wanted | send t
         lost → wanted
+        unsubscribe lost → wanted
         session kept → wanted | send t
         session in doubt → wanted | send t
         session lost → wanted | send t
@@ -357,9 +367,10 @@ import WaybillSession
         unanswered again → wanted after 1
         a leaves → left | subscriptionEnded t, unsubscribe t
         all leave → left | subscriptionEnded t, unsubscribe t
-        unsubscribed → absent | subscriptionEnded t, finish a
+        unsubscribed → left | subscriptionEnded t, unsubscribe t, finish a
         restored → wanted after 1 | send t
         lost → wanted after 1
+        unsubscribe lost → wanted after 1
         session kept → wanted after 1 | send t
         session in doubt → wanted after 1 | send t
         session lost → wanted after 1 | send t
@@ -367,6 +378,15 @@ import WaybillSession
         concluded with session → absent | subscriptionEnded t, finish a
         """,
     ]
+
+    @Test("A filter that was sent and never granted is left, so that the server forgets it")
+    func sentAndLeft() throws {
+        var fixture = try Fixture("wanted")
+        #expect(fixture.table.resume(hasSession: true, isInDoubt: false).count == 1)
+        fixture.table.disconnected()
+        #expect(try fixture.take("a leaves") == "unsubscribe t")
+        #expect(fixture.state == "left")
+    }
 
     @Test("Every state with every event")
     func whole() throws {

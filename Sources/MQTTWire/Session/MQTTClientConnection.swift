@@ -60,6 +60,8 @@ package struct MQTTClientConnection: ProtocolCore {
     private var events: [MQTTClientEvent] = []
     /// The messages since the last event.
     var arrivals = MQTTArrivals()
+    /// The number of events that were not taken, with each message of them counted.
+    private var reportedCount = 0
     package internal(set) var hasMoreInput = false
 
     /// The parts of the CONNECT against which the server's answer is checked; nil before it.
@@ -129,10 +131,11 @@ package struct MQTTClientConnection: ProtocolCore {
     package var openCallCount: Int { publisher.inflight.count }
 
     /// The number of events, with each message counted.
-    var eventCount: Int { events.count + arrivals.count }
+    var eventCount: Int { reportedCount + arrivals.count }
 
     package mutating func takeEvents() -> [MQTTClientEvent] {
         endArrivals()
+        reportedCount = 0
         defer { events = [] }
         return events
     }
@@ -140,12 +143,14 @@ package struct MQTTClientConnection: ProtocolCore {
     /// Adds an event behind the messages that arrived before it.
     mutating func report(_ event: MQTTClientEvent) {
         endArrivals()
+        reportedCount += 1
         events.append(event)
     }
 
     /// Makes an event of the messages since the last one.
     mutating func endArrivals() {
         guard !arrivals.isEmpty else { return }
+        reportedCount += arrivals.count
         events.append(.messages(arrivals))
         arrivals = MQTTArrivals()
     }
