@@ -16,7 +16,7 @@ public struct Payload: Sendable {
         case data(Data)
         case text(String)
         /// Bytes that were received, in memory that other bodies may share.
-        case slice(ByteSlice)
+        case shared(SharedBytes)
     }
 
     let storage: Storage
@@ -34,15 +34,22 @@ public struct Payload: Sendable {
     public init(_ text: String) { storage = .text(text) }
 
     /// The bytes of a slice, whose memory stays alive as long as the payload.
-    package init(sharing slice: ByteSlice) { storage = .slice(slice) }
+    package init(sharing slice: ByteSlice) {
+        if let shared = SharedBytes(slice) {
+            storage = .shared(shared)
+        } else {
+            storage = .bytes(slice.bytes)
+        }
+    }
 
     /// The number of bytes.
+    @inline(__always)
     public var count: Int {
         switch storage {
         case .bytes(let bytes): bytes.count
         case .data(let data): data.count
         case .text(let text): text.utf8.count
-        case .slice(let slice): slice.count
+        case .shared(let shared): shared.count
         }
     }
 
@@ -55,7 +62,7 @@ public struct Payload: Sendable {
         case .bytes(let bytes): Data(bytes)
         case .data(let data): data
         case .text(let text): Data(text.utf8)
-        case .slice(let slice): slice.withUnsafeBytes { Data($0) }
+        case .shared(let shared): shared.withUnsafeBytes { Data($0) }
         }
     }
 
@@ -65,7 +72,7 @@ public struct Payload: Sendable {
         case .bytes(let bytes): bytes
         case .data(let data): [UInt8](data)
         case .text(let text): [UInt8](text.utf8)
-        case .slice(let slice): slice.bytes
+        case .shared(let shared): shared.bytes
         }
     }
 
@@ -75,7 +82,7 @@ public struct Payload: Sendable {
         case .text(let text): text
         case .bytes(let bytes): Self.text(of: bytes)
         case .data(let data): Self.text(of: data)
-        case .slice(let slice): slice.withUnsafeBytes { Self.text(of: $0) }
+        case .shared(let shared): shared.withUnsafeBytes { Self.text(of: $0) }
         }
     }
 
@@ -92,7 +99,7 @@ public struct Payload: Sendable {
         switch storage {
         case .bytes(let bytes): return try bytes.withUnsafeBytes(body)
         case .data(let data): return try data.withUnsafeBytes(body)
-        case .slice(let slice): return try slice.withUnsafeBytes(body)
+        case .shared(let shared): return try shared.withUnsafeBytes(body)
         case .text(var text):
             return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
         }

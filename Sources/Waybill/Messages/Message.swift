@@ -166,8 +166,8 @@ public struct Message: Sendable {
         delivery = nil
     }
 
-    /// Stands where a message was moved away.
-    static let placeholder = Message(topic: "", body: Payload(sharing: .empty))
+    /// Stands where a message was moved away; refers to no memory, so that a copy counts no reference.
+    static let placeholder = Message(topic: "", body: "")
 
     /// Takes the message out of its place, which counts no references as a copy would.
     @inline(__always)
