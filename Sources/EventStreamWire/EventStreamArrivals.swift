@@ -28,7 +28,13 @@ package struct EventStreamArrivals: Sendable {
         if records.isEmpty {
             memory = buffer.filled.contains(event.data) ? buffer.filled : event.data
         }
-        guard memory.contains(event.data) else { return false }
+        if !memory.contains(event.data) {
+            // The buffer has more bytes in the same memory since.
+            guard buffer.filled.contains(memory), buffer.filled.contains(event.data),
+                memory.offset == 0
+            else { return false }
+            memory = buffer.filled
+        }
         let start = event.data.count > 0 ? event.data.offset - memory.offset : 0
         records.append(
             Record(
