@@ -89,7 +89,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
             let step = try event(&state)
             for change in step.changes { reporter.note(change) }
             switch step.action {
-            case .begin: state.series = state.machine.attempt.map(makeSeries)
+            case .begin: state.series = state.machine.state.attempt.map(makeSeries)
             // Stored under the same lock, so that an event that ends the wait finds it.
             case .wait: state.series?.wake = Promise()
             case .none, .use, .join, .postpone, .open, .wake, .close, .stop, .conclude: break
@@ -170,7 +170,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     /// Whether there is a connection, or one is made again.
     package var isAlive: Bool {
-        state.withLock { $0.machine.isAlive }
+        state.withLock { $0.machine.state.isAlive }
     }
 
     var isShutDown: Bool {
@@ -212,7 +212,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         switch step.action {
         case .wake, .join(isLimited: true):
             guard let made = try await outcome.value(within: timeout, by: clock) else {
-                throw state.withLock { $0.machine.absence }
+                throw state.withLock { $0.machine.state.absence }
             }
             return made
         case .none, .use, .join, .postpone, .begin, .open, .wait, .close, .stop, .conclude:

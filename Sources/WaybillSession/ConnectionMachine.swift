@@ -1,5 +1,5 @@
 package import Waybill
-public import WireCore
+package import WireCore
 
 /// Decides the life of a transport's connections: a value with one answer to each event in each state.
 ///
@@ -24,27 +24,11 @@ public import WireCore
 /// or until the policy gives up.
 @usableFromInline
 package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
-    /// The state of the connection.
-    @usableFromInline
-    package enum State: Sendable {
-        case idle(ConnectionIntent)
-        case connecting(ConnectionAttempt, then: ConnectionIntent)
-        case connected(Connection)
-        /// The next attempt starts at a time; nil for at once.
-        case waiting(ConnectionAttempt, until: WireInstant?)
-        case paused(ConnectionAttempt)
-        /// A connection is being closed; the intent says what follows.
-        case closing(Connection, ConnectionIntent)
-        /// An attempt is being stopped, because the app has disconnected.
-        case stopping(ConnectionAttempt)
-        /// The shell ends subscriptions and calls. What begins now has to wait, because it would end with them.
-        case concluding(ConnectionIntent)
-        case shutDown
-    }
-
     package typealias Step = ConnectionStep<Connection>
 
-    @usableFromInline package private(set) var state = State.idle(.ready)
+    @usableFromInline package private(set) var state = ConnectionMachineState<Connection>.idle(
+        .ready
+    )
     private let policy: ReconnectionPolicy
     private var schedule: ReconnectionSchedule
     private var lastSeries: UInt64 = 0
@@ -52,50 +36,6 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package init(_ policy: ReconnectionPolicy) {
         self.policy = policy
         schedule = ReconnectionSchedule(policy)
-    }
-
-    // MARK: Questions
-
-    /// The current attempt, or the next one.
-    package var attempt: ConnectionAttempt? {
-        switch state {
-        case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt),
-            .stopping(let attempt):
-            attempt
-        case .idle, .connected, .closing, .concluding, .shutDown: nil
-        }
-    }
-
-    /// Whether a connection is made again after a loss, or made for a subscription.
-    package var isReturning: Bool { attempt?.isLasting ?? false }
-
-    /// Whether there is a connection, or one follows without a request.
-    package var isAlive: Bool {
-        switch state {
-        case .connected, .closing: true
-        case .connecting, .waiting, .paused, .stopping: isReturning
-        case .idle, .concluding, .shutDown: false
-        }
-    }
-
-    /// The error of a request whose wait for a connection has timed out.
-    package var absence: WaybillError {
-        WaybillError(
-            .notConnected,
-            attempt?.origin == .subscription
-                ? "there is no connection yet" : "the connection was lost and is not back yet",
-            after: attempt?.failure
-        )
-    }
-
-    /// The error of an attempt that ended without its own error, and of the calls that wait for it.
-    package var stopReason: WaybillError {
-        switch state {
-        case .stopping: WaybillError(.notConnected, "disconnected while connecting")
-        case .shutDown: .shutDown
-        case .idle, .connecting, .connected, .waiting, .paused, .closing, .concluding:
-            WaybillError(.notConnected, "the attempt to connect was cancelled")
-        }
     }
 
     // MARK: A connection is needed
@@ -179,7 +119,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///
     /// - Returns: What follows; no action if the series is over.
     package mutating func turn(of series: UInt64, at now: WireInstant) -> Step {
-        guard let attempt, attempt.series == series else { return Step() }
+        guard let attempt = state.attempt, attempt.series == series else { return Step() }
         switch state {
         case .connecting: return Step(action: .open(attempt.number))
         case .waiting(var attempt, let time):
@@ -242,8 +182,10 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         at now: WireInstant,
         random: () -> UInt64
     ) -> Step {
-        let failure = cause ?? stopReason
-        guard let attempt, attempt.series == series else { return Step(failure: failure) }
+        let failure = cause ?? state.stopReason
+        guard let attempt = state.attempt, attempt.series == series else {
+            return Step(failure: failure)
+        }
         switch state {
         case .connecting(let attempt, let intent):
             if attempt.isLasting ? cause != nil : attempt.isWantedBySubscription {
@@ -274,7 +216,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         from now: WireInstant,
         _ step: Step
     ) -> Step {
-        let cause = attempt.failure ?? stopReason
+        let cause = attempt.failure ?? state.stopReason
         state = delay.map { .waiting(attempt, until: now.advanced(by: $0)) } ?? .paused(attempt)
         var step = step
         step.changes.append(.waiting(delay, attempt: attempt.number + 1, cause: cause))

@@ -153,7 +153,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     /// - Returns: Whether it may.
     package func queues(isAcknowledged: Bool) -> Bool {
         queue.policy.isEnabled && (isAcknowledged || queue.policy.includesUnacknowledged)
-            && lifecycle.state.withLock { $0.machine.isReturning }
+            && lifecycle.state.withLock { $0.machine.state.isReturning }
     }
 
     /// Puts the sends of an earlier transport into the queue.

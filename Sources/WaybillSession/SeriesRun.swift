@@ -99,7 +99,9 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
         }
     }
 
-    private var stopReason: WaybillError { lifecycle.state.withLock { $0.machine.stopReason } }
+    private var stopReason: WaybillError {
+        lifecycle.state.withLock { $0.machine.state.stopReason }
+    }
 
     /// Makes a connection to one host, and restores the state of the previous connection.
     ///
@@ -146,7 +148,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             await connection.disconnect(within: lifecycle.settings.closeTimeout, abandonment: nil)
             // The cause of the connection's end is more specific than the error of the request that was lost with it.
             let code = (error as? WaybillError)?.code
-            let end = lifecycle.state.withLock { $0.machine.attempt }
+            let end = lifecycle.state.withLock { $0.machine.state.attempt }
             guard end?.series == number, let cause = end?.earlyEnd?.cause,
                 code == .connectionLost || code == .notConnected
             else { throw error }

@@ -112,7 +112,7 @@ import WireCore
 
         /// Tells a machine of it, and what follows in words.
         func told(to machine: inout Machine) -> String {
-            let series = machine.attempt?.series ?? 1
+            let series = machine.state.attempt?.series ?? 1
             let now = ConnectionMachineTests.now
             let line = ConnectionMachineTests.line
             let lost = ConnectionMachineTests.lost

@@ -1,0 +1,62 @@
+package import Waybill
+public import WireCore
+
+/// The state of a ``ConnectionMachine``, and what follows from it alone.
+@usableFromInline
+package enum ConnectionMachineState<Connection: AnyObject & Sendable>: Sendable {
+    case idle(ConnectionIntent)
+    case connecting(ConnectionAttempt, then: ConnectionIntent)
+    case connected(Connection)
+    /// The next attempt starts at a time; nil for at once.
+    case waiting(ConnectionAttempt, until: WireInstant?)
+    case paused(ConnectionAttempt)
+    /// A connection is being closed; the intent says what follows.
+    case closing(Connection, ConnectionIntent)
+    /// An attempt is being stopped, because the app has disconnected.
+    case stopping(ConnectionAttempt)
+    /// The shell ends subscriptions and calls. What begins now has to wait, because it would end with them.
+    case concluding(ConnectionIntent)
+    case shutDown
+
+    /// The current attempt, or the next one.
+    package var attempt: ConnectionAttempt? {
+        switch self {
+        case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt),
+            .stopping(let attempt):
+            attempt
+        case .idle, .connected, .closing, .concluding, .shutDown: nil
+        }
+    }
+
+    /// Whether a connection is made again after a loss, or made for a subscription.
+    package var isReturning: Bool { attempt?.isLasting ?? false }
+
+    /// Whether there is a connection, or one follows without a request.
+    package var isAlive: Bool {
+        switch self {
+        case .connected, .closing: true
+        case .connecting, .waiting, .paused, .stopping: isReturning
+        case .idle, .concluding, .shutDown: false
+        }
+    }
+
+    /// The error of a request whose wait for a connection has timed out.
+    package var absence: WaybillError {
+        WaybillError(
+            .notConnected,
+            attempt?.origin == .subscription
+                ? "there is no connection yet" : "the connection was lost and is not back yet",
+            after: attempt?.failure
+        )
+    }
+
+    /// The error of an attempt that ended without its own error, and of the calls that wait for it.
+    package var stopReason: WaybillError {
+        switch self {
+        case .stopping: WaybillError(.notConnected, "disconnected while connecting")
+        case .shutDown: .shutDown
+        case .idle, .connecting, .connected, .waiting, .paused, .closing, .concluding:
+            WaybillError(.notConnected, "the attempt to connect was cancelled")
+        }
+    }
+}
