@@ -1,4 +1,5 @@
 import Waybill
+import WaybillSession
 
 /// Reports the requests of a mock: as states of its connection, and as events.
 struct MockReporter: Sendable {
@@ -52,8 +53,7 @@ struct MockReporter: Sendable {
             events.report(.connected(to: nil, since: begun, isResumed: isResumed))
         case .disconnect: reportDisconnected(nil)
         case .send(let options):
-            let qos = options.qos
-            events.report(.acknowledged(topic: topic, byteCount: byteCount, qos: qos, since: begun))
+            events.reportSend(topic, byteCount: byteCount, qos: options.qos, nil, since: begun)
         case .subscribe:
             let granted = receipt.grantedQoS
             events.report(.subscribed(topic: topic, since: begun, qos: granted))
@@ -74,16 +74,7 @@ struct MockReporter: Sendable {
             states.report(.disconnected(cause: error))
             events.report(.connectionFailed(to: nil, since: begun, error: cause))
         case .send(let options):
-            let qos = options.qos
-            events.report(
-                .sendFailed(
-                    topic: topic,
-                    byteCount: byteCount,
-                    qos: qos,
-                    since: begun,
-                    error: cause
-                )
-            )
+            events.reportSend(topic, byteCount: byteCount, qos: options.qos, cause, since: begun)
         case .subscribe:
             events.report(.subscriptionRefused(topic: topic, since: begun, error: cause))
         default: break

@@ -20,13 +20,14 @@ extension TransportEventSource {
     package func reportSend(
         _ topic: String?,
         byteCount: Int,
+        qos: QoS? = nil,
         _ error: (any Error)?,
         since begun: ContinuousClock.Instant?
     ) {
         report(
             error.map(WaybillError.init(reporting:)).map {
-                .sendFailed(topic: topic, byteCount: byteCount, since: begun, error: $0)
-            } ?? .acknowledged(topic: topic, byteCount: byteCount, since: begun)
+                .sendFailed(topic: topic, byteCount: byteCount, qos: qos, since: begun, error: $0)
+            } ?? .acknowledged(topic: topic, byteCount: byteCount, qos: qos, since: begun)
         )
     }
 }
