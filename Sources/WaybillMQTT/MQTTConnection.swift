@@ -16,26 +16,15 @@ struct MQTTGreeting: Sendable {
 /// One connection, from its stream to its end, with its core, its driver and its pending calls.
 final class MQTTConnection: TransportConnection {
     struct State: Sendable {
-        var closure: MQTTClosure?
-        /// The server's prefix for response topics.
-        var responseInformation: String?
+        var end = MQTTConnectionEnd()
         /// Resolves when no sent message is unacknowledged; nil without a waiting task.
         var drained: Promise<Void>?
-        /// The DISCONNECT packet of the end.
-        var disconnectPacket = MQTTDisconnect()
-        /// The calls that are unanswered at the end.
-        var abandoned: [MQTTPendingCall] = []
-        /// The error of those calls.
-        var abandonment = WaybillError(
-            .connectionLost,
-            "the connection ended before the server answered"
-        )
     }
 
     let state = Locked(State())
     private let shared: Shared<MQTTConfiguration>
     var configuration: MQTTConfiguration { shared.value }
-    private let timers: any TimerSource
+    private let link: OpenedLink
     let driver: Driver<MQTTClientConnection>
     private let subscriptions: MQTTSubscriptions
     private let session: MQTTSession
@@ -43,9 +32,6 @@ final class MQTTConnection: TransportConnection {
     ///
     /// Returns false if there are none.
     private let onRedirect: @Sendable () -> Bool
-    private let tls: NegotiatedTLS?
-    /// The stream of the packets.
-    private let stream: any ByteStream
 
     /// Resolves with the server's CONNACK.
     private let connack = Promise<MQTTConnack>()
@@ -64,9 +50,7 @@ final class MQTTConnection: TransportConnection {
         let configuration = shared.value
         self.subscriptions = subscriptions
         self.session = session
-        timers = link.timers
-        tls = link.tls
-        stream = link.stream
+        self.link = link
         var core = MQTTClientConnection.Configuration()
         core.version = configuration.version == .v5 ? .v5 : .v3_1_1
         core.maximumPacketSize = configuration.maximumPacketSize
@@ -87,13 +71,12 @@ final class MQTTConnection: TransportConnection {
 
     static let hasServerSessions = true
 
-    var now: WireInstant { timers.now }
+    var now: WireInstant { link.timers.now }
 
     /// The server's prefix for response topics (MQTT 5, 3.2.2.3.15).
-    var responseInformation: String? { state.withLock { $0.responseInformation } }
-
-    /// Notes that every subscription is restored.
-    func endOpening() { driver.endOpening() }
+    var responseInformation: String? {
+        (try? connack.result?.get())?.properties.responseInformation
+    }
 
     /// Stops or resumes reading.
     ///
@@ -112,8 +95,9 @@ final class MQTTConnection: TransportConnection {
             .init(
                 receive: { self.handle($0) },
                 end: { error in
-                    let cause = self.cause(of: error)
-                    self.noteUnanswered(error)
+                    let end = self.state.withLock { $0.end }
+                    let cause = self.cause(of: end, error)
+                    self.noteUnanswered(end, error)
                     self.handBack()
                     self.subscriptions.detach(self)
                     // Called first, so that code that learns of the end from a call or a stream finds the
@@ -140,18 +124,18 @@ final class MQTTConnection: TransportConnection {
             session.carryOut(actions)
         } catch {
             session.park(carried)
-            connack.resolve(.failure(MQTTMapping.error(error, request)))
+            connack.resolve(.failure(MQTTErrorMapping.error(error, request)))
             driver.close()
         }
         let connack = try await connack.value()
-        var receipt = try MQTTMapping.receipt(request, connack.reasonCode, connack.properties)
+        var receipt = try MQTTErrorMapping.receipt(request, connack.reasonCode, connack.properties)
         receipt.isSessionPresent = connack.sessionPresent
         let assigned = connack.properties.assignedClientIdentifier
         if let assigned { session.assignedClientIdentifier = assigned }
         // A 3.1.1 server does not tell the client which identifier it has assigned.
         let identifier = assigned ?? packet.clientIdentifier
         receipt.clientIdentifier = identifier.isEmpty ? nil : identifier
-        receipt.tls = tls
+        receipt.tls = link.tls
         return receipt
     }
 
@@ -174,7 +158,7 @@ final class MQTTConnection: TransportConnection {
         )
         let dropped = driver.withCore(.immediate) { core, now in core.resumeSession(at: now) }
         for message in dropped {
-            (message.call as? MQTTPendingCall)?.fail(MQTTMapping.error(message.cause))
+            (message.call as? MQTTPendingCall)?.fail(MQTTErrorMapping.error(message.cause))
         }
     }
 
@@ -188,44 +172,41 @@ final class MQTTConnection: TransportConnection {
         isObserved: Bool
     ) async throws -> Receipt {
         guard publish.qos != .atMostOnce else {
-            let pause: SendPause
-            do {
-                pause = try driver.send { (core, now) throws(MQTTSendError) in
-                    try core.publishAtMostOnce(publish, payload: request.body, at: now)
-                    if isObserved { reportSent(publish, request) }
-                }.pause
-            } catch {
-                throw MQTTMapping.error(error, request)
-            }
+            let pause = try submitAtMostOnce(publish, request, isObserved: isObserved)
             if pause != .none { try await driver.wait(for: pause) }
             return Receipt(of: request.topic)
         }
-        let answer = try await answer(request, withdrawing: { [session] in session.cancel($0) }) {
-            (core, now, call) throws(MQTTSendError) in
-            let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
-            try core.publish(message, call: call, timeout: timeout, at: now)
-            if isObserved { reportSent(publish, request) }
-        }
-        return try Self.receipt(request, answer)
-    }
-
-    /// Reports a sent message.
-    ///
-    /// Called with the core's lock held, so that no acknowledgement is reported before it.
-    func reportSent(_ publish: MQTTPublish, _ request: Request) {
-        subscriptions.events.report(
-            .sent(
-                topic: request.topic,
-                byteCount: request.body.count,
-                qos: MQTTMapping.quality(publish.qos)
+        do {
+            let call = MQTTPendingCall()
+            let answer = try await call.answer(
+                sending: { () throws(WaybillError) in
+                    try submit(publish, request, timeout: timeout, call, isObserved: isObserved)
+                },
+                withdrawing: { [session] in session.cancel($0) }
             )
-        )
+            return try answer.receipt(of: request)
+        } catch let error as WaybillError {
+            throw error.about(request)
+        }
     }
 
-    /// Converts the answer to a PUBLISH.
-    static func receipt(_ request: Request, _ answer: MQTTAnswer) throws -> Receipt {
-        guard case .published(let code, let properties) = answer else { throw confusion }
-        return try MQTTMapping.receipt(request, code, properties)
+    /// Publishes with QoS 0.
+    ///
+    /// - Returns: The pause that the caller has to make before the next message.
+    /// - Throws: `WaybillError` if nothing was sent.
+    func submitAtMostOnce(
+        _ publish: MQTTPublish,
+        _ request: Request,
+        isObserved: Bool = true
+    ) throws(WaybillError) -> SendPause {
+        do throws(MQTTSendError) {
+            return try driver.send { (core, now) throws(MQTTSendError) in
+                try core.publishAtMostOnce(publish, payload: request.body, at: now)
+                if isObserved { reportSent(publish, request) }
+            }.pause
+        } catch {
+            throw MQTTErrorMapping.error(error, request)
+        }
     }
 
     /// Publishes without waiting.
@@ -237,7 +218,8 @@ final class MQTTConnection: TransportConnection {
         _ publish: MQTTPublish,
         _ request: Request,
         timeout: Duration?,
-        _ call: any MQTTCall
+        _ call: any MQTTCall,
+        isObserved: Bool = true
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
@@ -247,80 +229,38 @@ final class MQTTConnection: TransportConnection {
                     let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
                     try core.publish(message, call: call, timeout: timeout, at: now)
                 }
-                reportSent(publish, request)
+                if isObserved { reportSent(publish, request) }
             }
         } catch {
-            throw MQTTMapping.error(error, request)
+            throw MQTTErrorMapping.error(error, request)
         }
         if publish.qos == .atMostOnce {
             (call as? MQTTPendingCall)?.succeed(.published(.success, MQTTProperties()))
         }
     }
 
-    /// Withdraws a call.
+    /// Reports a sent message.
     ///
-    /// - Returns: False if this connection no longer has the session state, so that nothing was withdrawn.
-    @discardableResult
-    func cancel(_ call: MQTTPendingCall) -> Bool {
-        driver.withCore { core, _ in
-            core.cancel(call)
-            return !core.isSessionTaken
-        }
-    }
-
-    /// Acknowledges a message of this connection, or of an earlier one within the same session.
-    ///
-    /// - Returns: False for a message that the server sends again; nil if this connection no longer has the session
-    ///   state.
-    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool? {
-        driver.withCore { core, now in
-            let isFirst = core.acknowledge(receipt, reason, at: now)
-            return core.isSessionTaken ? nil : isFirst
-        }
-    }
-
-    /// The QoS 1 messages of earlier connections that the server sends again.
-    var repeatedSerials: MQTTRepeatedSerials { driver.withCore { core, _ in core.repeatedSerials } }
-
-    func answer(
-        _ request: Request,
-        withdrawing withdraw: (@Sendable (MQTTPendingCall) -> Void)? = nil,
-        _ send: (inout MQTTClientConnection, WireInstant, MQTTPendingCall)
-            throws(MQTTSendError) -> Void
-    ) async throws -> MQTTAnswer {
-        let call = MQTTPendingCall()
-        do {
-            return try await call.answer(
-                sending: { () throws(WaybillError) in
-                    do throws(MQTTSendError) {
-                        try driver.withCore { (core, now) throws(MQTTSendError) in
-                            try send(&core, now, call)
-                        }
-                    } catch {
-                        throw MQTTMapping.error(error, request)
-                    }
-                },
-                withdrawing: { call in
-                    if let withdraw { withdraw(call) } else { cancel(call) }
-                }
+    /// Called with the core's lock held, so that no acknowledgement is reported before it.
+    private func reportSent(_ publish: MQTTPublish, _ request: Request) {
+        subscriptions.events.report(
+            .sent(
+                topic: request.topic,
+                byteCount: request.body.count,
+                qos: MQTTMapping.quality(publish.qos)
             )
-        } catch let error as WaybillError {
-            throw error.about(request)
-        }
+        )
     }
-
-    static let confusion = WaybillError(
-        .protocolViolation,
-        "the answer belongs to another request"
-    )
 
     // MARK: The end
 
     /// Sends DISCONNECT and waits until the stream is closed; after the timeout it is closed by force.
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
-        if let abandonment { state.withLock { $0.abandonment = abandonment } }
+        if let abandonment { state.withLock { $0.end.abandonment = abandonment } }
         disconnectNow()
-        await ended.waitUntilResolved(within: timeout, by: timers) { [driver] in driver.close() }
+        await ended.waitUntilResolved(within: timeout, by: link.timers) { [driver] in
+            driver.close()
+        }
     }
 
     func drain(within timeout: Duration) async {
@@ -331,7 +271,7 @@ final class MQTTConnection: TransportConnection {
             return drained
         }
         noteDrained()
-        await drained.waitUntilResolved(within: timeout, by: timers) {
+        await drained.waitUntilResolved(within: timeout, by: link.timers) {
             drained.resolve(.success(()))
         }
     }
@@ -344,8 +284,8 @@ final class MQTTConnection: TransportConnection {
 
     /// The DISCONNECT packet of the end; in MQTT 3.1.1 it has no fields.
     var disconnectPacket: MQTTDisconnect {
-        get { state.withLock { $0.disconnectPacket } }
-        set { state.withLock { $0.disconnectPacket = newValue } }
+        get { state.withLock { $0.end.disconnectPacket } }
+        set { state.withLock { $0.end.disconnectPacket = newValue } }
     }
 
     /// Sends DISCONNECT without waiting.
@@ -355,20 +295,14 @@ final class MQTTConnection: TransportConnection {
     }
 
     /// Returns the cause of the end; nil if this side ended the connection.
-    private func cause(of error: LinkError?) -> WaybillError? {
-        switch (state.withLock { $0.closure }, error) {
-        case (.endOfStream?, let error?), (nil, let error?): return WaybillError(error)
-        case (.disconnectedByServer(.sessionTakenOver, _)?, _)
-        where session.takeLateAttempt(at: now):
-            return MQTTMapping.takenOverByLateAttempt
-        case (.disconnectedByServer(let code, _)?, _) where MQTTMapping.isRedirect(code):
-            var error = state.withLock { $0.closure }.flatMap(MQTTMapping.error)
-            // The other hosts are not busy.
-            if onRedirect() { error?.isServerBusy = false }
-            return error
-        case (let closure?, _): return MQTTMapping.error(closure)
-        case (nil, nil): return nil
+    private func cause(of end: MQTTConnectionEnd, _ error: LinkError?) -> WaybillError? {
+        var cause = end.cause(error)
+        if end.reasonCode == .sessionTakenOver, session.takeLateAttempt(at: now) {
+            cause = MQTTErrorMapping.takenOverByLateAttempt
         }
+        // The other hosts are not busy.
+        if end.isRedirect, onRedirect() { cause?.isServerBusy = false }
+        return cause
     }
 
     /// Notes a CONNECT that was never answered and may still reach the server.
@@ -376,33 +310,26 @@ final class MQTTConnection: TransportConnection {
     /// This includes a CONNECT whose stream the peer has ended: a proxy may have ended it and still deliver the bytes.
     /// A server that refuses by closing looks the same. If another client then takes the session over, this client
     /// takes it back once. That is less harmful than a client that never connects again.
-    private func noteUnanswered(_ error: LinkError?) {
+    private func noteUnanswered(_ end: MQTTConnectionEnd, _ error: LinkError?) {
         let isUnanswered = driver.withCore { core, _ in core.isUnanswered }
         guard isUnanswered else { return }
-        let isGivenUp =
-            switch state.withLock({ $0.closure }) {
-            case .connectTimedOut?, .disconnected?: true
-            // No error means that this side has closed the stream.
-            case .endOfStream?, nil: error == nil
-            default: false
-            }
         session.noteUnansweredAttempt(
             at: now,
             lasting: configuration.connectTimeout,
-            isEndedByPeer: !isGivenUp
+            isEndedByPeer: !end.isGivenUp(error)
         )
     }
 
     private func handleEnd(_ cause: WaybillError?) {
-        let (abandoned, abandonment) = state.withLock { state in
-            defer { state.abandoned = [] }
-            return (state.abandoned, state.abandonment)
+        let over = state.withLock { state in
+            defer { state.end = MQTTConnectionEnd() }
+            return state
         }
         connack.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )
-        for call in abandoned { call.fail(abandonment) }
-        state.withLock { $0.drained }?.resolve(.success(()))
+        over.end.failCalls()
+        over.drained?.resolve(.success(()))
     }
 
     // MARK: Events
@@ -436,8 +363,7 @@ final class MQTTConnection: TransportConnection {
             // Attached first, because messages may follow at once.
             subscriptions.attach(self, hasSession: connack.sessionPresent)
             let keepsAlive = driver.withCore { core, _ in core.keepsAlive }
-            if !keepsAlive { stream.keepAlive() }
-            state.withLock { $0.responseInformation = connack.properties.responseInformation }
+            if !keepsAlive { link.stream.keepAlive() }
             self.connack.resolve(.success(connack))
         case .messages: break
         // The calls of waiting tasks are answered together.
@@ -455,10 +381,7 @@ final class MQTTConnection: TransportConnection {
             (call as? MQTTPendingCall)?.fail(
                 WaybillError(.timedOut, "the server did not acknowledge in time")
             )
-        case .abandoned(let call):
-            // The call fails when the connection is over, so that a retry makes a new connection.
-            guard let call = call as? MQTTPendingCall else { return }
-            state.withLock { $0.abandoned.append(call) }
+        case .abandoned(let call): state.withLock { $0.end.add(call) }
         case .trace(let trace):
             configuration.wireLogger?.logFrame(
                 trace.isOutbound ? .outbound : .inbound,
@@ -467,7 +390,7 @@ final class MQTTConnection: TransportConnection {
                 body: Payload(trace.payload)
             )
         case .closed(let closure):
-            state.withLock { $0.closure = closure }
+            state.withLock { $0.end.closure = closure }
             // The stream is closed here, because an unreachable peer would not answer the close of a WebSocket.
             if case .keepAliveTimedOut = closure { driver.close() }
         }

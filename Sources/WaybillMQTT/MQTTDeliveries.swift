@@ -1,14 +1,58 @@
 import MQTTWire
 import Waybill
 import WaybillSession
+import WireCore
 
-/// Acknowledges received messages, over whatever connection has the session by then.
+/// Makes the deliveries of received messages, and acknowledges them over the connection that has the session by then.
 final class MQTTDeliveries: MessageAcknowledger {
     private let session: MQTTSession
     /// The messages that wait for the app to acknowledge them.
     let manual = ManualDeliveries<MQTTDeliveries>()
 
     init(session: MQTTSession) { self.session = session }
+
+    // MARK: Received messages
+
+    /// Adds messages of one topic to a batch, for their listeners or at least for its onlookers.
+    func add(
+        _ run: MQTTArrivals.Run,
+        of arrivals: MQTTArrivals,
+        to listeners: [MessageListener],
+        in batch: inout MessageBatch
+    ) {
+        guard !listeners.isEmpty else {
+            guard batch.isWatched else { return }
+            return run.indices.forEach { index in
+                batch.show(MQTTPublishMapping.message(arrivals.publish(at: index)))
+            }
+        }
+        // The copies of one run belong together: its listeners drop and take them together.
+        var copier = SliceCopier()
+        guard arrivals.qos(at: run.indices.lowerBound) != .atMostOnce else {
+            return batch.add(to: listeners) { messages in
+                for index in run.indices {
+                    messages.append(MQTTPublishMapping.message(arrivals, index, run, &copier))
+                }
+            }
+        }
+        for index in run.indices {
+            let message = MQTTPublishMapping.message(arrivals, index, run, &copier)
+            add(message, arrivals.receipt(at: index), to: listeners, in: &batch)
+        }
+    }
+
+    /// Adds a message to a batch; a message with a receipt has to be acknowledged.
+    func add(
+        _ message: consuming Message,
+        _ receipt: MQTTDeliveryReceipt?,
+        to listeners: [MessageListener],
+        in batch: inout MessageBatch
+    ) {
+        guard let receipt else { return batch.add(message, to: listeners) }
+        batch.add(message, to: listeners, acknowledging: receipt, by: self, manual: manual)
+    }
+
+    // MARK: Acknowledgements
 
     /// Acknowledges a message that was subscribed to with manual acknowledgement.
     func acknowledge(

@@ -37,7 +37,7 @@ struct MQTTDialect: ConnectionDialect {
     }
 
     func conclude(_ cause: WaybillError?, isForGood: Bool) {
-        let unanswered = isForGood ? .shutDown : MQTTMapping.unanswered(cause)
+        let unanswered = isForGood ? .shutDown : MQTTErrorMapping.unanswered(cause)
         // The subscription of replies ends next. Its error would not contain the cause.
         replies.leaveTopic()
         subscriptions.conclude(cause)

@@ -16,7 +16,7 @@ extension MQTTEngine {
         else { return .notNow }
         let end = reporting(request, options.qos, completion)
         do throws(WaybillError) {
-            let publish = try MQTTMapping.publish(request, options, version: version)
+            let publish = try MQTTPublishMapping.packet(request, options, version: version)
             guard publish.qos != .atMostOnce else {
                 let pause = try connection.submitAtMostOnce(publish, request)
                 // The submitting code yields to other tasks itself.
@@ -28,7 +28,7 @@ extension MQTTEngine {
                 return .taken(withdraw: nil)
             }
             let call = MQTTPendingCall { answer in
-                end(Result { try MQTTConnection.receipt(request, answer.get()) }.about(request))
+                end(Result { try answer.get().receipt(of: request) }.about(request))
             }
             try connection.submit(publish, request, timeout: options.timeout, call)
             return .taken { [session] in if call.withdraw() { session.cancel(call) } }
@@ -52,41 +52,11 @@ extension MQTTEngine {
             switch result {
             case .success where qos == .atMostOnce: break
             case .success:
-                events.report(
-                    .acknowledged(topic: topic, byteCount: byteCount, qos: qos, since: begun)
-                )
+                events.reportSend(topic, byteCount: byteCount, qos: qos, nil, since: begun)
             case .failure(let error):
-                events.report(
-                    .sendFailed(
-                        topic: topic,
-                        byteCount: byteCount,
-                        qos: qos,
-                        since: begun,
-                        error: WaybillError(reporting: error)
-                    )
-                )
+                events.reportSend(topic, byteCount: byteCount, qos: qos, error, since: begun)
             }
             completion(result)
-        }
-    }
-}
-
-extension MQTTConnection {
-    /// Publishes with QoS 0.
-    ///
-    /// - Returns: The pause that the caller has to make before the next message.
-    /// - Throws: `WaybillError` if nothing was sent.
-    func submitAtMostOnce(
-        _ publish: MQTTPublish,
-        _ request: Request
-    ) throws(WaybillError) -> SendPause {
-        do throws(MQTTSendError) {
-            return try driver.send { (core, now) throws(MQTTSendError) in
-                try core.publishAtMostOnce(publish, payload: request.body, at: now)
-                reportSent(publish, request)
-            }.pause
-        } catch {
-            throw MQTTMapping.error(error, request)
         }
     }
 }

@@ -31,7 +31,7 @@ final class MQTTEngine: Sendable {
         self.shared = shared
         version = configuration.version == .v5 ? .v5 : .v3_1_1
         let clientIdentifier =
-            configuration.clientIdentifier ?? Self.makeIdentifier(environment.random)
+            configuration.clientIdentifier ?? MQTTGreeter.makeIdentifier(environment.random)
         let greeter = MQTTGreeter(
             configuration: shared,
             version: version,
@@ -98,13 +98,6 @@ final class MQTTEngine: Sendable {
 
     var states: ConnectionStates { lifecycle.states.states }
 
-    /// Makes 22 letters and digits, which every server must accept (3.1.1, 3.1.3-5); about 131 random bits.
-    private static func makeIdentifier(_ random: () -> UInt64) -> String {
-        let alphabet = Array("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
-        let letters = (0..<22).map { _ in alphabet[Int(random() % UInt64(alphabet.count))] }
-        return String(decoding: letters, as: UTF8.self)
-    }
-
     // MARK: Requests
 
     func perform(_ request: Request) async throws -> Receipt {
@@ -116,7 +109,7 @@ final class MQTTEngine: Sendable {
             else { return try await send(request, options) }
             do {
                 return try await connection.publish(
-                    MQTTMapping.publish(request, options, version: version),
+                    MQTTPublishMapping.packet(request, options, version: version),
                     request,
                     timeout: options.timeout,
                     isObserved: false
@@ -124,13 +117,14 @@ final class MQTTEngine: Sendable {
             } catch let error as WaybillError where error.code == .notConnected {
                 return try await send(request, options)
             }
-        case .connect(let options): return try await connect(options, request)
+        case .connect(let options):
+            return try await lifecycle.connect(greeter.greeting(request), timeout: options.timeout)
         case .disconnect(let options):
-            let disconnectPacket = try MQTTMapping.disconnectPacket(request, options, configuration)
+            let disconnectPacket = try MQTTDisconnectMapping.packet(request, options, configuration)
             try await lifecycle.disconnect(options) { $0.disconnectPacket = disconnectPacket }
             return Receipt()
         case .unsubscribe:
-            try MQTTMapping.checkUnsubscription(request, version: version)
+            try MQTTSubscribeMapping.checkUnsubscription(request, version: version)
             try lifecycle.requests.check(request)
             // Headers need a connection: without one, the next connection only gets the filter.
             if !request.headers.isEmpty { _ = try lifecycle.requests.current(for: request) }
@@ -152,8 +146,9 @@ final class MQTTEngine: Sendable {
     /// Sends, and reports the result.
     private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
         let begun = events.timestamp
+        let (topic, byteCount) = (request.topic, request.body.count)
         do {
-            let publish = try MQTTMapping.publish(request, options, version: version)
+            let publish = try MQTTPublishMapping.packet(request, options, version: version)
             if request.expectsReply { return try await reply(to: publish, request, options) }
             let isObserved = begun != nil
             let receipt: Receipt
@@ -165,25 +160,10 @@ final class MQTTEngine: Sendable {
                 receipt = try await send(publish, request, options, isObserved: isObserved)
             }
             guard options.qos != .atMostOnce else { return receipt }
-            events.report(
-                .acknowledged(
-                    topic: request.topic,
-                    byteCount: request.body.count,
-                    qos: options.qos,
-                    since: begun
-                )
-            )
+            events.reportSend(topic, byteCount: byteCount, qos: options.qos, nil, since: begun)
             return receipt
         } catch {
-            events.report(
-                .sendFailed(
-                    topic: request.topic,
-                    byteCount: request.body.count,
-                    qos: options.qos,
-                    since: begun,
-                    error: WaybillError(reporting: error)
-                )
-            )
+            events.reportSend(topic, byteCount: byteCount, qos: options.qos, error, since: begun)
             throw error
         }
     }
@@ -230,14 +210,14 @@ final class MQTTEngine: Sendable {
             },
             withdraw: { [session] call in session.cancel(call) }
         )
-        return try MQTTConnection.receipt(request, answer)
+        return try answer.receipt(of: request)
     }
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
         guard case .subscribe(let options) = request.command else {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
-        let all = try MQTTMapping.subscriptions(request, options, version: version)
+        let all = try MQTTSubscribeMapping.subscriptions(request, options, version: version)
         return try await lifecycle.requests.subscribe(
             request,
             options,
@@ -252,7 +232,7 @@ final class MQTTEngine: Sendable {
 
     /// Refuses a message that cannot be sent, before a connection is made for it.
     func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
-        try MQTTMapping.check(publish, request, version: version)
+        try MQTTPublishMapping.check(publish, request, version: version)
     }
 
     /// Returns the connection for a request, and makes one if needed.
@@ -276,18 +256,6 @@ final class MQTTEngine: Sendable {
     /// Returns the greeting of a connection that is made for a request.
     private func onDemand(for request: Request) throws(WaybillError) -> MQTTGreeting {
         try greeter.greeting(.connecting(for: request))
-    }
-
-    // MARK: Connecting
-
-    private func connect(_ options: ConnectOptions, _ request: Request) async throws -> Receipt {
-        guard request.topic == nil, request.body.isEmpty else {
-            throw MQTTMapping.unsupported("topic or body of a connect", request)
-        }
-        return try await lifecycle.connect(
-            greeter.greeting(request),
-            timeout: options.timeout
-        )
     }
 
     // MARK: The end

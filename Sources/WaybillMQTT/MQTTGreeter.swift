@@ -1,13 +1,19 @@
 import MQTTWire
 import Waybill
 import WaybillSession
-import WireCore
 
 /// Makes CONNECT packets of connect requests.
 struct MQTTGreeter: Sendable {
     let configuration: Shared<MQTTConfiguration>
     let version: MQTTVersion
     let clientIdentifier: String
+
+    /// Makes 22 letters and digits, which every server must accept (3.1.1, 3.1.3-5); about 131 random bits.
+    static func makeIdentifier(_ random: () -> UInt64) -> String {
+        let alphabet = Array("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
+        let letters = (0..<22).map { _ in alphabet[Int(random() % UInt64(alphabet.count))] }
+        return String(decoding: letters, as: UTF8.self)
+    }
 
     /// Returns the greeting of a request.
     ///
@@ -105,11 +111,8 @@ struct MQTTGreeter: Sendable {
     }
 
     private func check(_ packet: MQTTConnect, _ request: Request) throws(WaybillError) {
-        var scratch = ByteWriter()
-        do {
+        try MQTTMapping.checkEncoding(request) { (scratch) throws(MQTTEncodingError) in
             try packet.encode(into: &scratch)
-        } catch {
-            throw MQTTMapping.error(.encoding(error), request)
         }
     }
 }

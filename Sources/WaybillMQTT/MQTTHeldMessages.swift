@@ -38,7 +38,7 @@ struct MQTTHeldMessages: Sendable {
             publish: publish,
             receipt: receipt,
             deadline: now.advanced(by: policy.timeToLive),
-            byteCount: MQTTMapping.message(publish).memoryByteCount
+            byteCount: MQTTPublishMapping.message(publish).memoryByteCount
         )
         // The other messages stay, because removing them would not make enough room.
         guard held.byteCount <= policy.byteLimit else { return [held] }

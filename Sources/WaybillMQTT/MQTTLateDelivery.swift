@@ -21,11 +21,16 @@ final class MQTTLateDelivery: Sendable {
         self.clock = clock
     }
 
-    /// Holds a message.
+    /// Holds messages.
     ///
-    /// - Returns: The receipts of the messages that have to go for it.
-    func hold(_ publish: MQTTPublish, _ receipt: MQTTDeliveryReceipt?) -> [MQTTDeliveryReceipt] {
-        take { state in state.messages.add(publish, receipt, at: clock.now) }
+    /// - Returns: The receipts of the messages that have to go for them.
+    func hold(_ run: MQTTArrivals.Run, of arrivals: MQTTArrivals) -> [MQTTDeliveryReceipt] {
+        take { state in
+            run.indices.flatMap { index in
+                let receipt = arrivals.receipt(at: index)
+                return state.messages.add(arrivals.publish(at: index), receipt, at: clock.now)
+            }
+        }
     }
 
     /// Takes the messages whose topics match one of the filters.

@@ -47,7 +47,8 @@ struct MQTTOutbox: Sendable {
         guard let messages = try? store.messages() else { return [] }
         return messages.compactMap { message in
             let (request, options) = message.request
-            guard let publish = try? MQTTMapping.publish(request, options, version: version) else {
+            guard let publish = try? MQTTPublishMapping.packet(request, options, version: version)
+            else {
                 store.remove(message.id)
                 return nil
             }

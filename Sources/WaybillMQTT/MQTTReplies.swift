@@ -75,7 +75,7 @@ final class MQTTReplies: Sendable {
         let request = Request(topic: topic, command: .subscribe(options))
         do {
             let messages = try await subscriptions.subscribe(
-                MQTTMapping.subscriptions(request, options, version: .v5),
+                MQTTSubscribeMapping.subscriptions(request, options, version: .v5),
                 request,
                 options,
                 over: connection
@@ -83,9 +83,9 @@ final class MQTTReplies: Sendable {
             promise.resolve(.success(topic))
             for try await message in messages { pending.take(message) }
             // An end without an error is the end of the connection, or an UNSUBSCRIBE of the app.
-            end(promise, MQTTMapping.unanswered(nil))
+            end(promise, MQTTErrorMapping.unanswered(nil))
         } catch {
-            let failure = (error as? WaybillError) ?? MQTTMapping.unanswered(nil)
+            let failure = (error as? WaybillError) ?? MQTTErrorMapping.unanswered(nil)
             end(promise, failure)
             // Requests that wait for the topic have not been sent yet.
             guard [.notConnected, .connectionLost].contains(failure.code) else {
@@ -177,23 +177,6 @@ extension MQTTEngine {
         } catch let error as WaybillError where error.code == .notConnected {
             try await connection.over()
             throw error
-        }
-    }
-}
-
-extension MQTTMapping {
-    /// Refuses options that exclude a reply.
-    static func checkReply(
-        _ request: Request,
-        _ options: SendOptions,
-        version: MQTTVersion
-    ) throws(WaybillError) {
-        guard version == .v5 else { throw unsupported("replies to a send in 3.1.1", request) }
-        guard options.responseTopic == nil, options.correlationData == nil else {
-            throw WaybillError(
-                .invalidEntry,
-                "the answer is awaited here: response topic and correlation data are not an entry's to set"
-            ).about(request)
         }
     }
 }

@@ -29,17 +29,17 @@ package struct MQTTRequestCheck: Sendable {
         switch request.command {
         case .connect: try greeter.check(request)
         case .send(let options):
-            let publish = try MQTTMapping.publish(request, options, version: version)
-            try MQTTMapping.check(publish, request, version: version)
+            let publish = try MQTTPublishMapping.packet(request, options, version: version)
+            try MQTTPublishMapping.check(publish, request, version: version)
         case .subscribe(let options):
-            _ = try MQTTMapping.subscriptions(request, options, version: version)
-        case .unsubscribe: try MQTTMapping.checkUnsubscription(request, version: version)
+            _ = try MQTTSubscribeMapping.subscriptions(request, options, version: version)
+        case .unsubscribe: try MQTTSubscribeMapping.checkUnsubscription(request, version: version)
         case .ack(_, let transaction): try MQTTMapping.checkAcknowledgement(request, transaction)
         case .nack(_, let transaction):
             try MQTTMapping.checkRefusal(request, transaction, version: version)
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .disconnect(let options):
-            _ = try MQTTMapping.disconnectPacket(request, options, configuration)
+            _ = try MQTTDisconnectMapping.packet(request, options, configuration)
         }
     }
 }

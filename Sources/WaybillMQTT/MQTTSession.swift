@@ -189,7 +189,7 @@ final class MQTTSession: Sendable {
                 return nil
             }
             // False means that the state was just taken from the connection. The next turn finds its new place.
-            guard let connection, !connection.cancel(call) else { return }
+            guard let connection, !connection.driver.cancel(call) else { return }
         }
     }
 
@@ -239,7 +239,7 @@ final class MQTTSession: Sendable {
             }
             guard let connection else { return isFirst }
             // Nil means that the state was just taken from the connection. The next turn finds its new place.
-            if let isFirst = connection.acknowledge(receipt, reason) { return isFirst }
+            if let isFirst = connection.driver.acknowledge(receipt, reason) { return isFirst }
         }
     }
 
@@ -253,6 +253,6 @@ final class MQTTSession: Sendable {
             case .parked(let connection): (nil, connection.repeatedSerials)
             }
         }
-        return connection?.repeatedSerials ?? parked
+        return connection?.driver.repeatedSerials ?? parked
     }
 }

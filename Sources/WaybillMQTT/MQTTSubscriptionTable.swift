@@ -211,6 +211,29 @@ package struct MQTTSubscriptionTable: Sendable {
         return ask(for: entry.subscription, joining: joining, promising: nil)
     }
 
+    /// Notes the answer to a request.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - answer: What the SUBACK says of it, or the reason why none comes.
+    /// - Returns: What to do.
+    package mutating func answered(
+        _ request: MQTTFilterRequest,
+        _ answer: Result<MQTTGrant, WaybillError>
+    ) -> [MQTTSubscriptionAction] {
+        switch answer {
+        case .success(let grant):
+            switch grant.result {
+            case .success(let quality):
+                return granted(request, quality, hasBacklog: grant.hasBacklog)
+            case .failure(var error):
+                error.topic = request.filter
+                return failed(request, error, isRefused: true)
+            }
+        case .failure(let error): return failed(request, error, isRefused: false)
+        }
+    }
+
     /// Notes a SUBACK that grants a request.
     ///
     /// - Parameters:

@@ -61,7 +61,7 @@ final class MQTTSubscriptions: Sendable {
             state.connection = connection
             state.table.connected(hasSession: hasSession)
         }
-        if hasSession { removeRepeated(connection.repeatedSerials) }
+        if hasSession { removeRepeated(connection.driver.repeatedSerials) }
     }
 
     /// Lets go of a connection that is over.
@@ -96,10 +96,11 @@ final class MQTTSubscriptions: Sendable {
         }
         if !hasSession { deliveries.manual.removeAll() }
         try await withThrowingTaskGroup { group in
-            for batch in MQTTConnection.batches(of: state.withLock { $0.table.left.all }) {
+            let left = state.withLock { $0.table.left.all }
+            for batch in left.batches(of: Driver<MQTTClientConnection>.batchSize) {
                 group.addTask { try await self.unsubscribe(batch, over: connection) }
             }
-            for batch in connection.batches(of: requests) {
+            for batch in requests.batches(of: connection.driver.subscribeBatchSize) {
                 let isAnswered = restore(batch, over: connection)
                 group.addTask { try await isAnswered.value() }
             }
@@ -107,7 +108,7 @@ final class MQTTSubscriptions: Sendable {
         }
         // Not before: held back, the server could not answer.
         pressure.attach(connection.reading)
-        connection.endOpening()
+        connection.driver.endOpening()
         // The connection may have ended meanwhile: then the pressure must not keep it.
         if state.withLock({ $0.connection !== connection }) { pressure.detach() }
     }
@@ -144,7 +145,7 @@ final class MQTTSubscriptions: Sendable {
             guard let added, let (answers, requests) = added else {
                 throw WaybillError(.notConnected, "there is no connection").about(request)
             }
-            for batch in connection.batches(of: requests) {
+            for batch in requests.batches(of: connection.driver.subscribeBatchSize) {
                 var request = request
                 request.topics = [batch[0].filter]
                 _ = ask(batch, request, options.timeout, since: events.timestamp, over: connection)
@@ -221,7 +222,8 @@ final class MQTTSubscriptions: Sendable {
             }
             var batch = MessageBatch(reportingTo: events, hasQualities: true)
             for one in held {
-                add(MQTTMapping.message(one.publish), one.receipt, to: [listener], in: &batch)
+                let message = MQTTPublishMapping.message(one.publish)
+                deliveries.add(message, one.receipt, to: [listener], in: &batch)
             }
             batch.deliver()
         }
@@ -232,7 +234,7 @@ final class MQTTSubscriptions: Sendable {
         let filter = request.topic ?? ""
         while true {
             if let connection = state.withLock({ $0.connection }) {
-                return try await connection.unsubscribe([filter], request) { isConfirmed in
+                return try await connection.driver.unsubscribe([filter], request) { isConfirmed in
                     self.change { table, _ in
                         if isConfirmed { return table.end(filter, because: nil) }
                         table.unsubscribeFailed(filter)
@@ -264,7 +266,7 @@ final class MQTTSubscriptions: Sendable {
         over connection: MQTTConnection
     ) -> Promise<Void> {
         let isAnswered = Promise<Void>()
-        connection.subscribe(
+        connection.driver.subscribe(
             requests.map(\.sent),
             identifier: requests.count == 1 ? requests.first?.identifier : nil,
             request,
@@ -272,15 +274,7 @@ final class MQTTSubscriptions: Sendable {
         ) { answer in
             for (index, request) in requests.enumerated() {
                 self.change(since: begun) { table, _ in
-                    switch answer.map({ ($0.results[index], $0.hasBacklog) }) {
-                    case .success((.success(let quality), let hasBacklog)):
-                        return table.granted(request, quality, hasBacklog: hasBacklog)
-                    case .success((.failure(var error), _)):
-                        error.topic = request.filter
-                        return table.failed(request, error, isRefused: true)
-                    case .failure(let error):
-                        return table.failed(request, error, isRefused: false)
-                    }
+                    table.answered(request, answer.map { $0[index] })
                 }
             }
             isAnswered.resolve(answer.map { _ in }.mapError { $0 })
@@ -308,7 +302,7 @@ final class MQTTSubscriptions: Sendable {
     ) async throws {
         do {
             let request = Self.request(left.first?.text)
-            _ = try await connection.unsubscribe(left.map(\.text), request) { _ in }
+            _ = try await connection.driver.unsubscribe(left.map(\.text), request) { _ in }
         } catch let error as WaybillError where !error.leavesRequestOpen {
             // A filter that the server refuses, or that cannot be sent, must not keep the others. It may stay there.
             if left.count > 1 {
@@ -354,7 +348,7 @@ final class MQTTSubscriptions: Sendable {
             case .answer(let answer, let result): answer.resolve(result.mapError { $0 })
             case .unsubscribe(let left):
                 guard let connection else { break }
-                connection.leave(left.text) { [weak self] in self?.forget([left]) }
+                connection.driver.leave(left.text) { [weak self] in self?.forget([left]) }
                 // A SUBSCRIBE for a new listener may have left before this UNSUBSCRIBE.
                 let (request, present) = state.withLock {
                     ($0.table.restore(left.text), $0.connection)
@@ -387,54 +381,15 @@ final class MQTTSubscriptions: Sendable {
             let listeners = state.withLock { state in
                 let listeners = state.table.listeners(for: run)
                 // With the lock held, so that a listener that comes gets the message here or there.
-                if listeners.isEmpty { dropped = holdOrDrop(run, of: arrivals) }
+                if listeners.isEmpty {
+                    dropped =
+                        late?.hold(run, of: arrivals) ?? run.indices.compactMap(arrivals.receipt)
+                }
                 return listeners
             }
             for receipt in dropped { deliveries.drop(receipt) }
-            guard !listeners.isEmpty else {
-                guard batch.isWatched else { return }
-                return run.indices.forEach { index in
-                    batch.show(MQTTMapping.message(arrivals.publish(at: index)))
-                }
-            }
-            // The copies of one run belong together: its listeners drop and take them together.
-            var copier = SliceCopier()
-            guard arrivals.qos(at: run.indices.lowerBound) != .atMostOnce else {
-                return batch.add(to: listeners) { messages in
-                    for index in run.indices {
-                        messages.append(MQTTMapping.message(arrivals, index, run, &copier))
-                    }
-                }
-            }
-            for index in run.indices {
-                let message = MQTTMapping.message(arrivals, index, run, &copier)
-                add(message, arrivals.receipt(at: index), to: listeners, in: &batch)
-            }
+            deliveries.add(run, of: arrivals, to: listeners, in: &batch)
         }
-    }
-
-    /// Holds messages without listeners, where a policy says so.
-    ///
-    /// - Returns: The receipts of the messages that are dropped.
-    private func holdOrDrop(
-        _ run: MQTTArrivals.Run,
-        of arrivals: MQTTArrivals
-    ) -> [MQTTDeliveryReceipt] {
-        guard let late else { return run.indices.compactMap(arrivals.receipt) }
-        return run.indices.flatMap { index in
-            late.hold(arrivals.publish(at: index), arrivals.receipt(at: index))
-        }
-    }
-
-    private func add(
-        _ message: consuming Message,
-        _ receipt: MQTTDeliveryReceipt?,
-        to listeners: [MessageListener],
-        in batch: inout MessageBatch
-    ) {
-        guard let receipt else { return batch.add(message, to: listeners) }
-        let manual = deliveries.manual
-        batch.add(message, to: listeners, acknowledging: receipt, by: deliveries, manual: manual)
     }
 
     /// Drops the unread messages that the server sends again, so that copies do not pile up.

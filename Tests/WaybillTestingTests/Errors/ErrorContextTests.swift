@@ -170,7 +170,7 @@ import WireCore
             MQTTClosure.refused(.quotaExceeded, properties),
             .disconnectedByServer(.quotaExceeded, properties),
         ] {
-            let error = try #require(MQTTMapping.error(closure))
+            let error = try #require(MQTTErrorMapping.error(closure))
             let reason = try #require(error.mqttReason)
             #expect(reason.code == .quotaExceeded)
             #expect(reason.text == "too many")

@@ -131,8 +131,8 @@ import WebSocketWire
             + mqttViolations.map { .violation($0) }
             + reasons.map { .refused($0, MQTTProperties()) }
             + reasons.map { .disconnectedByServer($0, MQTTProperties()) }
-        return sending.map { MQTTMapping.error($0, request) }
-            + closures.compactMap { MQTTMapping.error($0) }
+        return sending.map { MQTTErrorMapping.error($0, request) }
+            + closures.compactMap { MQTTErrorMapping.error($0) }
     }
 
     private static var stompErrors: [WaybillError] {

@@ -1,10 +1,10 @@
 import MQTTWire
 import Waybill
 import WaybillSession
-import WireCore
 
-extension MQTTMapping {
-    /// Makes the DISCONNECT packet of a request.
+/// Converts disconnect requests into DISCONNECT packets.
+enum MQTTDisconnectMapping {
+    /// Makes the packet of a request.
     ///
     /// - Parameters:
     ///   - request: The request; its headers become user properties.
@@ -12,16 +12,16 @@ extension MQTTMapping {
     ///   - configuration: Has the protocol version and the session expiry.
     /// - Returns: The packet, which can be encoded.
     /// - Throws: `unsupported`, `invalidEntry`.
-    static func disconnectPacket(
+    static func packet(
         _ request: Request,
         _ options: DisconnectOptions,
         _ configuration: MQTTConfiguration
     ) throws(WaybillError) -> MQTTDisconnect {
         guard request.topic == nil, request.body.isEmpty else {
-            throw unsupported("topic or body of a disconnect", request)
+            throw MQTTMapping.unsupported("topic or body of a disconnect", request)
         }
         guard configuration.version == .v5 else {
-            try refuse(
+            try MQTTMapping.refuse(
                 [
                     .headers: !request.headers.isEmpty,
                     .disconnectReason: options.statesReason,
@@ -45,18 +45,15 @@ extension MQTTMapping {
         packet.properties.reasonString = options.reason
         packet.properties.userProperties = request.headers.pairs
         if let expiry = options.sessionExpiry {
-            let kept = configuration.sessionExpiry.map(seconds) ?? 0
+            let kept = configuration.sessionExpiry.map(MQTTMapping.seconds) ?? 0
             // MQTT 5, 3.14.2.2.2.
-            guard kept > 0 || seconds(expiry) == 0 else {
+            guard kept > 0 || MQTTMapping.seconds(expiry) == 0 else {
                 throw invalid("a session that has no expiry cannot get one at its end", request)
             }
-            packet.properties.sessionExpiryInterval = seconds(expiry)
+            packet.properties.sessionExpiryInterval = MQTTMapping.seconds(expiry)
         }
-        var scratch = ByteWriter()
-        do {
+        try MQTTMapping.checkEncoding(request) { (scratch) throws(MQTTEncodingError) in
             try MQTTPacket.disconnect(packet).encode(into: &scratch, version: .v5)
-        } catch {
-            throw Self.error(.encoding(error), request)
         }
         return packet
     }

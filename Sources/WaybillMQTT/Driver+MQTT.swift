@@ -1,0 +1,132 @@
+import MQTTWire
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+// Requests other than PUBLISH.
+extension Driver where Core == MQTTClientConnection {
+    /// Sends SUBSCRIBE.
+    ///
+    /// - Parameters:
+    ///   - subscriptions: The filters.
+    ///   - identifier: The subscription identifier; nil for none.
+    ///   - request: The request.
+    ///   - timeout: How long the SUBACK may take; nil for the configuration's time.
+    ///   - didAnswer: Called once: with the SUBACK, before the messages that follow it, or with the reason why none comes.
+    func subscribe(
+        _ subscriptions: [MQTTSubscription],
+        identifier: UInt32?,
+        _ request: Request,
+        timeout: Duration?,
+        didAnswer: @escaping @Sendable (Result<[MQTTGrant], WaybillError>) -> Void
+    ) {
+        let call = MQTTPendingCall(
+            subscribing: request,
+            count: subscriptions.count,
+            didAnswer: didAnswer
+        )
+        do throws(MQTTSendError) {
+            try withCore { (core, now) throws(MQTTSendError) in
+                try core.subscribe(
+                    subscriptions,
+                    identifier: identifier,
+                    call: call,
+                    timeout: timeout,
+                    at: now
+                )
+            }
+        } catch {
+            call.fail(MQTTErrorMapping.error(error, request))
+        }
+    }
+
+    /// The number of filters in one SUBSCRIBE: one where the server names them by identifiers, which belong to a whole
+    /// packet (MQTT 5, 3.8.2.1.2), and many where it does not.
+    var subscribeBatchSize: Int {
+        let isNamed = withCore { core, _ in core.limits.subscriptionIdentifiersAvailable }
+        return isNamed ? 1 : Self.batchSize
+    }
+
+    /// The maximum number of filters in one packet, which all brokers accept.
+    static var batchSize: Int { 100 }
+
+    /// Sends UNSUBSCRIBE without waiting.
+    ///
+    /// - Parameters:
+    ///   - filter: The filter.
+    ///   - didEnd: Called when the server has confirmed it; never if the connection ends before.
+    func leave(_ filter: String, didEnd: @escaping @Sendable () -> Void) {
+        try? withCore(.immediate) { (core, now) throws(MQTTSendError) in
+            try core.unsubscribe([filter], call: MQTTStoredCall(didEnd: didEnd), at: now)
+        }
+    }
+
+    /// Sends UNSUBSCRIBE and waits for UNSUBACK.
+    ///
+    /// - Parameters:
+    ///   - filters: The filters.
+    ///   - request: The request.
+    ///   - didEnd: Called before the packets that follow, also when the caller no longer waits: with true when the
+    ///     server has confirmed it, and with false when the connection was lost before.
+    /// - Returns: The receipt.
+    /// - Throws: `WaybillError`, `CancellationError`.
+    func unsubscribe(
+        _ filters: [String],
+        _ request: Request,
+        didEnd: @escaping @Sendable (Bool) -> Void
+    ) async throws -> Receipt {
+        let answer = Promise<MQTTUnsuback>()
+        let call = MQTTPendingCall(unsubscribing: answer, didEnd: didEnd)
+        try Task.checkCancellation()
+        do throws(MQTTSendError) {
+            let userProperties = request.headers.pairs
+            try withCore { (core, now) throws(MQTTSendError) in
+                try core.unsubscribe(filters, userProperties: userProperties, call: call, at: now)
+            }
+        } catch {
+            throw MQTTErrorMapping.error(error, request)
+        }
+        do {
+            let unsuback = try await answer.value()
+            let code = unsuback.reasonCodes.first ?? .success
+            return try MQTTErrorMapping.receipt(request, code, unsuback.properties)
+        } catch let error as WaybillError {
+            throw error.about(request)
+        }
+    }
+
+    /// Withdraws a call.
+    ///
+    /// - Returns: False if this connection no longer has the session state, so that nothing was withdrawn.
+    @discardableResult
+    func cancel(_ call: MQTTPendingCall) -> Bool {
+        withCore { core, _ in
+            core.cancel(call)
+            return !core.isSessionTaken
+        }
+    }
+
+    /// Acknowledges a message of this connection, or of an earlier one within the same session.
+    ///
+    /// - Returns: False for a message that the server sends again; nil if this connection no longer has the session
+    ///   state.
+    func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool? {
+        withCore { core, now in
+            let isFirst = core.acknowledge(receipt, reason, at: now)
+            return core.isSessionTaken ? nil : isFirst
+        }
+    }
+
+    /// The QoS 1 messages of earlier connections that the server sends again.
+    var repeatedSerials: MQTTRepeatedSerials { withCore { core, _ in core.repeatedSerials } }
+}
+
+extension Array {
+    /// Divides a list among packets.
+    func batches(of size: Int) -> [[Element]] {
+        stride(from: 0, to: count, by: size).map { start in
+            Array(self[start..<Swift.min(start + size, count)])
+        }
+    }
+}

@@ -1,0 +1,60 @@
+package import MQTTWire
+package import Waybill
+package import WaybillLink
+import WaybillSession
+
+/// Why a connection ends, and the calls that end with it.
+package struct MQTTConnectionEnd: Sendable {
+    /// The core's reason; nil before.
+    package var closure: MQTTClosure?
+    /// The DISCONNECT packet; in MQTT 3.1.1 it has no fields.
+    var disconnectPacket = MQTTDisconnect()
+    /// The error of the calls that are unanswered at the end.
+    package var abandonment = WaybillError(
+        .connectionLost,
+        "the connection ended before the server answered"
+    )
+    private var unanswered: [MQTTPendingCall] = []
+
+    package init() {}
+
+    /// The reason code of the server's DISCONNECT; nil without one.
+    package var reasonCode: MQTTReasonCode? {
+        guard case .disconnectedByServer(let code, _) = closure else { return nil }
+        return code
+    }
+
+    /// Whether the server redirects the client to another server (MQTT 5, 4.11).
+    package var isRedirect: Bool {
+        reasonCode == .useAnotherServer || reasonCode == .serverMoved
+    }
+
+    /// Returns the cause of the end; nil if this side ended the connection.
+    package func cause(_ error: LinkError?) -> WaybillError? {
+        switch (closure, error) {
+        case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
+        case (let closure?, _): MQTTErrorMapping.error(closure)
+        case (nil, nil): nil
+        }
+    }
+
+    /// Whether this side gave the connection up, and not the peer.
+    package func isGivenUp(_ error: LinkError?) -> Bool {
+        switch closure {
+        case .connectTimedOut?, .disconnected?: true
+        // No error means that this side has closed the stream.
+        case .endOfStream?, nil: error == nil
+        default: false
+        }
+    }
+
+    /// Keeps a call that fails when the connection is over, so that a retry makes a new connection.
+    package mutating func add(_ call: any MQTTCall) {
+        if let call = call as? MQTTPendingCall { unanswered.append(call) }
+    }
+
+    /// Fails the calls.
+    package func failCalls() {
+        for call in unanswered { call.fail(abandonment) }
+    }
+}

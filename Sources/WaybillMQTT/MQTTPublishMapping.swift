@@ -1,0 +1,151 @@
+import MQTTWire
+import Waybill
+import WaybillSession
+import WireCore
+
+/// Converts sends into PUBLISH packets, and received PUBLISH packets into messages.
+enum MQTTPublishMapping {
+    // MARK: Sends
+
+    /// Converts a send.
+    ///
+    /// - Throws: `unsupported`, `invalidEntry`.
+    static func packet(
+        _ request: Request,
+        _ options: SendOptions,
+        version: MQTTVersion
+    ) throws(WaybillError) -> MQTTPublish {
+        if request.expectsReply { try checkReply(request, options, version: version) }
+        if options.asksForReceipt != nil || options.method != nil {
+            try MQTTMapping.refuse(
+                [.receipt: options.asksForReceipt != nil, .method: options.method != nil],
+                request
+            )
+        }
+        let isPlain =
+            request.headers.isEmpty && request.contentType == nil && options.expiry == nil
+            && options.responseTopic == nil && options.correlationData == nil
+        let properties =
+            isPlain ? MQTTProperties() : try properties(request, options, version: version)
+        // Assembled at the end, because the compiler copies a value that a later error may discard.
+        return MQTTPublish(
+            topic: request.topic ?? "",
+            qos: MQTTMapping.quality(options.qos),
+            isRetained: options.retain,
+            properties: properties
+        )
+    }
+
+    private static func properties(
+        _ request: Request,
+        _ options: SendOptions,
+        version: MQTTVersion
+    ) throws(WaybillError) -> MQTTProperties {
+        var properties = MQTTProperties()
+        guard version == .v5 else {
+            let hasContentTypeAlone =
+                request.headers.isEmpty && options.expiry == nil && options.responseTopic == nil
+                && options.correlationData == nil
+            if hasContentTypeAlone { return properties }
+            try MQTTMapping.refuse(
+                [
+                    .headers: !request.headers.isEmpty, .expiry: options.expiry != nil,
+                    .responseTopic: options.responseTopic != nil,
+                    .correlationData: options.correlationData != nil,
+                ],
+                request,
+                version
+            )
+            return properties
+        }
+        // Each value is checked first, because setting nil searches the properties.
+        if let contentType = request.contentType { properties.contentType = contentType }
+        if let expiry = options.expiry {
+            properties.messageExpiryInterval = MQTTMapping.seconds(expiry)
+        }
+        if let topic = options.responseTopic { properties.responseTopic = topic }
+        if let data = options.correlationData { properties.correlationData = data }
+        properties.userProperties = request.headers.pairs
+        return properties
+    }
+
+    /// Refuses options that exclude a reply.
+    private static func checkReply(
+        _ request: Request,
+        _ options: SendOptions,
+        version: MQTTVersion
+    ) throws(WaybillError) {
+        guard version == .v5 else {
+            throw MQTTMapping.unsupported("replies to a send in 3.1.1", request)
+        }
+        guard options.responseTopic == nil, options.correlationData == nil else {
+            throw WaybillError(
+                .invalidEntry,
+                "the answer is awaited here: response topic and correlation data are not an entry's to set"
+            ).about(request)
+        }
+    }
+
+    /// Checks whether a message can be sent.
+    ///
+    /// - Throws: `unsupported`, `invalidEntry`, `limitExceeded`.
+    static func check(
+        _ publish: MQTTPublish,
+        _ request: Request,
+        version: MQTTVersion
+    ) throws(WaybillError) {
+        let writer = MQTTPacketWriter(version: version, isTracing: false)
+        do {
+            try writer.check(MQTTOutgoingMessage(publish: publish, payload: request.body))
+        } catch {
+            throw MQTTErrorMapping.error(error, request)
+        }
+    }
+
+    // MARK: Messages
+
+    /// Makes a received message, with a copy of its payload.
+    static func message(
+        _ arrivals: MQTTArrivals,
+        _ index: Int,
+        _ run: MQTTArrivals.Run,
+        _ copier: inout SliceCopier
+    ) -> Message {
+        guard !run.hasProperties else { return message(arrivals.publish(at: index)) }
+        return Message(
+            topic: run.topic,
+            body: Payload(sharing: arrivals.payload(at: index, copiedBy: &copier)),
+            qos: MQTTMapping.quality(arrivals.qos(at: index)),
+            isRetained: run.isRetained,
+            isDuplicate: arrivals.isDuplicate(at: index)
+        )
+    }
+
+    static func message(_ publish: MQTTPublish) -> Message {
+        guard !publish.properties.isEmpty else {
+            return Message(
+                topic: publish.topic,
+                body: Payload(publish.payload),
+                qos: MQTTMapping.quality(publish.qos),
+                isRetained: publish.isRetained,
+                isDuplicate: publish.isDuplicate
+            )
+        }
+        let properties = publish.properties
+        var details = Message.Details()
+        details.responseTopic = properties.responseTopic
+        details.correlationData = properties.correlationData
+        details.expiry = properties.messageExpiryInterval.map { .seconds(Int64($0)) }
+        details.isText = properties.payloadFormatIndicator.map { $0 == 1 }
+        return Message(
+            topic: publish.topic,
+            body: Payload(publish.payload),
+            headers: Headers(properties.userProperties),
+            contentType: properties.contentType,
+            qos: MQTTMapping.quality(publish.qos),
+            isRetained: publish.isRetained,
+            isDuplicate: publish.isDuplicate,
+            details: details == Message.Details() ? nil : details
+        )
+    }
+}
