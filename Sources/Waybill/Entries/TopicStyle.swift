@@ -150,9 +150,6 @@ extension Provider {
     /// ```swift
     /// let chat = Provider<ChatEntry>(transport: stomp).topicStyle(.rabbitMQ)
     /// ```
-    ///
-    /// - Parameter style: The broker's style.
-    /// - Returns: A provider that translates topics.
     public func topicStyle(_ style: TopicStyle) -> Self {
         intercepted(TopicRenaming(style: style))
     }

@@ -133,17 +133,11 @@ extension Messages where Element == Message {
 }
 
 extension Provider {
-    /// Subscribes as an entry says, and gives each message a type by a router.
-    ///
-    /// - Parameters:
-    ///   - entry: An entry with the command `subscribe`.
-    ///   - router: The routes; the provider's decoders decode the bodies.
-    /// - Returns: The values, after the peer has confirmed the subscription.
-    /// - Throws: As ``messages(_:)``.
+    /// Subscribes as ``messages(_:)`` does, and gives each message a type by the routes of a router.
     public func messages<Value>(
         _ entry: Entry,
         by router: MessageRouter<Value>
     ) async throws -> Messages<Value> {
-        try await messages(entry).routed(by: router, decoders: decoders)
+        try await messages(entry).routed(by: router, decoders: runner.configuration.decoders)
     }
 }

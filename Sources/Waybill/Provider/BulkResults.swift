@@ -87,8 +87,31 @@ final class BulkWindow: Sendable {
         func track(_ withdraw: @escaping @Sendable () -> Void) { window.track(number, withdraw) }
     }
 
+    /// Hands over one entry when there is room.
+    ///
+    /// - Returns: False if the task was cancelled before.
+    func handOver(
+        _ entry: some EntryType,
+        by runner: RequestRunner,
+        _ turn: inout Turn
+    ) async -> Bool {
+        if turn.endIfOver() { await Turn.giveWay() }
+        turn.advance()
+        await waitForRoom()
+        guard !Task.isCancelled else { return false }
+        let place = begin()
+        do {
+            let request = try Request.making(entry, encoders: runner.configuration.encoders)
+            if await runner.handOverNow(request, to: place) { return true }
+            await runner.handOver(request, to: place)
+        } catch {
+            place.end(.failure(error))
+        }
+        return true
+    }
+
     /// Adds a place for one more entry.
-    func begin() -> Place {
+    private func begin() -> Place {
         let number = state.withLock { state in
             state.places.append(.pending(withdraw: nil))
             state.pendingCount += 1
@@ -100,7 +123,7 @@ final class BulkWindow: Sendable {
     /// Waits until there is room for one more entry.
     ///
     /// Once the window is full, it waits until half of it is free: one resumption serves many entries.
-    func waitForRoom() async {
+    private func waitForRoom() async {
         guard state.withLock({ $0.pendingCount >= size }) else { return }
         await wait(forAtMost: size / 2)
     }

@@ -57,6 +57,29 @@ final class HandlerTask<Value: Sendable>: CancelHandle {
         }
     }
 
+    /// Performs an entry: once for its value, or for each message of a subscription.
+    ///
+    /// - Parameters:
+    ///   - call: The handler.
+    ///   - entry: The entry.
+    ///   - value: Returns the value of an entry that is no subscription.
+    ///   - messages: Subscribes.
+    convenience init(
+        _ call: HandlerCall<Result<Value, any Error>>,
+        performing entry: some EntryType,
+        value: @escaping @Sendable () async throws -> Value,
+        messages: @escaping @Sendable () async throws -> Messages<Value>
+    ) {
+        self.init(call) {
+            guard case .subscribe = entry.command else {
+                return await call(.success(try await value()))
+            }
+            for try await result in try await messages().results {
+                await call(result.mapError { $0 })
+            }
+        }
+    }
+
     func cancel() {
         call.cancel()
         task.cancel()

@@ -27,22 +27,16 @@ extension Provider {
         let window = BulkWindow(window)
         var turn = Turn()
         for entry in entries {
-            guard await handOver(entry, in: window, &turn) else {
+            guard await window.handOver(entry, by: runner, &turn) else {
                 return await window.finish(stopCause: CancellationError())
             }
         }
         return await window.finish(stopCause: nil)
     }
 
-    /// Sends the entries of an asynchronous sequence in order, as they arrive, with at most `window` pending at a time.
+    /// Sends the entries of an asynchronous sequence as they arrive; otherwise as the method for a plain sequence.
     ///
-    /// Otherwise it works as the method for a plain sequence. An error of the sequence ends the sending and becomes the
-    /// ``BulkResults/stopCause``.
-    ///
-    /// - Parameters:
-    ///   - entries: The entries: any but subscriptions.
-    ///   - window: The number of unconfirmed entries at a time, from 1.
-    /// - Returns: A result for each entry that was handed over, in order.
+    /// An error of the sequence ends the sending and becomes the ``BulkResults/stopCause``.
     public func request<Entries: AsyncSequence>(
         contentsOf entries: Entries,
         window: Int = 64
@@ -51,36 +45,14 @@ extension Provider {
         var turn = Turn()
         do {
             for try await entry in entries {
-                guard await handOver(entry, in: window, &turn) else { throw CancellationError() }
+                guard await window.handOver(entry, by: runner, &turn) else {
+                    throw CancellationError()
+                }
             }
             try Task.checkCancellation()
         } catch {
             return await window.finish(stopCause: error)
         }
         return await window.finish(stopCause: nil)
-    }
-
-    /// Hands over one entry when there is room.
-    ///
-    /// - Returns: False if the task was cancelled before.
-    private func handOver(
-        _ entry: Entry,
-        in window: BulkWindow,
-        _ turn: inout Turn
-    ) async -> Bool {
-        if turn.endIfOver() { await Turn.giveWay() }
-        turn.advance()
-        await window.waitForRoom()
-        guard !Task.isCancelled else { return false }
-        let place = window.begin()
-        do {
-            let request = try Request.making(entry, encoders: runner.configuration.encoders)
-            try refuseSubscription(request)
-            if await runner.handOverNow(request, to: place) { return true }
-            await runner.handOver(request, to: place)
-        } catch {
-            place.end(.failure(error))
-        }
-        return true
     }
 }

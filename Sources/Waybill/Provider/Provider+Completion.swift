@@ -35,15 +35,10 @@ extension Provider {
         perform(of: type, entry, HandlerCall(handler))
     }
 
-    /// Performs an entry and calls a handler on a queue; see ``request(of:entry:_:)-(Value.Type,_,_)``.
+    /// Performs an entry and calls a handler on a queue, such as `.main`; otherwise as
+    /// ``request(of:entry:_:)-(Value.Type,_,_)``.
     ///
-    /// - Parameters:
-    ///   - type: The type of the reply or of each message.
-    ///   - entry: Any entry.
-    ///   - queue: The queue on which the handler is called, such as `.main`. After a `cancel()` on a serial queue the
-    ///     handler is not called on it again.
-    ///   - handler: Called in order, one call at a time.
-    /// - Returns: A handle that ends the operation.
+    /// After a `cancel()` on a serial queue the handler is not called on it again.
     @discardableResult
     public func request<Value: Decodable & Sendable>(
         of type: Value.Type,
@@ -59,23 +54,19 @@ extension Provider {
         _ entry: Entry,
         _ call: HandlerCall<Result<Value, any Error>>
     ) -> any CancelHandle {
-        HandlerTask(call) {
-            guard case .subscribe = entry.command else {
-                return await call(.success(try await value(of: type, entry)))
-            }
-            try await forEach(try await messages(entry, as: type), call)
+        HandlerTask(call, performing: entry) {
+            if entry.command.hasReply { return try await request(entry, as: type) }
+            return try decoding.decode(type, from: try await message(of: entry))
+        } messages: {
+            try await messages(entry, as: type)
         }
     }
 
     // MARK: Messages as they are
 
-    /// Performs an entry and calls a handler with raw messages; see ``request(of:entry:_:)-(Value.Type,_,_)``.
+    /// Performs an entry and calls a handler with raw messages; otherwise as ``request(of:entry:_:)-(Value.Type,_,_)``.
     ///
-    /// - Parameters:
-    ///   - type: `Message`.
-    ///   - entry: Any entry; without a reply, the handler gets an empty message with the entry's topic.
-    ///   - handler: Called in order.
-    /// - Returns: A handle that ends the operation.
+    /// Without a reply, the handler gets an empty message with the entry's topic.
     @discardableResult
     public func request(
         of type: Message.Type,
@@ -85,14 +76,8 @@ extension Provider {
         performRaw(entry, HandlerCall(handler))
     }
 
-    /// Performs an entry and calls a handler on a queue with raw messages.
-    ///
-    /// - Parameters:
-    ///   - type: `Message`.
-    ///   - entry: Any entry.
-    ///   - queue: The queue on which the handler is called.
-    ///   - handler: Called in order.
-    /// - Returns: A handle that ends the operation.
+    /// Performs an entry and calls a handler on a queue with raw messages; see
+    /// ``request(of:entry:_:)-(Message.Type,_,_)``.
     @discardableResult
     public func request(
         of type: Message.Type,
@@ -107,22 +92,16 @@ extension Provider {
         _ entry: Entry,
         _ call: HandlerCall<Result<Message, any Error>>
     ) -> any CancelHandle {
-        HandlerTask(call) {
-            guard case .subscribe = entry.command else {
-                return await call(.success(try await message(of: entry)))
-            }
-            try await forEach(try await messages(entry), call)
+        HandlerTask(call, performing: entry) {
+            try await message(of: entry)
+        } messages: {
+            try await messages(entry)
         }
     }
 
     // MARK: Without a value
 
-    /// Performs an entry and calls a handler with its receipt.
-    ///
-    /// - Parameters:
-    ///   - entry: Any entry but a subscription.
-    ///   - handler: Called once.
-    /// - Returns: A handle that ends the operation.
+    /// Performs an entry, which is no subscription, and calls a handler once with its receipt.
     @discardableResult
     public func request(
         entry: Entry,
@@ -132,13 +111,7 @@ extension Provider {
         return HandlerTask(call) { await call(.success(try await request(entry))) }
     }
 
-    /// Performs an entry and calls a handler on a queue with its receipt.
-    ///
-    /// - Parameters:
-    ///   - entry: Any entry but a subscription.
-    ///   - queue: The queue on which the handler is called.
-    ///   - handler: Called once.
-    /// - Returns: A handle that ends the operation.
+    /// Performs an entry, which is no subscription, and calls a handler once on a queue with its receipt.
     @discardableResult
     public func request(
         entry: Entry,
@@ -149,27 +122,10 @@ extension Provider {
         return HandlerTask(call) { await call(.success(try await request(entry))) }
     }
 
-    // MARK: Values
-
-    /// The reply to an entry, or an empty value if its command has none.
-    private func value<Value: Decodable & Sendable>(
-        of type: Value.Type,
-        _ entry: Entry
-    ) async throws -> Value {
-        if entry.command.hasReply { return try await request(entry, as: type) }
-        return try decoding.decode(type, from: try await message(of: entry))
-    }
-
+    /// The reply to an entry, or an empty message if its command has none.
     private func message(of entry: Entry) async throws -> Message {
         if entry.command.hasReply { return try await request(entry, as: Message.self) }
         let receipt = try await request(entry)
         return Message(topic: receipt.topic ?? "", headers: receipt.headers)
-    }
-
-    private func forEach<Value>(
-        _ messages: Messages<Value>,
-        _ call: HandlerCall<Result<Value, any Error>>
-    ) async throws {
-        for try await result in messages.results { await call(result.mapError { $0 }) }
     }
 }

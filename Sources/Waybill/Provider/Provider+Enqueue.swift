@@ -48,32 +48,10 @@ extension Provider {
     /// - Returns: A handle to wait for the outcome or to cancel. It keeps an error until the error is read.
     @discardableResult
     public func enqueue(_ entry: Entry) -> EnqueuedRequest {
-        let events = runner.interception.eventSource
-        do {
-            let request = try Request.making(entry, encoders: runner.configuration.encoders)
-            try refuseSubscription(request)
-            let call = EnqueuedCall(
-                topic: request.topic,
-                command: request.command.name,
-                reportingTo: events
-            )
-            runner.queue.append(request, for: call, runner)
-            return EnqueuedRequest(call: call)
-        } catch {
-            let call = EnqueuedCall(
-                topic: entry.topic,
-                command: entry.command.name,
-                reportingTo: events
-            )
-            call.end(.failure(error))
-            return EnqueuedRequest(call: call)
-        }
+        EnqueuedRequest(call: runner.queue.append(entry, runner))
     }
 
-    /// Hands over an entry without waiting; see ``enqueue(_:)-(Entry)``.
-    ///
-    /// - Parameter typed: An entry without a reply.
-    /// - Returns: A handle.
+    /// Hands over an entry without a reply; see ``enqueue(_:)-(Entry)``.
     @discardableResult
     public func enqueue(_ typed: TypedEntry<Entry, Void>) -> EnqueuedRequest {
         enqueue(typed.entry)

@@ -19,7 +19,8 @@ extension Provider {
         _ options: ConnectOptions = ConnectOptions(),
         headers: Headers = [:]
     ) async throws -> Receipt {
-        try await perform(Request(topic: nil, command: .connect(options), headers: headers))
+        let request = Request(topic: nil, command: .connect(options), headers: headers)
+        return try await runner.perform(request)
     }
 
     /// Completes pending sends, tells the peer, and closes the connection.
@@ -31,19 +32,20 @@ extension Provider {
     /// - Parameter options: Options for closing; an option that is nil is left to the transport's configuration.
     /// - Throws: `unsupported` for an option that the protocol does not have, `shutDown`.
     public func disconnect(_ options: DisconnectOptions = DisconnectOptions()) async throws {
-        _ = try await perform(Request(topic: nil, command: .disconnect(options)))
+        let request = Request(topic: nil, command: .disconnect(options))
+        _ = try await runner.perform(request)
     }
 
     /// Closes the connection until ``resume()``, for example while the app is in the background.
     ///
     /// Streams stay open and requests wait for ``resume()``, as after a lost connection.
     public func pause() async {
-        await transport.pause()
+        await runner.transport.pause()
     }
 
     /// Ends a pause: connects again at once if there was a connection before.
     public func resume() {
-        transport.resume()
+        runner.transport.resume()
     }
 
     /// Shuts down the transport, for all its providers.
@@ -51,8 +53,8 @@ extension Provider {
     /// Pending requests fail with `shutDown`, streams end, and all resources are released. A second call does nothing
     /// more.
     public func shutdown() async {
-        endWaits()
-        await transport.shutdown()
+        runner.interception.noteDisconnect()
+        await runner.transport.shutdown()
     }
 
     // MARK: Scopes
@@ -79,7 +81,7 @@ extension Provider {
         _ body: () async throws -> Result
     ) async throws -> Result {
         do { try await connect(options) } catch let error as WaybillError {
-            guard error.code == .rejected, await joinsConnection() else { throw error }
+            guard error.code == .rejected, await states.reachConnection() else { throw error }
         }
         do {
             let result = try await body()
@@ -104,32 +106,11 @@ extension Provider {
         do {
             try await withConnection {
                 // The end of an event stream is not the end of the transport.
-                let endsWithConnection = !transport.isConnectionless
-                for await state in states {
-                    guard endsWithConnection, case .disconnected(let cause) = state else {
-                        continue
-                    }
-                    if let cause { throw cause }
-                    return
-                }
+                try await states.waitForEnd(endsWithConnection: !runner.transport.isConnectionless)
             }
         } catch is CancellationError {
             return
         }
-    }
-
-    /// Waits for the connection that another request opens.
-    ///
-    /// - Returns: Whether there is a connection then.
-    private func joinsConnection() async -> Bool {
-        for await state in states {
-            switch state {
-            case .connected: return true
-            case .connecting, .waiting: continue
-            case .idle, .disconnected: return false
-            }
-        }
-        return false
     }
 
     /// Disconnects, also in a cancelled task; on a transport that is shut down it does nothing.

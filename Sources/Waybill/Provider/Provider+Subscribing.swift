@@ -14,18 +14,11 @@ extension Provider {
         entry: Entry,
         _ handler: @escaping @Sendable (SubscriptionUpdate<Value>) async -> Void
     ) -> any CancelHandle {
-        let call = HandlerCall(handler)
-        return SubscriptionTask(call) { try await messages(entry, as: type) }
+        SubscriptionTask(HandlerCall(handler)) { try await messages(entry, as: type) }
     }
 
-    /// Subscribes, and calls a handler on a queue with the confirmation, each message, and the end.
-    ///
-    /// - Parameters:
-    ///   - type: The type of each message.
-    ///   - entry: An entry with the command `subscribe`.
-    ///   - queue: The queue on which the handler is called, such as `.main`.
-    ///   - handler: Called in order.
-    /// - Returns: A handle that ends the subscription.
+    /// Subscribes, and calls a handler on a queue, such as `.main`; otherwise as
+    /// ``subscribe(of:entry:_:)-(Value.Type,_,_)``.
     @discardableResult
     public func subscribe<Value: Decodable & Sendable>(
         of type: Value.Type,
@@ -33,35 +26,21 @@ extension Provider {
         on queue: DispatchQueue,
         _ handler: @escaping @Sendable (SubscriptionUpdate<Value>) -> Void
     ) -> any CancelHandle {
-        let call = HandlerCall(on: queue, handler)
-        return SubscriptionTask(call) { try await messages(entry, as: type) }
+        SubscriptionTask(HandlerCall(on: queue, handler)) { try await messages(entry, as: type) }
     }
 
-    /// Subscribes to raw messages, and calls a handler with them; see ``SubscriptionUpdate``.
-    ///
-    /// - Parameters:
-    ///   - type: `Message`.
-    ///   - entry: An entry with the command `subscribe`.
-    ///   - handler: Called in order.
-    /// - Returns: A handle that ends the subscription.
+    /// Subscribes to raw messages; otherwise as ``subscribe(of:entry:_:)-(Value.Type,_,_)``.
     @discardableResult
     public func subscribe(
         of type: Message.Type,
         entry: Entry,
         _ handler: @escaping @Sendable (SubscriptionUpdate<Message>) async -> Void
     ) -> any CancelHandle {
-        let call = HandlerCall(handler)
-        return SubscriptionTask(call) { try await messages(entry) }
+        SubscriptionTask(HandlerCall(handler)) { try await messages(entry) }
     }
 
-    /// Subscribes to raw messages, and calls a handler on a queue with them.
-    ///
-    /// - Parameters:
-    ///   - type: `Message`.
-    ///   - entry: An entry with the command `subscribe`.
-    ///   - queue: The queue on which the handler is called.
-    ///   - handler: Called in order.
-    /// - Returns: A handle that ends the subscription.
+    /// Subscribes to raw messages, and calls a handler on a queue; otherwise as
+    /// ``subscribe(of:entry:_:)-(Value.Type,_,_)``.
     @discardableResult
     public func subscribe(
         of type: Message.Type,
@@ -69,7 +48,6 @@ extension Provider {
         on queue: DispatchQueue,
         _ handler: @escaping @Sendable (SubscriptionUpdate<Message>) -> Void
     ) -> any CancelHandle {
-        let call = HandlerCall(on: queue, handler)
-        return SubscriptionTask(call) { try await messages(entry) }
+        SubscriptionTask(HandlerCall(on: queue, handler)) { try await messages(entry) }
     }
 }

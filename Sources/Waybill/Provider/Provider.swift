@@ -53,27 +53,7 @@ public struct Provider<Entry: EntryType>: Sendable {
     @discardableResult
     public func request(_ entry: Entry) async throws -> Receipt {
         let request = try Request.making(entry, encoders: runner.configuration.encoders)
-        try refuseSubscription(request)
-        return try await perform(request)
-    }
-
-    func perform(_ request: Request) async throws -> Receipt {
-        guard runner.isPlain, !request.hasRetry else {
-            return try await runner.perform(request)
-        }
-        runner.noteDisconnect(request)
-        do {
-            return try await runner.transport.perform(request)
-        } catch let error as WaybillError {
-            throw error.about(topic: request.topic, command: request.command.name)
-        }
-    }
-
-    var transport: any Transport { runner.transport }
-
-    /// Ends the waits of requests for tokens and next attempts.
-    func endWaits() {
-        runner.interception.noteDisconnect()
+        return try await runner.perform(request)
     }
 
     /// Performs an entry and decodes the peer's reply.
@@ -88,24 +68,11 @@ public struct Provider<Entry: EntryType>: Sendable {
         _ entry: Entry,
         as type: Reply.Type = Reply.self
     ) async throws -> Reply {
-        let request = try replyRequest(entry)
+        let request = try makeRequest(entry, for: .reply)
         try decoding.checkCodable(type, request)
-        let reply = try await reply(to: request)
-        do {
-            return try decoding.decode(type, from: reply)
-        } catch {
-            throw runner.configuration.serviceFailure(in: reply, to: request, error)
+        return try await runner.reply(to: request) { reply throws(WaybillError) in
+            try decoding.decode(type, from: reply)
         }
-    }
-
-    func refuseSubscription(_ request: Request) throws(WaybillError) {
-        guard case .subscribe = request.command else { return }
-        throw WaybillError(
-            .invalidEntry,
-            "a subscription gives messages, not a receipt: ask for messages(_:)",
-            topic: request.topic,
-            command: request.command.name
-        )
     }
 
     // MARK: Subscriptions
@@ -116,13 +83,7 @@ public struct Provider<Entry: EntryType>: Sendable {
     /// - Returns: The messages, after the peer has confirmed the subscription.
     /// - Throws: `WaybillError`: `invalidEntry` for any other command; otherwise as ``request(_:)``.
     public func messages(_ entry: Entry) async throws -> Messages<Message> {
-        let (messages, context) = try await subscription(entry)
-        guard !runner.isPlain else { return messages }
-        return Messages(
-            handle: messages.handle,
-            intercept: interception(context),
-            decode: messages.decode
-        )
+        try await runner.messages(of: makeRequest(entry, for: .messages))
     }
 
     /// Subscribes as an entry says, and decodes each message.
@@ -137,14 +98,10 @@ public struct Provider<Entry: EntryType>: Sendable {
         _ entry: Entry,
         as type: Value.Type = Value.self
     ) async throws -> Messages<Value> {
+        let request = try makeRequest(entry, for: .messages)
         let decoding = decoding
-        let (messages, context) = try await subscription(entry) {
-            request throws(WaybillError) in try decoding.checkCodable(type, request)
-        }
-        return Messages<Value>(
-            handle: messages.handle,
-            intercept: runner.isPlain ? nil : interception(context)
-        ) { message throws(WaybillError) in
+        try decoding.checkCodable(type, request)
+        return try await runner.messages(of: request) { message throws(WaybillError) in
             try decoding.decode(type, from: message)
         }
     }
@@ -161,49 +118,17 @@ public struct Provider<Entry: EntryType>: Sendable {
     public func allMessages(
         _ policy: BufferPolicy = BufferPolicy(.dropOldest)
     ) throws(WaybillError) -> Messages<Message> {
-        let messages = try runner.transport.allMessages(policy)
-        guard !runner.isPlain else { return messages }
-        let request = Request(topic: nil, command: .subscribe)
-        return Messages(
-            handle: messages.handle,
-            intercept: interception(runner.interception.context(of: request)),
-            decode: messages.decode
-        )
+        try runner.allMessages(policy)
     }
 
-    func subscription(
+    // MARK: Parts
+
+    func makeRequest(
         _ entry: Entry,
-        check: (Request) throws(WaybillError) -> Void = { _ throws(WaybillError) in }
-    ) async throws -> (Messages<Message>, InterceptorContext) {
-        let request = try Request.making(entry, encoders: runner.configuration.encoders)
-        guard case .subscribe = request.command else {
-            throw WaybillError(
-                .invalidEntry,
-                "only a subscription gives messages: ask for request(_:)",
-                topic: request.topic,
-                command: request.command.name
-            )
-        }
-        try check(request)
-        let messages = try await runner.subscribe(request)
-        messages.handle.come(
-            from: MessageOrigin(topic: request.topic, events: runner.interception.eventSource)
-        )
-        return (messages, runner.interception.context(of: request))
+        for answer: RequestAnswer = .receipt
+    ) throws(WaybillError) -> Request {
+        try Request.making(entry, for: answer, encoders: runner.configuration.encoders)
     }
-
-    func interception(
-        _ context: InterceptorContext
-    ) -> @Sendable (Message) async throws -> Message {
-        { [interception = runner.interception, observations = runner.observations] message in
-            // Keeps the interceptors that observe events alive as long as the subscription.
-            _ = observations
-            interception.log(.message, .inbound, "\(message)", body: message.body)
-            return try await interception.chain.receive(message, context: context)
-        }
-    }
-
-    var decoders: [any BodyDecoder] { runner.configuration.decoders }
 
     var decoding: ResponseDecoding { runner.decoding }
 }

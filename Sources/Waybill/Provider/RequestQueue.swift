@@ -26,8 +26,27 @@ final class RequestQueue: Sendable {
         maximumByteCount = configuration.maximumEnqueuedByteCount
     }
 
-    /// Adds a request at the end.
-    func append(_ request: Request, for call: EnqueuedCall, _ runner: RequestRunner) {
+    /// Adds an entry at the end.
+    ///
+    /// - Returns: The call, which has failed if the entry cannot be sent.
+    func append(_ entry: some EntryType, _ runner: RequestRunner) -> EnqueuedCall {
+        let events = runner.interception.eventSource
+        let request: Request
+        do throws(WaybillError) {
+            request = try Request.making(entry, encoders: runner.configuration.encoders)
+        } catch {
+            let command = entry.command.name
+            let call = EnqueuedCall(topic: entry.topic, command: command, reportingTo: events)
+            call.end(.failure(error))
+            return call
+        }
+        let command = request.command.name
+        let call = EnqueuedCall(topic: request.topic, command: command, reportingTo: events)
+        append(request, for: call, runner)
+        return call
+    }
+
+    private func append(_ request: Request, for call: EnqueuedCall, _ runner: RequestRunner) {
         let byteCount = request.body.count
         let begins = state.withLock { state -> Bool? in
             let isTooMuch = state.count > 0 && state.byteCount + byteCount > maximumByteCount

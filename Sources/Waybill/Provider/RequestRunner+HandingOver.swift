@@ -75,7 +75,7 @@ extension RequestRunner {
 
     private func performInTurn(_ original: Request, to outcome: some RequestOutcome) async {
         do {
-            outcome.end(.success(try await perform(original)))
+            outcome.end(.success(try await performAdapted(original)))
         } catch {
             outcome.end(.failure(error))
         }
@@ -115,7 +115,7 @@ extension RequestRunner {
         do {
             let error = configuration.withServiceError(error)
             try await interception.waitForRetry(original, after: error, &context)
-            outcome.end(.success(try await perform(original, context)))
+            outcome.end(.success(try await performAdapted(original, context)))
         } catch {
             outcome.end(.failure(error))
         }

@@ -79,18 +79,29 @@ final class RequestRunner: Sendable {
     }
 
     /// Ends the waits of other requests if this one is a disconnect.
-    func noteDisconnect(_ request: Request) {
+    private func noteDisconnect(_ request: Request) {
         guard case .disconnect = request.command else { return }
         interception.noteDisconnect()
     }
 
+    /// Performs a request; without interceptors and retries, the transport gets it at once.
+    func perform(_ request: Request) async throws -> Receipt {
+        guard isPlain, !request.hasRetry else { return try await performAdapted(request) }
+        noteDisconnect(request)
+        do {
+            return try await transport.perform(request)
+        } catch let error as WaybillError {
+            throw error.about(topic: request.topic, command: request.command.name)
+        }
+    }
+
     /// Runs the interceptors and performs the request, and repeats that as long as an interceptor decides to retry.
-    func perform(_ original: Request) async throws -> Receipt {
-        try await perform(original, begin(original))
+    func performAdapted(_ original: Request) async throws -> Receipt {
+        try await performAdapted(original, begin(original))
     }
 
     /// Continues a request at the attempt of a context.
-    func perform(_ original: Request, _ first: InterceptorContext) async throws -> Receipt {
+    func performAdapted(_ original: Request, _ first: InterceptorContext) async throws -> Receipt {
         let interception = interception
         var context = first
         while true {

@@ -23,10 +23,7 @@ public struct UnsupportedPolicy: Sendable {
 }
 
 extension Provider {
-    /// The same provider with a policy for options that the transport does not support.
-    ///
-    /// - Parameter policy: The options that may be left out.
-    /// - Returns: A provider with the policy; it replaces an earlier policy.
+    /// The same provider with a policy for options that the transport does not support; it replaces an earlier policy.
     public func whenUnsupported(_ policy: UnsupportedPolicy) -> Self {
         changed { $0.whenUnsupported(policy) }
     }

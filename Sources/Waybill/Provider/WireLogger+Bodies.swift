@@ -64,11 +64,6 @@ extension Provider {
     /// ```swift
     /// let shown = chat.logged(StandardErrorWireLogger(), bodies: .shownAlthoughTheyMayHoldSecrets)
     /// ```
-    ///
-    /// - Parameters:
-    ///   - logger: The logger.
-    ///   - bodies: Whether records contain bodies.
-    /// - Returns: A provider with the same transport and interceptors.
     public func logged(_ logger: some WireLogger, bodies: WireLogBodies) -> Self {
         logged(logger.showing(bodies: bodies))
     }

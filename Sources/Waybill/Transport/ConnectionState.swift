@@ -97,6 +97,34 @@ public struct ConnectionStates: AsyncSequence, Sendable {
     }
 }
 
+extension ConnectionStates {
+    /// Waits for the connection that another request opens.
+    ///
+    /// - Returns: Whether there is a connection then.
+    func reachConnection() async -> Bool {
+        for await state in self {
+            switch state {
+            case .connected: return true
+            case .connecting, .waiting: continue
+            case .idle, .disconnected: return false
+            }
+        }
+        return false
+    }
+
+    /// Waits until the transport does not connect again, or the task is cancelled.
+    ///
+    /// - Parameter endsWithConnection: False waits for the cancellation alone.
+    /// - Throws: The cause of the end, if there is one.
+    func waitForEnd(endsWithConnection: Bool) async throws {
+        for await state in self {
+            guard endsWithConnection, case .disconnected(let cause) = state else { continue }
+            if let cause { throw cause }
+            return
+        }
+    }
+}
+
 /// The source to which a transport reports the states of its connection.
 public final class ConnectionStateSource: Sendable {
     /// One observer's queue; its deinit removes it from the source.

@@ -105,13 +105,21 @@ public struct Request: Sendable {
         self.needsToken = needsToken
         self.box = box
     }
+}
 
+extension Request {
     /// Makes the request of an entry.
     ///
-    /// - Throws: `invalidEntry` if a required topic is missing; `encodingFailed`.
+    /// - Parameters:
+    ///   - entry: The entry.
+    ///   - answer: What the caller wants.
+    ///   - encoders: The encoders of the provider.
+    /// - Returns: The request.
+    /// - Throws: `invalidEntry` if a required topic is missing, or if the command is the wrong one for a subscription or
+    ///   for another request; `unsupported` for a command without a reply; `encodingFailed`.
     static func making(
         _ entry: some EntryType,
-        expectsReply: Bool = false,
+        for answer: RequestAnswer = .receipt,
         encoders: @autoclosure () -> [any BodyEncoder]
     ) throws(WaybillError) -> Request {
         // Assembled at the end, and not in an initializer: an initializer that can still fail copies the value instead
@@ -132,6 +140,7 @@ public struct Request: Sendable {
                 command: command.name
             )
         }
+        try answer.check(topic, command)
         let encoded: (Payload, contentType: String?)
         do {
             encoded = try entry.body.encode(encoders())
@@ -155,7 +164,7 @@ public struct Request: Sendable {
             command,
             (encoded.0, contentType),
             headers,
-            expectsReply: expectsReply,
+            expectsReply: answer == .reply,
             needsToken: entry.needsToken,
             RareBox(further, entry.retry)
         )
@@ -174,5 +183,42 @@ extension Request: CustomStringConvertible {
         if !body.isEmpty { text += " (\(body))" }
         if !headers.isEmpty { text += " headers \(headers)" }
         return text
+    }
+}
+
+/// What a caller wants for an entry.
+enum RequestAnswer: Sendable {
+    case receipt
+    case reply
+    case messages
+
+    /// Refuses a command that does not give it.
+    fileprivate func check(_ topic: String?, _ command: EntryCommand) throws(WaybillError) {
+        var isSubscription = false
+        if case .subscribe = command { isSubscription = true }
+        let refusal: (code: WaybillError.Code, message: String)
+        switch self {
+        case .messages where !isSubscription:
+            refusal = (.invalidEntry, "only a subscription gives messages: ask for request(_:)")
+        case .receipt where isSubscription, .reply where isSubscription:
+            refusal = (
+                .invalidEntry, "a subscription gives messages, not a receipt: ask for messages(_:)"
+            )
+        case .reply where !command.hasReply:
+            refusal = (
+                .unsupported,
+                "the command \(command.name) has no reply: ask for a Receipt, or for nothing (Void)"
+            )
+        case .receipt, .reply, .messages: return
+        }
+        throw WaybillError(refusal.code, refusal.message, topic: topic, command: command.name)
+    }
+}
+
+extension EntryCommand {
+    /// Whether a peer may answer the command with a reply.
+    var hasReply: Bool {
+        guard case .send = self else { return false }
+        return true
     }
 }

@@ -1,0 +1,90 @@
+// Replies and messages, after the interceptors.
+extension RequestRunner {
+    /// Performs a request and decodes the peer's reply.
+    func reply<Reply>(
+        to request: Request,
+        _ decode: (Message) throws(WaybillError) -> Reply
+    ) async throws -> Reply {
+        let receipt = try await performAdapted(request)
+        guard let reply = receipt.reply else {
+            throw WaybillError(
+                .decodingFailed,
+                "the peer sent no reply",
+                topic: request.topic,
+                command: request.command.name
+            )
+        }
+        let message = try await interception.chain.receive(
+            reply,
+            context: interception.context(of: request)
+        )
+        do {
+            return try decode(message)
+        } catch {
+            throw configuration.serviceFailure(in: message, to: request, error)
+        }
+    }
+
+    /// Subscribes.
+    func messages(of request: Request) async throws -> Messages<Message> {
+        let messages = try await subscribe(request)
+        messages.handle.come(
+            from: MessageOrigin(topic: request.topic, events: interception.eventSource)
+        )
+        return intercepted(messages, of: request)
+    }
+
+    /// Subscribes and decodes each message.
+    func messages<Value>(
+        of request: Request,
+        _ decode: @escaping @Sendable (consuming Message) throws(WaybillError) -> Value
+    ) async throws -> Messages<Value> {
+        let messages = try await messages(of: request)
+        return Messages(
+            handle: messages.handle,
+            intercept: isPlain ? nil : messages.intercept,
+            decode: decode
+        )
+    }
+
+    /// Every message that arrives at the transport.
+    func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
+        let messages = try transport.allMessages(policy)
+        return intercepted(messages, of: Request(topic: nil, command: .subscribe))
+    }
+
+    /// The same messages, which pass the interceptors before a consumer gets them.
+    private func intercepted(
+        _ messages: Messages<Message>,
+        of request: Request
+    ) -> Messages<Message> {
+        guard !isPlain else { return messages }
+        let context = interception.context(of: request)
+        return Messages(
+            handle: messages.handle,
+            intercept: { [interception, observations] message in
+                // Keeps the interceptors that observe events alive as long as the subscription.
+                _ = observations
+                interception.log(.message, .inbound, "\(message)", body: message.body)
+                return try await interception.chain.receive(message, context: context)
+            },
+            decode: messages.decode
+        )
+    }
+}
+
+extension Receipt {
+    /// Whether a caller that asks for a type wants no reply.
+    static func answers(_ type: Any.Type) -> Bool {
+        type == Void.self || type == Receipt.self || type == Receipt?.self
+    }
+
+    /// Nothing, or the receipt itself, as a type for which ``answers(_:)`` is true.
+    func value<Value>(as type: Value.Type) throws(WaybillError) -> Value {
+        if type == Void.self, let nothing = () as? Value { return nothing }
+        guard let value = self as? Value else {
+            throw WaybillError(.decodingFailed, "a receipt is not a \(type)")
+        }
+        return value
+    }
+}
