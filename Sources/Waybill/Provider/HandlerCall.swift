@@ -37,12 +37,17 @@ struct HandlerCall<Value: Sendable>: Sendable {
 }
 
 /// A task that reports to a handler until it is cancelled.
-final class HandlerTask<Value: Sendable>: CancelHandle {
-    private let call: HandlerCall<Result<Value, any Error>>
+final class HandlerTask<Argument: Sendable>: CancelHandle {
+    private let call: HandlerCall<Argument>
     private let task: Task<Void, Never>
 
-    init(
-        _ call: HandlerCall<Result<Value, any Error>>,
+    /// - Parameters:
+    ///   - call: The handler.
+    ///   - failure: Returns what the handler is told of an error; nil for nothing.
+    ///   - body: Calls the handler.
+    private init(
+        _ call: HandlerCall<Argument>,
+        failure: @escaping @Sendable (any Error) -> Argument?,
         _ body: @escaping @Sendable () async throws -> Void
     ) {
         self.call = call
@@ -50,32 +55,9 @@ final class HandlerTask<Value: Sendable>: CancelHandle {
             do {
                 try await body()
             } catch is CancellationError {
-                return
+                // No call follows.
             } catch {
-                await call(.failure(error))
-            }
-        }
-    }
-
-    /// Performs an entry: once for its value, or for each message of a subscription.
-    ///
-    /// - Parameters:
-    ///   - call: The handler.
-    ///   - entry: The entry.
-    ///   - value: Returns the value of an entry that is no subscription.
-    ///   - messages: Subscribes.
-    convenience init(
-        _ call: HandlerCall<Result<Value, any Error>>,
-        performing entry: some EntryType,
-        value: @escaping @Sendable () async throws -> Value,
-        messages: @escaping @Sendable () async throws -> Messages<Value>
-    ) {
-        self.init(call) {
-            guard case .subscribe = entry.command else {
-                return await call(.success(try await value()))
-            }
-            for try await result in try await messages().results {
-                await call(result.mapError { $0 })
+                if let last = failure(error) { await call(last) }
             }
         }
     }
@@ -86,37 +68,53 @@ final class HandlerTask<Value: Sendable>: CancelHandle {
     }
 }
 
-/// A task that reports the updates of a subscription to a handler.
-final class SubscriptionTask<Value: Sendable>: CancelHandle {
-    private let call: HandlerCall<SubscriptionUpdate<Value>>
-    private let task: Task<Void, Never>
+extension HandlerTask {
+    /// Calls the handler with one value.
+    convenience init<Value>(
+        _ call: HandlerCall<Argument>,
+        value: @escaping @Sendable () async throws -> Value
+    ) where Argument == Result<Value, any Error> {
+        self.init(call, failure: { .failure($0) }) { await call(.success(try await value())) }
+    }
 
-    init(
-        _ call: HandlerCall<SubscriptionUpdate<Value>>,
-        _ begin: @escaping @Sendable () async throws -> Messages<Value>
-    ) {
-        self.call = call
-        task = Task { @concurrent in
-            do {
-                let messages = try await begin()
-                await call(.subscribed(qos: messages.grantedQoS))
-                for try await result in messages.results {
-                    switch result {
-                    case .success(let value): await call(.message(value))
-                    case .failure(let error): await call(.failure(error))
-                    }
-                }
-                await call(.ended(nil))
-            } catch let error as WaybillError {
-                await call(.ended(error))
-            } catch {
-                // Cancelled: no update follows.
+    /// Performs an entry: once for its value, or for each message of a subscription.
+    ///
+    /// - Parameters:
+    ///   - call: The handler.
+    ///   - entry: The entry.
+    ///   - value: Returns the value of an entry that is no subscription.
+    ///   - messages: Subscribes.
+    convenience init<Value>(
+        _ call: HandlerCall<Argument>,
+        performing entry: some EntryType,
+        value: @escaping @Sendable () async throws -> Value,
+        messages: @escaping @Sendable () async throws -> Messages<Value>
+    ) where Argument == Result<Value, any Error> {
+        self.init(call, failure: { .failure($0) }) {
+            guard case .subscribe = entry.command else {
+                return await call(.success(try await value()))
+            }
+            for try await result in try await messages().results {
+                await call(result.mapError { $0 })
             }
         }
     }
 
-    func cancel() {
-        call.cancel()
-        task.cancel()
+    /// Calls the handler with the updates of a subscription.
+    convenience init<Value>(
+        _ call: HandlerCall<Argument>,
+        subscribing begin: @escaping @Sendable () async throws -> Messages<Value>
+    ) where Argument == SubscriptionUpdate<Value> {
+        self.init(call, failure: { ($0 as? WaybillError).map { .ended($0) } }) {
+            let messages = try await begin()
+            await call(.subscribed(qos: messages.grantedQoS))
+            for try await result in messages.results {
+                switch result {
+                case .success(let value): await call(.message(value))
+                case .failure(let error): await call(.failure(error))
+                }
+            }
+            await call(.ended(nil))
+        }
     }
 }

@@ -107,8 +107,7 @@ extension Provider {
         entry: Entry,
         _ handler: @escaping @Sendable (Result<Receipt, any Error>) async -> Void
     ) -> any CancelHandle {
-        let call = HandlerCall(handler)
-        return HandlerTask(call) { await call(.success(try await request(entry))) }
+        HandlerTask(HandlerCall(handler), value: { try await request(entry) })
     }
 
     /// Performs an entry, which is no subscription, and calls a handler once on a queue with its receipt.
@@ -118,8 +117,7 @@ extension Provider {
         on queue: DispatchQueue,
         _ handler: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> any CancelHandle {
-        let call = HandlerCall(on: queue, handler)
-        return HandlerTask(call) { await call(.success(try await request(entry))) }
+        HandlerTask(HandlerCall(on: queue, handler), value: { try await request(entry) })
     }
 
     /// The reply to an entry, or an empty message if its command has none.

@@ -14,7 +14,7 @@ extension Provider {
         entry: Entry,
         _ handler: @escaping @Sendable (SubscriptionUpdate<Value>) async -> Void
     ) -> any CancelHandle {
-        SubscriptionTask(HandlerCall(handler)) { try await messages(entry, as: type) }
+        HandlerTask(HandlerCall(handler), subscribing: { try await messages(entry, as: type) })
     }
 
     /// Subscribes, and calls a handler on a queue, such as `.main`; otherwise as
@@ -26,7 +26,10 @@ extension Provider {
         on queue: DispatchQueue,
         _ handler: @escaping @Sendable (SubscriptionUpdate<Value>) -> Void
     ) -> any CancelHandle {
-        SubscriptionTask(HandlerCall(on: queue, handler)) { try await messages(entry, as: type) }
+        HandlerTask(
+            HandlerCall(on: queue, handler),
+            subscribing: { try await messages(entry, as: type) }
+        )
     }
 
     /// Subscribes to raw messages; otherwise as ``subscribe(of:entry:_:)-(Value.Type,_,_)``.
@@ -36,7 +39,7 @@ extension Provider {
         entry: Entry,
         _ handler: @escaping @Sendable (SubscriptionUpdate<Message>) async -> Void
     ) -> any CancelHandle {
-        SubscriptionTask(HandlerCall(handler)) { try await messages(entry) }
+        HandlerTask(HandlerCall(handler), subscribing: { try await messages(entry) })
     }
 
     /// Subscribes to raw messages, and calls a handler on a queue; otherwise as
@@ -48,6 +51,6 @@ extension Provider {
         on queue: DispatchQueue,
         _ handler: @escaping @Sendable (SubscriptionUpdate<Message>) -> Void
     ) -> any CancelHandle {
-        SubscriptionTask(HandlerCall(on: queue, handler)) { try await messages(entry) }
+        HandlerTask(HandlerCall(on: queue, handler), subscribing: { try await messages(entry) })
     }
 }

@@ -194,22 +194,21 @@ enum RequestAnswer: Sendable {
 
     /// Refuses a command that does not give it.
     fileprivate func check(_ topic: String?, _ command: EntryCommand) throws(WaybillError) {
-        var isSubscription = false
-        if case .subscribe = command { isSubscription = true }
         let refusal: (code: WaybillError.Code, message: String)
-        switch self {
-        case .messages where !isSubscription:
-            refusal = (.invalidEntry, "only a subscription gives messages: ask for request(_:)")
-        case .receipt where isSubscription, .reply where isSubscription:
+        switch command {
+        case .subscribe where self == .messages: return
+        case .subscribe:
             refusal = (
                 .invalidEntry, "a subscription gives messages, not a receipt: ask for messages(_:)"
             )
-        case .reply where !command.hasReply:
+        case _ where self == .messages:
+            refusal = (.invalidEntry, "only a subscription gives messages: ask for request(_:)")
+        case _ where self == .reply && !command.hasReply:
             refusal = (
                 .unsupported,
                 "the command \(command.name) has no reply: ask for a Receipt, or for nothing (Void)"
             )
-        case .receipt, .reply, .messages: return
+        default: return
         }
         throw WaybillError(refusal.code, refusal.message, topic: topic, command: command.name)
     }
