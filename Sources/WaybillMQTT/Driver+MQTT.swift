@@ -28,9 +28,8 @@ extension Driver where Core == MQTTClientConnection {
         )
         do throws(MQTTSendError) {
             try withCore { (core, now) throws(MQTTSendError) in
-                try core.subscribe(
-                    subscriptions,
-                    identifier: identifier,
+                try core.send(
+                    .subscribe(subscriptions, identifier: identifier),
                     call: call,
                     timeout: timeout,
                     at: now
@@ -58,7 +57,7 @@ extension Driver where Core == MQTTClientConnection {
     ///   - didEnd: Called when the server has confirmed it; never if the connection ends before.
     func leave(_ filter: String, didEnd: @escaping @Sendable () -> Void) {
         try? withCore(.immediate) { (core, now) throws(MQTTSendError) in
-            try core.unsubscribe([filter], call: MQTTStoredCall(didEnd: didEnd), at: now)
+            try core.send(.unsubscribe([filter]), call: MQTTStoredCall(didEnd: didEnd), at: now)
         }
     }
 
@@ -82,7 +81,11 @@ extension Driver where Core == MQTTClientConnection {
         do throws(MQTTSendError) {
             let userProperties = request.headers.pairs
             try withCore { (core, now) throws(MQTTSendError) in
-                try core.unsubscribe(filters, userProperties: userProperties, call: call, at: now)
+                try core.send(
+                    .unsubscribe(filters, userProperties: userProperties),
+                    call: call,
+                    at: now
+                )
             }
         } catch {
             throw MQTTErrorMapping.error(error, request)

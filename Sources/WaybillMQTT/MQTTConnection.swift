@@ -51,7 +51,7 @@ final class MQTTConnection: TransportConnection {
         self.subscriptions = subscriptions
         self.session = session
         self.link = link
-        var core = MQTTClientConnection.Configuration()
+        var core = MQTTClientConfiguration()
         core.version = configuration.version == .v5 ? .v5 : .v3_1_1
         core.maximumPacketSize = configuration.maximumPacketSize
         core.inflightWindow = min(max(configuration.inflightWindow, 1), 65_535)

@@ -16,7 +16,7 @@ import WireCore
     private func runs(_ version: MQTTVersion, _ packets: [MQTTPublish]) throws -> [Run] {
         var client = MQTTClientConnection(
             configuration: {
-                var configuration = MQTTClientConnection.Configuration()
+                var configuration = MQTTClientConfiguration()
                 configuration.version = version
                 return configuration
             }()

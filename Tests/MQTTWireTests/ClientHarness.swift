@@ -33,10 +33,10 @@ struct ClientHarness {
         _ version: MQTTVersion = .v5,
         connect packet: MQTTConnect? = nil,
         connack: MQTTConnack? = MQTTConnack(),
-        _ change: (inout MQTTClientConnection.Configuration) -> Void = { _ in }
+        _ change: (inout MQTTClientConfiguration) -> Void = { _ in }
     ) throws {
         self.version = version
-        var configuration = MQTTClientConnection.Configuration()
+        var configuration = MQTTClientConfiguration()
         configuration.version = version
         change(&configuration)
         client = MQTTClientConnection(configuration: configuration)
@@ -62,7 +62,7 @@ struct ClientHarness {
     mutating func connect(
         resuming session: MQTTSessionState,
         connack: MQTTConnack?,
-        _ change: (inout MQTTClientConnection.Configuration) -> Void = { _ in }
+        _ change: (inout MQTTClientConfiguration) -> Void = { _ in }
     ) throws {
         var configuration = client.configuration
         change(&configuration)

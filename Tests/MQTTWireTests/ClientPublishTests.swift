@@ -84,8 +84,8 @@ import WireCore
         }
         #expect(harness.sent.count == 2)
         try harness.publish(.atMostOnce, 9)
-        try harness.client.subscribe(
-            [MQTTSubscription(filter: "a")],
+        try harness.client.send(
+            .subscribe([MQTTSubscription(filter: "a")]),
             call: Call(7),
             at: harness.now
         )
@@ -115,8 +115,8 @@ import WireCore
     func identifiers() throws {
         var harness = try ClientHarness(.v5) { $0.inflightWindow = 65_535 }
         try harness.publish(.atLeastOnce, 0)
-        try harness.client.subscribe(
-            [MQTTSubscription(filter: "a")],
+        try harness.client.send(
+            .subscribe([MQTTSubscription(filter: "a")]),
             call: Call(1),
             at: harness.now
         )
@@ -139,8 +139,8 @@ import WireCore
         // Takes every free identifier at once, so that none is left.
         for number in 0..<65_533 { try harness.publish(.atLeastOnce, number) }
         #expect(throws: MQTTSendError.noPacketIdentifierLeft) {
-            try harness.client.subscribe(
-                [MQTTSubscription(filter: "b")],
+            try harness.client.send(
+                .subscribe([MQTTSubscription(filter: "b")]),
                 call: Call(9),
                 at: harness.now
             )
@@ -181,17 +181,16 @@ import WireCore
         ]
         for (filter, error) in refused {
             #expect(throws: error) {
-                try harness.client.subscribe(
-                    [MQTTSubscription(filter: filter)],
+                try harness.client.send(
+                    .subscribe([MQTTSubscription(filter: filter)]),
                     call: Call(1),
                     at: harness.now
                 )
             }
         }
         #expect(harness.sent == [])
-        try harness.client.subscribe(
-            [MQTTSubscription(filter: "a")],
-            identifier: 5,
+        try harness.client.send(
+            .subscribe([MQTTSubscription(filter: "a")], identifier: 5),
             call: Call(1),
             at: harness.now
         )

@@ -262,8 +262,8 @@ import WireTestSupport
     func subscribing(version: MQTTVersion) throws {
         var harness = try ClientHarness(version)
         let filters = ["a", "b"].map { MQTTSubscription(filter: $0) }
-        try harness.client.subscribe(filters, call: Call(1), at: harness.now)
-        try harness.client.unsubscribe(["a"], call: Call(2), at: harness.now)
+        try harness.client.send(.subscribe(filters), call: Call(1), at: harness.now)
+        try harness.client.send(.unsubscribe(["a"]), call: Call(2), at: harness.now)
         #expect(harness.sent.map(\.kind) == [.subscribe, .unsubscribe])
         harness.receive(
             .suback(MQTTSuback(packetIdentifier: 9, reasonCodes: [.success])),
@@ -285,7 +285,7 @@ import WireTestSupport
                 "unsubscribed 2", "subscribed 1 [Granted QoS 1 (0x01), Unspecified error (0x80)]",
             ]
         )
-        try harness.client.subscribe(filters, call: Call(3), at: harness.now)
+        try harness.client.send(.subscribe(filters), call: Call(3), at: harness.now)
         harness.receive(.suback(MQTTSuback(packetIdentifier: 3, reasonCodes: [.success])))
         #expect(harness.told() == ["abandoned 3", "closed reasonCodeCountWrong(.suback)"])
     }
@@ -295,7 +295,7 @@ import WireTestSupport
         var harness = try ClientHarness(.v5) { $0.inflightWindow = 1 }
         try harness.publish(.atLeastOnce, 1)
         try harness.publish(.exactlyOnce, 2)
-        try harness.client.unsubscribe(["a"], call: Call(3), at: harness.now)
+        try harness.client.send(.unsubscribe(["a"]), call: Call(3), at: harness.now)
         harness.endOfStream()
         #expect(
             harness.told() == ["abandoned 1", "abandoned 3", "abandoned 2", "closed endOfStream"]

@@ -130,8 +130,8 @@ import WireTestSupport
             .v5,
             connect: MQTTConnect(clientIdentifier: "c", keepAlive: 60)
         )
-        try harness.client.subscribe(
-            [MQTTSubscription(filter: "t")],
+        try harness.client.send(
+            .subscribe([MQTTSubscription(filter: "t")]),
             call: Call(1),
             at: harness.now
         )

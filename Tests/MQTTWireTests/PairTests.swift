@@ -16,7 +16,7 @@ import WireTestSupport
         private var generator: SeededGenerator
 
         init(_ version: MQTTVersion, seed: UInt64) {
-            var configuration = MQTTClientConnection.Configuration()
+            var configuration = MQTTClientConfiguration()
             configuration.version = version
             client = MQTTClientConnection(configuration: configuration)
             generator = SeededGenerator(seed: seed)

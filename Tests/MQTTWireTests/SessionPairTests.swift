@@ -45,7 +45,7 @@ import WireTestSupport
         // MARK: The connection
 
         mutating func connect() throws {
-            var configuration = MQTTClientConnection.Configuration()
+            var configuration = MQTTClientConfiguration()
             configuration.version = version
             configuration.keepsSession = true
             configuration.inflightWindow = window

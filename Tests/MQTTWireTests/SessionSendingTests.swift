@@ -29,8 +29,8 @@ struct SessionSendingTests {
     func abandoned(version: MQTTVersion) throws {
         var harness = try midway(version)
         let filters = [MQTTSubscription(filter: "a")]
-        try harness.client.subscribe(filters, call: Call(8), at: harness.now)
-        try harness.client.unsubscribe(["a"], call: Call(9), at: harness.now)
+        try harness.client.send(.subscribe(filters), call: Call(8), at: harness.now)
+        try harness.client.send(.unsubscribe(["a"]), call: Call(9), at: harness.now)
         #expect(harness.client.takeSessionState().isEmpty, "the core has it until its end")
         let session = harness.cut()
         #expect(harness.told() == ["abandoned 8", "abandoned 9", "closed endOfStream"])
@@ -176,8 +176,8 @@ struct SessionSendingTests {
         try harness.reconnect(sessionPresent: true)
         var seen: Set<UInt16> = []
         for _ in 0..<65_000 {
-            try harness.client.subscribe(
-                [MQTTSubscription(filter: "a")],
+            try harness.client.send(
+                .subscribe([MQTTSubscription(filter: "a")]),
                 call: Call(0),
                 at: harness.now
             )
@@ -365,7 +365,7 @@ struct SessionSendingTests {
         try harness.reconnect(sessionPresent: false)
         let filters = [MQTTSubscription(filter: "a")]
         for _ in 0..<65_535 {
-            try harness.client.subscribe(filters, call: Call(0), at: harness.now)
+            try harness.client.send(.subscribe(filters), call: Call(0), at: harness.now)
         }
         _ = harness.client.outbound.takeBytes()
         harness.resume()

@@ -78,7 +78,12 @@ struct SessionStateTests {
         var harness = try start()
         try harness.publish(.atLeastOnce, 1, timeout: .seconds(50))
         let filters = [MQTTSubscription(filter: "a")]
-        try harness.client.subscribe(filters, call: Call(2), timeout: .seconds(1), at: harness.now)
+        try harness.client.send(
+            .subscribe(filters),
+            call: Call(2),
+            timeout: .seconds(1),
+            at: harness.now
+        )
         #expect(harness.cut().earliestDeadline == seconds(50))
     }
 

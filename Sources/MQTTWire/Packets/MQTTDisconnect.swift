@@ -12,6 +12,14 @@ package struct MQTTDisconnect: Hashable, Sendable {
         self.reasonCode = reasonCode
         self.properties = properties
     }
+
+    /// The packet, the packet without texts, and its shortest form, which a connected server always accepts.
+    var attempts: [MQTTPacket] {
+        var terse = MQTTDisconnect(reasonCode: reasonCode)
+        let shortest = terse
+        terse.properties.sessionExpiryInterval = properties.sessionExpiryInterval
+        return [.disconnect(self), .disconnect(terse), .disconnect(shortest)]
+    }
 }
 
 /// AUTH: a step of enhanced authentication (MQTT 5, 3.15).

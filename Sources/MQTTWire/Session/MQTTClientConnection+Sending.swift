@@ -18,14 +18,8 @@ extension MQTTClientConnection {
         resuming session: MQTTSessionState = MQTTSessionState(),
         at now: WireInstant
     ) throws(MQTTSendError) {
-        guard case .idle = state else { throw .notConnected }
-        try writeChecked(.connect(packet), at: now)
-        adopt(session)
-        asked = Asked(packet)
-        isUnanswered = true
-        self.hasSessionState = hasSessionState
-        keepAlive = MQTTKeepAlive(interval: .seconds(Int64(packet.keepAlive)), at: now)
-        state = .connecting(deadline: now.advanced(by: configuration.connectTimeout))
+        try channel.connect(packet, expectsSession: hasSessionState, at: now)
+        exchanges.session = session
     }
 
     /// Sends DISCONNECT and ends the connection; nothing is sent after it (MQTT 5, 3.14.4-1).
@@ -38,19 +32,7 @@ extension MQTTClientConnection {
         _ packet: MQTTDisconnect = MQTTDisconnect(),
         at now: WireInstant
     ) {
-        switch state {
-        case .connecting, .connected:
-            do { try writeChecked(.disconnect(packet), at: now) } catch {
-                var terse = MQTTDisconnect(reasonCode: packet.reasonCode)
-                let expiry = packet.properties.sessionExpiryInterval
-                terse.properties.sessionExpiryInterval = expiry
-                do { try writeChecked(.disconnect(terse), at: now) } catch {
-                    // Three bytes, which a connected server always accepts.
-                    write(.disconnect(MQTTDisconnect(reasonCode: packet.reasonCode)), at: now)
-                }
-            }
-        case .idle, .closed: break
-        }
+        channel.disconnect(packet, at: now)
         close(.disconnected)
     }
 
@@ -64,9 +46,10 @@ extension MQTTClientConnection {
         payload: some WireBytes,
         at now: WireInstant
     ) throws(MQTTSendError) {
-        try check(publish)
-        try writer.write(publish, payload: payload)
-        noteSent(at: now)
+        guard isConnected else { throw .notConnected }
+        try exchanges.check(publish)
+        try channel.writer.write(publish, payload: payload)
+        channel.noteSent(at: now)
     }
 
     /// Sends a message of QoS 1 or 2 as soon as the session is resumed and the window has room.
@@ -83,121 +66,43 @@ extension MQTTClientConnection {
         timeout: Duration? = nil,
         at now: WireInstant
     ) throws(MQTTSendError) {
-        try check(message.publish)
-        let deadline = now.advanced(by: timeout ?? configuration.acknowledgementTimeout)
-        try publisher.submit(message, call: call, deadline: deadline, to: &writer)
-        noteSent(at: now)
+        guard isConnected else { throw .notConnected }
+        try exchanges.check(message.publish)
+        let deadline = deadline(of: timeout, at: now)
+        try exchanges.session.publisher.submit(
+            message,
+            call: call,
+            deadline: deadline,
+            to: &channel.writer
+        )
+        channel.noteSent(at: now)
     }
 
-    /// Checks a message against the limits of the server's CONNACK before anything is written.
-    private func check(_ publish: MQTTPublish) throws(MQTTSendError) {
-        guard case .connected = state else { throw .notConnected }
-        try limits.check(publish)
-        guard !publish.properties.contains(.subscriptionIdentifier) else {
-            throw .subscriptionIdentifierNotAllowed
-        }
+    private func deadline(of timeout: Duration?, at now: WireInstant) -> WireInstant {
+        now.advanced(by: timeout ?? configuration.acknowledgementTimeout)
     }
 
     // MARK: Subscribing
 
-    /// Sends SUBSCRIBE.
+    /// Sends SUBSCRIBE or UNSUBSCRIBE.
     ///
     /// - Parameters:
-    ///   - subscriptions: The filters and their options, at least one.
-    ///   - identifier: The subscription identifier, if the server supports it; nil for none.
-    ///   - call: The call that waits for ``MQTTClientEvent/subscribed(_:_:)``.
+    ///   - request: The request.
+    ///   - call: The call that waits for ``MQTTClientEvent/subscribed(_:_:hasBacklog:)`` or
+    ///     ``MQTTClientEvent/unsubscribed(_:_:)``; nil for none.
     ///   - timeout: The time limit of the call; nil for that of the configuration.
     ///   - now: The current time.
     /// - Throws: `MQTTSendError`; nothing was written then.
-    package mutating func subscribe(
-        _ subscriptions: [MQTTSubscription],
-        identifier: UInt32? = nil,
-        call: any MQTTCall,
-        timeout: Duration? = nil,
-        at now: WireInstant
-    ) throws(MQTTSendError) {
-        guard case .connected = state else { throw .notConnected }
-        for subscription in subscriptions { try check(subscription) }
-        var properties = MQTTProperties()
-        if let identifier, limits.subscriptionIdentifiersAvailable {
-            properties.subscriptionIdentifiers = [identifier]
-        }
-        try request(
-            .subscribe(count: subscriptions.count),
-            call: call,
-            timeout: timeout,
-            at: now
-        ) {
-            .subscribe(
-                MQTTSubscribe(
-                    packetIdentifier: $0,
-                    subscriptions: subscriptions,
-                    properties: properties
-                )
-            )
-        }
-    }
-
-    /// Sends UNSUBSCRIBE.
-    ///
-    /// - Parameters:
-    ///   - filters: The filters, at least one.
-    ///   - userProperties: User properties for the server (MQTT 5, 3.10.2.1.2).
-    ///   - call: The call that waits for ``MQTTClientEvent/unsubscribed(_:_:)``; nil for none.
-    ///   - timeout: The time limit of the call; nil for that of the configuration.
-    ///   - now: The current time.
-    /// - Throws: `MQTTSendError`; nothing was written then.
-    package mutating func unsubscribe(
-        _ filters: [String],
-        userProperties: [MQTTUserProperty] = [],
+    package mutating func send(
+        _ request: MQTTClientRequest,
         call: (any MQTTCall)?,
         timeout: Duration? = nil,
         at now: WireInstant
     ) throws(MQTTSendError) {
-        guard case .connected = state else { throw .notConnected }
-        var properties = MQTTProperties()
-        properties.userProperties = userProperties
-        try request(.unsubscribe(count: filters.count), call: call, timeout: timeout, at: now) {
-            .unsubscribe(
-                MQTTUnsubscribe(packetIdentifier: $0, filters: filters, properties: properties)
-            )
-        }
-    }
-
-    private func check(_ subscription: MQTTSubscription) throws(MQTTSendError) {
-        let filter: MQTTTopicFilter
-        do { filter = try MQTTTopicFilter(subscription.filter) } catch { throw .encoding(error) }
-        guard filter.shareName == nil || limits.sharedSubscriptionAvailable else {
-            throw .sharedSubscriptionsNotSupported
-        }
-        guard
-            limits.wildcardSubscriptionAvailable || !filter.filter.utf8.contains(where: isWildcard)
-        else { throw .wildcardSubscriptionsNotSupported }
-    }
-
-    private func isWildcard(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: "#") || byte == UInt8(ascii: "+")
-    }
-
-    private mutating func request(
-        _ exchange: MQTTInflight.Exchange,
-        call: (any MQTTCall)?,
-        timeout: Duration?,
-        at now: WireInstant,
-        packet: (UInt16) -> MQTTPacket
-    ) throws(MQTTSendError) {
-        let deadline = now.advanced(by: timeout ?? configuration.acknowledgementTimeout)
-        guard let identifier = publisher.inflight.begin(exchange, call: call, deadline: deadline)
-        else {
-            throw .noPacketIdentifierLeft
-        }
-        do {
-            try writeChecked(packet(identifier), at: now)
-        } catch {
-            publisher.inflight.end(identifier)
-            throw error
-        }
-        if call != nil { publisher.noteDeadline(deadline) }
+        guard isConnected else { throw .notConnected }
+        let deadline = deadline(of: timeout, at: now)
+        try exchanges.send(request, call: call, deadline: deadline, to: &channel.writer)
+        channel.noteSent(at: now)
     }
 
     // MARK: Taking messages
@@ -218,10 +123,9 @@ extension MQTTClientConnection {
         _ reasonCode: MQTTReasonCode = .success,
         at now: WireInstant
     ) -> Bool {
-        guard case .connected = state else { return receiver.settle(receipt, reasonCode) }
-        let isFirst = receiver.acknowledge(receipt, reasonCode, to: &writer)
-        noteSent(at: now)
-        return isFirst
+        guard isConnected else { return exchanges.session.acknowledge(receipt, reasonCode) }
+        defer { channel.noteSent(at: now) }
+        return exchanges.session.receiver.acknowledge(receipt, reasonCode, to: &channel.writer)
     }
 
     // MARK: Giving up
@@ -230,6 +134,20 @@ extension MQTTClientConnection {
     ///
     /// A message that was sent completes its exchange, without a report of the outcome.
     package mutating func cancel(_ call: any MQTTCall) {
-        publisher.cancel(call)
+        exchanges.session.cancel(call)
+    }
+
+    // MARK: From connection to connection
+
+    /// Resends the messages of the session, and then the waiting ones (``MQTTClientExchanges/resume(to:)``).
+    ///
+    /// Until this call, messages of QoS 1 and 2 wait behind the carried ones, so that the driver can subscribe first.
+    /// Without carried messages nothing waits, and the call does nothing.
+    ///
+    /// - Returns: The dropped messages, each with its call.
+    package mutating func resumeSession(at now: WireInstant) -> [MQTTDroppedMessage] {
+        guard isConnected else { return [] }
+        defer { channel.noteSent(at: now) }
+        return exchanges.resume(to: &channel.writer)
     }
 }

@@ -33,8 +33,8 @@ package struct MQTTServerConnection: ProtocolCore {
     private var state: State
     private var decoder: MQTTPacketDecoder
     private var writer: MQTTPacketWriter
-    private var publisher: MQTTPublisher
-    private var receiver: MQTTReceiver
+    /// The messages in flight in both directions.
+    private var session = MQTTSessionState()
     private var events: [Event] = []
     /// Packets that arrived before the broker's decision about the CONNECT.
     private var held: [MQTTPacket] = []
@@ -62,8 +62,6 @@ package struct MQTTServerConnection: ProtocolCore {
             maximumPacketSize: maximumPacketSize
         )
         writer = MQTTPacketWriter(version: .v5, isTracing: isTracing)
-        publisher = MQTTPublisher(window: window)
-        receiver = MQTTReceiver()
         lastReceived = now
     }
 
@@ -90,10 +88,10 @@ package struct MQTTServerConnection: ProtocolCore {
     package var version: MQTTVersion { writer.version }
 
     /// The number of messages of QoS 1 and 2 to the client, in flight and waiting.
-    package var outgoingMessageCount: Int { publisher.inflight.count + publisher.queue.count }
+    package var outgoingMessageCount: Int { session.messageCount }
 
     /// Whether an exchange of QoS 1 or 2 is open in either direction.
-    package var hasMessagesUnderWay: Bool { !publisher.isIdle || !receiver.isIdle }
+    package var hasMessagesUnderWay: Bool { !session.isEmpty }
 
     // MARK: Time
 
@@ -121,22 +119,20 @@ package struct MQTTServerConnection: ProtocolCore {
     ///
     /// - Parameters:
     ///   - connack: The CONNACK.
-    ///   - session: The state from ``takeSessionState()`` at the end of the client's last connection; it is discarded
+    ///   - earlier: The state from ``takeSessionState()`` at the end of the client's last connection; it is discarded
     ///     unless the CONNACK has Session Present.
     package mutating func accept(
         _ connack: MQTTConnack = MQTTConnack(),
-        resuming session: MQTTSessionState = MQTTSessionState()
+        resuming earlier: MQTTSessionState = MQTTSessionState()
     ) {
         guard case .asked = state else { return }
         state = .connected
         write(.connack(connack))
+        if connack.sessionPresent { session = earlier }
+        session.receiver.maximum =
+            connack.properties.receiveMaximum.map(Int.init) ?? Int(UInt16.max)
         if connack.sessionPresent {
-            publisher = session.publisher
-            receiver = session.receiver
-        }
-        receiver.maximum = connack.properties.receiveMaximum.map(Int.init) ?? Int(UInt16.max)
-        if connack.sessionPresent {
-            _ = publisher.resume(window: window, limits: MQTTServerLimits(), to: &writer)
+            _ = session.publisher.resume(window: window, limits: MQTTServerLimits(), to: &writer)
             collectTraces()
         }
         let packets = held
@@ -174,7 +170,7 @@ package struct MQTTServerConnection: ProtocolCore {
             try? Self.write(message.publish, message.payload, to: &writer)
         } else {
             let never = WireInstant(nanoseconds: .max)
-            try? publisher.submit(message, call: nil, deadline: never, to: &writer)
+            try? session.publisher.submit(message, call: nil, deadline: never, to: &writer)
         }
         collectTraces()
     }
@@ -246,10 +242,12 @@ package struct MQTTServerConnection: ProtocolCore {
         }
         switch packet {
         case .publish(let publish): try handlePublish(publish)
-        case .puback(let puback): _ = publisher.receive(puback, isComplete: false, to: &writer)
-        case .pubrec(let pubrec): _ = publisher.receivePubrec(pubrec, to: &writer)
-        case .pubrel(let pubrel): receiver.receivePubrel(pubrel, to: &writer)
-        case .pubcomp(let pubcomp): _ = publisher.receive(pubcomp, isComplete: true, to: &writer)
+        case .puback(let puback):
+            _ = session.publisher.receive(puback, isComplete: false, to: &writer)
+        case .pubrec(let pubrec): _ = session.publisher.receivePubrec(pubrec, to: &writer)
+        case .pubrel(let pubrel): session.receiver.receivePubrel(pubrel, to: &writer)
+        case .pubcomp(let pubcomp):
+            _ = session.publisher.receive(pubcomp, isComplete: true, to: &writer)
         case .subscribe(let subscribe): events.append(.subscribe(subscribe))
         case .unsubscribe(let unsubscribe): events.append(.unsubscribe(unsubscribe))
         case .pingreq: write(.pingresp)
@@ -265,14 +263,14 @@ package struct MQTTServerConnection: ProtocolCore {
         let properties = connect.properties
         writer.maximumPacketSize = properties.maximumPacketSize.map(Int.init) ?? .max
         window = min(window, properties.receiveMaximum.map(Int.init) ?? window)
-        publisher.window = window
+        session.publisher.window = window
         state = .asked
         events.append(.connect(connect))
     }
 
     private mutating func handlePublish(_ publish: MQTTPublish) throws(MQTTViolation) {
         guard publish.properties.topicAlias == nil else { throw .topicAliasInvalid }
-        let arrival = try receiver.receive(
+        let arrival = try session.receiver.receive(
             publish.qos,
             publish.packetIdentifier,
             isDuplicate: publish.isDuplicate,
@@ -283,11 +281,11 @@ package struct MQTTServerConnection: ProtocolCore {
         guard let receipt else { return }
         guard let code = publishAnswer else {
             // Sent with the next acknowledgement, because acknowledgements keep their order (MQTT 5, 4.6).
-            receiver.settle(receipt, .success)
+            session.receiver.settle(receipt, .success)
             return
         }
         // 3.1.1 cannot express a refusal.
-        receiver.acknowledge(receipt, version == .v5 ? code : .success, to: &writer)
+        session.receiver.acknowledge(receipt, version == .v5 ? code : .success, to: &writer)
     }
 
     private mutating func write(_ packet: MQTTPacket) {
@@ -302,8 +300,7 @@ package struct MQTTServerConnection: ProtocolCore {
     private mutating func close(_ closure: MQTTServerClosure) {
         guard !isFinished else { return }
         state = .closed
-        _ = publisher.suspend()
-        receiver.suspend()
+        _ = session.suspend()
         events.append(.closed(closure))
     }
 
@@ -312,9 +309,7 @@ package struct MQTTServerConnection: ProtocolCore {
     /// Before the end the result is empty.
     package mutating func takeSessionState() -> MQTTSessionState {
         guard isFinished else { return MQTTSessionState() }
-        let session = MQTTSessionState(publisher: publisher, receiver: receiver)
-        publisher = MQTTPublisher(window: 0)
-        receiver.loseSession()
+        defer { session.removeAll() }
         return session
     }
 }

@@ -29,6 +29,23 @@ package struct MQTTServerLimits: Hashable, Sendable {
         guard !publish.isRetained || retainAvailable else { throw .retainNotSupported }
     }
 
+    /// Checks a subscription against the limits (MQTT 5, 3.2.2.3.11 and 3.2.2.3.13).
+    ///
+    /// - Throws: `MQTTSendError`, also for an invalid filter.
+    package func check(_ subscription: MQTTSubscription) throws(MQTTSendError) {
+        let filter: MQTTTopicFilter
+        do { filter = try MQTTTopicFilter(subscription.filter) } catch { throw .encoding(error) }
+        guard filter.shareName == nil || sharedSubscriptionAvailable else {
+            throw .sharedSubscriptionsNotSupported
+        }
+        let hasWildcard = filter.filter.utf8.contains {
+            $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "+")
+        }
+        guard wildcardSubscriptionAvailable || !hasWildcard else {
+            throw .wildcardSubscriptionsNotSupported
+        }
+    }
+
     /// Reads the properties of a CONNACK.
     package init(_ connack: MQTTConnack, version: MQTTVersion) {
         let properties = connack.properties

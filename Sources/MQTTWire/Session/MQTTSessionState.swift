@@ -8,8 +8,8 @@ package import WireCore
 /// ``MQTTClientConnection/connect(_:hasSessionState:resuming:at:)`` takes it. The value has one owner; continuing with
 /// a copy would send messages twice. It does not contain subscriptions.
 package struct MQTTSessionState: Sendable {
-    var publisher: MQTTPublisher
-    var receiver: MQTTReceiver
+    var publisher = MQTTPublisher(window: 0)
+    var receiver = MQTTReceiver()
 
     /// Makes the state of a new session.
     package init() {
@@ -70,6 +70,14 @@ package struct MQTTSessionState: Sendable {
 
     /// The QoS 1 messages of earlier connections that the server has sent again.
     package var repeatedSerials: MQTTRepeatedSerials { receiver.repeatedSerials }
+
+    /// Ends the connection: messages wait from now on, and its receipts are void.
+    ///
+    /// - Returns: The calls that wait for SUBACK or UNSUBACK, in the order of sending.
+    mutating func suspend() -> [any MQTTCall] {
+        receiver.suspend()
+        return publisher.suspend()
+    }
 
     /// Clears the session and its calls; take ``calls`` first.
     ///

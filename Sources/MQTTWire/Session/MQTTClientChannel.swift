@@ -1,0 +1,204 @@
+import WireCore
+
+/// The packets of a client's connection in both directions, with its handshake and its keep alive.
+///
+/// | state | event → next state |
+/// | --- | --- |
+/// | idle | ``connect(_:expectsSession:at:)`` → connecting |
+/// | connecting | ``receiveFirst(_:at:)`` accepts → connected |
+/// | any | ``close(_:abandoning:)`` → closed |
+struct MQTTClientChannel: Sendable {
+    /// The server's answer to CONNECT.
+    enum Answer: Sendable {
+        case accepted(MQTTConnack, MQTTServerLimits)
+        case refused(MQTTClosure)
+    }
+
+    private enum State: Sendable {
+        case idle
+        case connecting(deadline: WireInstant)
+        case connected
+        case closed
+    }
+
+    private let configuration: MQTTClientConfiguration
+    private var state = State.idle
+    private(set) var handshake = MQTTClientHandshake()
+    var keepAlive = MQTTKeepAlive(interval: .zero, at: .zero)
+    var decoder: MQTTPacketDecoder
+    var writer: MQTTPacketWriter
+    var events = MQTTClientEventQueue()
+
+    init(_ configuration: MQTTClientConfiguration) {
+        self.configuration = configuration
+        decoder = MQTTPacketDecoder(
+            version: configuration.version,
+            role: .client,
+            maximumPacketSize: configuration.maximumPacketSize
+        )
+        writer = MQTTPacketWriter(
+            version: configuration.version,
+            isTracing: configuration.isTracing
+        )
+    }
+
+    var isConnected: Bool {
+        if case .connected = state { true } else { false }
+    }
+
+    var isClosed: Bool {
+        if case .closed = state { true } else { false }
+    }
+
+    // MARK: Sending
+
+    /// Sends CONNECT.
+    ///
+    /// - Throws: `MQTTSendError`; nothing was written then.
+    mutating func connect(
+        _ packet: MQTTConnect,
+        expectsSession: Bool,
+        at now: WireInstant
+    ) throws(MQTTSendError) {
+        guard case .idle = state else { throw .notConnected }
+        try write(.connect(packet), at: now)
+        handshake = MQTTClientHandshake(packet, expectsSession: expectsSession)
+        keepAlive = MQTTKeepAlive(interval: .seconds(Int64(packet.keepAlive)), at: now)
+        state = .connecting(deadline: now.advanced(by: configuration.connectTimeout))
+    }
+
+    private mutating func write(
+        _ packet: MQTTPacket,
+        at now: WireInstant
+    ) throws(MQTTSendError) {
+        try writer.write(packet)
+        noteSent(at: now)
+    }
+
+    /// Counts the packets written since the last call as activity; a queued message does not count (MQTT 5, 3.1.2-20).
+    mutating func noteSent(at now: WireInstant) {
+        if writer.takeHasWritten() { keepAlive.noteSent(at: now) }
+        takeTraces()
+    }
+
+    private mutating func takeTraces() {
+        guard configuration.isTracing else { return }
+        for trace in writer.takeTraces() { events.append(.trace(trace)) }
+    }
+
+    /// Sends DISCONNECT after CONNECT, without texts if the packet would exceed the server's limit.
+    mutating func disconnect(_ packet: MQTTDisconnect, at now: WireInstant) {
+        guard handshake.hasBegun, !isClosed else { return }
+        for attempt in packet.attempts where (try? write(attempt, at: now)) != nil { return }
+    }
+
+    /// Reports an error to the server where the version allows that (MQTT 5, 4.13.1).
+    ///
+    /// In 3.1.1 a DISCONNECT would mean a normal end and discard the will, so none is sent.
+    mutating func report(_ reasonCode: MQTTReasonCode, at now: WireInstant) {
+        guard configuration.version == .v5 else { return }
+        try? write(.disconnect(MQTTDisconnect(reasonCode: reasonCode)), at: now)
+    }
+
+    // MARK: Receiving
+
+    /// Takes a message without properties of its own, which stays at the front of the buffer.
+    mutating func nextPlainPublish(_ buffer: ReceiveBuffer) -> (MQTTPlainPublish, byteCount: Int)? {
+        guard isConnected, !configuration.isTracing else { return nil }
+        return decoder.nextPlainPublish(buffer)
+    }
+
+    /// Takes the next packet.
+    ///
+    /// - Returns: The packet, or nil when more bytes are needed.
+    mutating func next(_ buffer: inout ReceiveBuffer) throws(MQTTViolation) -> MQTTPacket? {
+        let waiting = buffer.count
+        guard let packet = try decoder.next(&buffer) else { return nil }
+        let byteCount = waiting - buffer.count
+        writer.noteTrace(of: packet, byteCount: byteCount, isOutbound: false)
+        takeTraces()
+        return packet
+    }
+
+    /// Handles the first packet of the server.
+    mutating func receiveFirst(
+        _ packet: MQTTPacket,
+        at now: WireInstant
+    ) throws(MQTTViolation) -> Answer {
+        let connack = try handshake.receive(packet)
+        guard !connack.reasonCode.isFailure else {
+            return .refused(.refused(connack.reasonCode, connack.properties))
+        }
+        let limits = MQTTServerLimits(connack, version: configuration.version)
+        writer.maximumPacketSize = limits.maximumPacketSize
+        guard limits.maximumPacketSize >= MQTTServerLimits.smallestPacketSize else {
+            report(.packetTooLarge, at: now)
+            return .refused(.packetSizeTooSmall(limits.maximumPacketSize))
+        }
+        if let seconds = connack.properties.serverKeepAlive {
+            keepAlive.interval = .seconds(Int64(seconds))
+        }
+        state = .connected
+        return .accepted(connack, limits)
+    }
+
+    /// Handles a later packet that belongs to no exchange.
+    ///
+    /// - Returns: The reason to close the connection, if it ends.
+    mutating func receive(_ packet: MQTTPacket) throws(MQTTViolation) -> MQTTClosure? {
+        switch packet {
+        case .pingresp:
+            keepAlive.notePingResponse()
+            return nil
+        case .disconnect(let disconnect):
+            // Only the client may set the interval (MQTT 5, 3.14.2-2).
+            guard disconnect.properties.sessionExpiryInterval == nil else {
+                throw .propertyNotAllowed(.disconnect)
+            }
+            return .disconnectedByServer(disconnect.reasonCode, disconnect.properties)
+        case .connack: throw .secondConnack
+        case .auth: throw .unexpectedAuthentication
+        default: throw .unexpectedPacket(packet.kind)
+        }
+    }
+
+    // MARK: Time and the end
+
+    /// The time at which CONNACK, a PINGREQ or a PINGRESP is due.
+    var deadline: WireInstant? {
+        switch state {
+        case .connecting(let deadline): deadline
+        case .connected: keepAlive.deadline
+        case .idle, .closed: nil
+        }
+    }
+
+    /// Sends the packet that is due.
+    ///
+    /// - Returns: The reason to close the connection, if the server is silent.
+    mutating func advance(to now: WireInstant) -> MQTTClosure? {
+        guard let deadline, deadline <= now else { return nil }
+        guard isConnected else {
+            // If the server accepts the connection late, it must not publish the will.
+            try? write(.disconnect(MQTTDisconnect()), at: now)
+            return .connectTimedOut
+        }
+        switch keepAlive.due(at: now) {
+        case .nothing: return nil
+        case .ping:
+            try? write(.pingreq, at: now)
+            return nil
+        case .giveUp:
+            // Only a server may send the code for a keep alive timeout (3.14.2.1).
+            report(.unspecifiedError, at: now)
+            return .keepAliveTimedOut
+        }
+    }
+
+    /// Ends the connection, and the calls that end with it.
+    mutating func close(_ closure: MQTTClosure, abandoning calls: [any MQTTCall]) {
+        state = .closed
+        for call in calls { events.append(.abandoned(call)) }
+        events.append(.closed(closure))
+    }
+}

@@ -1,0 +1,162 @@
+package import WireCore
+
+/// The exchanges of a client's connection in both directions, within the limits of the server.
+///
+/// | state | event → next state |
+/// | --- | --- |
+/// | closed | CONNACK → open, or holding while carried messages wait to be resent |
+/// | holding | ``resume(to:)`` → open |
+/// | holding, open | ``end(keepsSession:)`` → closed |
+package struct MQTTClientExchanges: Sendable {
+    /// The messages under way and the waiting calls.
+    package var session = MQTTSessionState()
+    /// The limits from the server's CONNACK.
+    package private(set) var limits = MQTTServerLimits()
+    /// The number of messages that this side puts in flight at most.
+    private let inflightWindow: Int
+    /// Whether messages wait for ``resume(to:)``.
+    private var isHolding = false
+    /// Whether ``takeSession()`` has taken the state, so that nothing can be acknowledged or withdrawn here.
+    package private(set) var isSessionTaken = false
+
+    package init(inflightWindow: Int) {
+        self.inflightWindow = inflightWindow
+    }
+
+    // MARK: From connection to connection
+
+    /// Applies CONNACK, and opens the window unless carried messages must be resent first.
+    package mutating func begin(_ limits: MQTTServerLimits, sessionPresent: Bool) {
+        self.limits = limits
+        if sessionPresent {
+            session.receiver.resumeSession()
+        } else {
+            session.publisher.loseSession()
+            session.receiver.loseSession()
+        }
+        isHolding = !session.publisher.isIdle
+        if !isHolding { session.publisher.window = window }
+    }
+
+    /// The number of messages that may be in flight on this connection.
+    private var window: Int { min(inflightWindow, limits.receiveMaximum) }
+
+    /// Resends the messages that were in flight at the end of the last connection, and then the waiting ones.
+    ///
+    /// | message | server has the session | server has lost it |
+    /// | --- | --- | --- |
+    /// | QoS 1, sent | PUBLISH, DUP 1, same identifier | as a new message |
+    /// | QoS 2, sent | PUBLISH, DUP 1, same identifier | dropped |
+    /// | QoS 2, PUBREC received | PUBREL | dropped |
+    /// | never sent | sent in its turn | sent in its turn |
+    ///
+    /// - Returns: The dropped messages, each with its call.
+    package mutating func resume(to writer: inout MQTTPacketWriter) -> [MQTTDroppedMessage] {
+        guard isHolding else { return [] }
+        isHolding = false
+        return session.publisher.resume(window: window, limits: limits, to: &writer)
+    }
+
+    /// Ends the connection.
+    ///
+    /// - Parameter keepsSession: Whether the messages continue on another connection.
+    /// - Returns: The calls that end with this one.
+    package mutating func end(keepsSession: Bool) -> [any MQTTCall] {
+        isHolding = false
+        if keepsSession { return session.suspend() }
+        defer { session.removeAll() }
+        return session.calls
+    }
+
+    /// Takes the state for the next connection.
+    package mutating func takeSession() -> MQTTSessionState {
+        isSessionTaken = true
+        defer { session.removeAll() }
+        return session
+    }
+
+    // MARK: Sending
+
+    /// Checks a message against the limits, except for its length.
+    package func check(_ publish: MQTTPublish) throws(MQTTSendError) {
+        try limits.check(publish)
+        guard !publish.properties.contains(.subscriptionIdentifier) else {
+            throw .subscriptionIdentifierNotAllowed
+        }
+    }
+
+    /// Sends SUBSCRIBE or UNSUBSCRIBE.
+    ///
+    /// - Throws: `MQTTSendError`; nothing was written then.
+    package mutating func send(
+        _ request: MQTTClientRequest,
+        call: (any MQTTCall)?,
+        deadline: WireInstant,
+        to writer: inout MQTTPacketWriter
+    ) throws(MQTTSendError) {
+        if case .subscribe(let subscriptions, _) = request {
+            for subscription in subscriptions { try limits.check(subscription) }
+        }
+        let begun = session.publisher.inflight.begin(
+            request.exchange,
+            call: call,
+            deadline: deadline
+        )
+        guard let identifier = begun else { throw .noPacketIdentifierLeft }
+        do {
+            try writer.write(request.packet(identifier, within: limits))
+        } catch {
+            session.publisher.inflight.end(identifier)
+            throw error
+        }
+        if call != nil { session.publisher.noteDeadline(deadline) }
+    }
+
+    // MARK: Receiving
+
+    /// Handles a packet that continues or ends an exchange.
+    ///
+    /// - Returns: The event for the call of an exchange that has ended.
+    /// - Throws: `reasonCodeCountWrong`; `unexpectedPacket` for any other packet.
+    package mutating func receive(
+        _ packet: MQTTPacket,
+        to writer: inout MQTTPacketWriter
+    ) throws(MQTTViolation) -> MQTTClientEvent? {
+        switch packet {
+        case .puback(let puback):
+            return published(session.publisher.receive(puback, isComplete: false, to: &writer))
+        case .pubrec(let pubrec):
+            return published(session.publisher.receivePubrec(pubrec, to: &writer))
+        case .pubcomp(let pubcomp):
+            return published(session.publisher.receive(pubcomp, isComplete: true, to: &writer))
+        case .pubrel(let pubrel):
+            session.receiver.receivePubrel(pubrel, to: &writer)
+            return nil
+        case .suback(let suback):
+            guard case .subscribe(let count) = exchange(suback.packetIdentifier) else { return nil }
+            guard suback.reasonCodes.count == count else { throw .reasonCodeCountWrong(.suback) }
+            let call = session.publisher.endRequest(suback.packetIdentifier, to: &writer)?.call
+            return call.map { .subscribed($0, suback, hasBacklog: session.receiver.hasBacklog) }
+        case .unsuback(let unsuback):
+            guard case .unsubscribe(let count) = exchange(unsuback.packetIdentifier) else {
+                return nil
+            }
+            guard writer.version == .v3_1_1 || unsuback.reasonCodes.count == count else {
+                throw .reasonCodeCountWrong(.unsuback)
+            }
+            let call = session.publisher.endRequest(unsuback.packetIdentifier, to: &writer)?.call
+            return call.map { .unsubscribed($0, unsuback) }
+        default: throw .unexpectedPacket(packet.kind)
+        }
+    }
+
+    private func exchange(_ packetIdentifier: UInt16) -> MQTTInflight.Exchange? {
+        session.publisher.inflight.entry(packetIdentifier)?.exchange
+    }
+
+    private func published(_ outcome: MQTTPublisher.Outcome?) -> MQTTClientEvent? {
+        guard let outcome, let call = outcome.call else { return nil }
+        let acknowledgement = outcome.acknowledgement
+        return .published(call, acknowledgement.reasonCode, acknowledgement.properties)
+    }
+}

@@ -1,0 +1,85 @@
+/// What a client's CONNECT has requested, and the answers that it permits (MQTT 5, 3.1 and 3.2).
+///
+/// It keeps neither password nor will.
+///
+/// | progress | event → next progress |
+/// | --- | --- |
+/// | none | CONNECT is sent → waiting |
+/// | waiting | the first packet of the server → answered |
+package struct MQTTClientHandshake: Sendable {
+    private enum Progress: Sendable {
+        case none, waiting, answered
+    }
+
+    private var progress = Progress.none
+    private var expectsSession = false
+    private var requestsResponseInformation = false
+    private var refusesProblemInformation = false
+    private var namesAuthentication = false
+
+    /// Makes the handshake before CONNECT.
+    package init() {}
+
+    /// Makes the handshake after CONNECT.
+    ///
+    /// - Parameters:
+    ///   - packet: The packet that was sent.
+    ///   - expectsSession: Whether the server may have a session.
+    package init(_ packet: MQTTConnect, expectsSession: Bool) {
+        let properties = packet.properties
+        progress = .waiting
+        self.expectsSession = expectsSession
+        requestsResponseInformation = properties.requestResponseInformation == true
+        refusesProblemInformation = properties.requestProblemInformation == false
+        namesAuthentication = properties.authenticationMethod != nil
+    }
+
+    /// Whether CONNECT was sent.
+    package var hasBegun: Bool { progress != .none }
+
+    /// Whether CONNECT was sent and nothing has arrived since.
+    package var isUnanswered: Bool { progress == .waiting }
+
+    /// Handles the first packet of the server.
+    ///
+    /// - Returns: The CONNACK, which accepts or refuses.
+    /// - Throws: `MQTTViolation` for any other packet, and for a CONNACK that the CONNECT does not permit.
+    package mutating func receive(_ packet: MQTTPacket) throws(MQTTViolation) -> MQTTConnack {
+        if progress == .waiting { progress = .answered }
+        guard case .connack(let connack) = packet else {
+            // The CONNECT did not request enhanced authentication (MQTT 5, 4.12.0-6).
+            if case .auth = packet { throw .unexpectedAuthentication }
+            throw .packetBeforeConnack(packet.kind)
+        }
+        // A session present although the client expects none, or together with a refusal (MQTT 5, 3.2.2-4, 3.2.2-6).
+        guard !connack.sessionPresent || (expectsSession && !connack.reasonCode.isFailure) else {
+            throw .unexpectedSessionPresent
+        }
+        guard requestsResponseInformation || connack.properties.responseInformation == nil else {
+            throw .unrequestedResponseInformation
+        }
+        guard namesAuthentication || connack.properties.authenticationMethod == nil else {
+            throw .unexpectedAuthentication
+        }
+        return connack
+    }
+
+    /// Checks a later packet: with Request Problem Information 0 only PUBLISH, CONNACK and DISCONNECT may carry
+    /// explanations (MQTT 5, 3.1.2-29).
+    ///
+    /// - Throws: `unrequestedProblemInformation`.
+    package func checkExplanation(_ packet: MQTTPacket) throws(MQTTViolation) {
+        guard refusesProblemInformation else { return }
+        let properties: MQTTProperties
+        switch packet {
+        case .puback(let body), .pubrec(let body), .pubrel(let body), .pubcomp(let body):
+            properties = body.properties
+        case .suback(let suback): properties = suback.properties
+        case .unsuback(let unsuback): properties = unsuback.properties
+        default: return
+        }
+        guard properties.reasonString == nil, properties.userProperties.isEmpty else {
+            throw .unrequestedProblemInformation
+        }
+    }
+}
