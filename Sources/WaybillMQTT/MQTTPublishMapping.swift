@@ -112,10 +112,10 @@ enum MQTTPublishMapping {
         _ copier: inout SliceCopier
     ) -> Message {
         guard !run.hasProperties else { return message(arrivals.publish(at: index)) }
-        return Message(
-            topic: run.topic,
-            body: Payload(sharing: arrivals.payload(at: index, copiedBy: &copier)),
-            qos: MQTTMapping.quality(arrivals.qos(at: index)),
+        return .plain(
+            run.topic,
+            Payload(sharing: arrivals.payload(at: index, copiedBy: &copier)),
+            MQTTMapping.quality(arrivals.qos(at: index)),
             isRetained: run.isRetained,
             isDuplicate: arrivals.isDuplicate(at: index)
         )

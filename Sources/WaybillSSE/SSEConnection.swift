@@ -150,7 +150,8 @@ final class SSEConnection: Sendable {
         }
         let (id, time) = driver.withCore { core, _ in (core.lastEventID, core.reconnectionTime) }
         stream.noteReceived(id, time, hasEvents: hasEvents)
-        if !batch.isEmpty { deliver(batch) }
+        // Moved, because the consumer copies the messages if others still refer to them.
+        if !batch.isEmpty { deliver(consume batch) }
         // The end of the connection is told behind this, with its cause.
         if let closure, closure != .connection(.endOfStream) { over.resolve(.success(closure)) }
     }
@@ -160,6 +161,7 @@ final class SSEConnection: Sendable {
         let isLogged = stream.engine.configuration.wireLogger != nil
         let (topic, types) = (stream.topic, stream.options.eventTypes)
         var copier = SliceCopier()
+        if batch.isEmpty { batch.reserveCapacity(arrivals.count) }
         for index in 0..<arrivals.count {
             let type = arrivals.type(at: index)
             if isLogged {
@@ -176,6 +178,6 @@ final class SSEConnection: Sendable {
             contentsOf: batch.map { .received(topic: $0.topic, byteCount: $0.body.count) }
         )
         stream.engine.catchAll.deliver(batch)
-        source.deliver(batch)
+        source.deliver(consume batch)
     }
 }

@@ -15,18 +15,14 @@ package enum SSEMapping {
         copiedBy copier: inout SliceCopier
     ) -> Message {
         let (type, id) = (arrivals.type(at: index), arrivals.lastEventID(at: index))
-        var details: Message.Details?
-        if type != "message" {
-            details = Message.Details()
-            details?.eventType = type
-        }
-        let copy = arrivals.text(at: index, copiedBy: &copier)
-        return Message(
-            topic: topic,
-            body: copy.map { Payload(sharing: $0) } ?? Payload(arrivals.repairedText(at: index)),
-            id: id.isEmpty ? nil : Message.ID(.text(WireName(id))),
-            details: details
-        )
+        let body =
+            arrivals.text(at: index, copiedBy: &copier).map { Payload(sharing: $0) }
+            ?? Payload(arrivals.repairedText(at: index))
+        let name = id.isEmpty ? nil : Message.ID(.text(WireName(id)))
+        guard type != "message" else { return .plain(topic, body, id: name) }
+        var details = Message.Details()
+        details.eventType = type
+        return Message(topic: topic, body: body, id: name, details: details)
     }
 
     /// A response as a receipt with a reply.

@@ -5,15 +5,16 @@ public import WireCore
 @usableFromInline
 package enum ConnectionMachineState<Connection: AnyObject & Sendable>: Sendable {
     case idle(ConnectionIntent)
-    case connecting(ConnectionAttempt, then: ConnectionIntent)
+    // Attempts are out of line, because each request reads this enum, which copies it.
+    indirect case connecting(ConnectionAttempt, then: ConnectionIntent)
     case connected(Connection)
     /// The next attempt starts at a time; nil for at once.
-    case waiting(ConnectionAttempt, until: WireInstant?)
-    case paused(ConnectionAttempt)
+    indirect case waiting(ConnectionAttempt, until: WireInstant?)
+    indirect case paused(ConnectionAttempt)
     /// A connection is being closed; the intent says what follows.
     case closing(Connection, ConnectionIntent)
     /// An attempt is being stopped, because the app has disconnected.
-    case stopping(ConnectionAttempt)
+    indirect case stopping(ConnectionAttempt)
     /// The shell ends subscriptions and calls. What begins now has to wait, because it would end with them.
     case concluding(ConnectionIntent)
     case shutDown

@@ -16,6 +16,10 @@ package enum UTF8Validation {
         var index = 0
         let count = bytes.count
         while index < count {
+            if count - index >= 32, isPlainASCII(bytes, at: index) {
+                index += 32
+                continue
+            }
             if count - index >= 8 {
                 // In bounds: eight bytes are left.
                 let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
@@ -40,6 +44,24 @@ package enum UTF8Validation {
             index += length
         }
         return Result(isWellFormed: true, containsNull: containsNull)
+    }
+
+    /// Whether 32 bytes are ASCII without U+0000.
+    ///
+    /// - Precondition: At least 32 bytes follow the index.
+    @inline(__always)
+    private static func isPlainASCII(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Bool {
+        // In bounds by the precondition.
+        let first = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        let second = bytes.loadUnaligned(fromByteOffset: index + 8, as: UInt64.self)
+        let third = bytes.loadUnaligned(fromByteOffset: index + 16, as: UInt64.self)
+        let fourth = bytes.loadUnaligned(fromByteOffset: index + 24, as: UInt64.self)
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        // A borrow reaches a high bit only from a zero byte or from a byte with its high bit set.
+        let marks =
+            (first | (first &- ones)) | (second | (second &- ones))
+            | (third | (third &- ones)) | (fourth | (fourth &- ones))
+        return marks & 0x8080_8080_8080_8080 == 0
     }
 
     /// Whether two texts have the same bytes.

@@ -17,40 +17,59 @@ public struct Payload: Sendable {
         case text(String)
         /// Bytes that were received, in memory that other bodies may share.
         case shared(SharedBytes)
+
+        var count: Int {
+            switch self {
+            case .bytes(let bytes): bytes.count
+            case .data(let data): data.count
+            case .text(let text): text.utf8.count
+            case .shared(let shared): shared.count
+            }
+        }
     }
 
-    let storage: Storage
+    private let storage: Storage
+    /// The number of bytes, unless it is too large for this field.
+    ///
+    /// Kept beside the storage, because asking the storage counts references.
+    private let shortCount: UInt32
+
+    private init(_ storage: Storage) {
+        self.init(storage: storage, shortCount: UInt32(clamping: storage.count))
+    }
+
+    private init(storage: Storage, shortCount: UInt32) {
+        self.storage = storage
+        self.shortCount = shortCount
+    }
+
+    /// No bytes, as a constant.
+    static var none: Payload {
+        @inline(__always) get { Payload(storage: .text(""), shortCount: 0) }
+    }
 
     /// No bytes.
-    public init() { storage = .bytes([]) }
+    public init() { self.init(.bytes([])) }
 
     /// The bytes of an array.
-    public init(_ bytes: [UInt8]) { storage = .bytes(bytes) }
+    public init(_ bytes: [UInt8]) { self.init(.bytes(bytes)) }
 
     /// The bytes of data.
-    public init(_ data: Data) { storage = .data(data) }
+    public init(_ data: Data) { self.init(.data(data)) }
 
     /// The UTF-8 of a text.
-    public init(_ text: String) { storage = .text(text) }
+    public init(_ text: String) { self.init(.text(text)) }
 
     /// The bytes of a slice, whose memory stays alive as long as the payload.
     package init(sharing slice: ByteSlice) {
-        if let shared = SharedBytes(slice) {
-            storage = .shared(shared)
-        } else {
-            storage = .bytes(slice.bytes)
-        }
+        self.init(SharedBytes(slice).map { .shared($0) } ?? .bytes(slice.bytes))
     }
 
     /// The number of bytes.
-    @inline(__always)
-    public var count: Int {
-        switch storage {
-        case .bytes(let bytes): bytes.count
-        case .data(let data): data.count
-        case .text(let text): text.utf8.count
-        case .shared(let shared): shared.count
-        }
+    public var count: Int { shortCount < .max ? Int(shortCount) : countOfStorage }
+
+    private var countOfStorage: Int {
+        @inline(never) get { storage.count }
     }
 
     /// Whether there are no bytes.

@@ -140,42 +140,16 @@ public struct Message: Sendable {
         uncommon = Uncommon(headers: headers, contentType: contentType, details: details)
     }
 
-    /// Makes a message, as a transport or a test does.
-    @inlinable
-    public init(
-        topic: String,
-        body: Payload = Payload(),
-        headers: Headers = [:],
-        contentType: String? = nil,
-        qos: QoS = .atMostOnce,
-        isRetained: Bool = false,
-        isDuplicate: Bool = false,
-        id: ID? = nil,
-        details: Details? = nil
-    ) {
-        self.id = id
-        self.topic = topic
-        self.body = body
-        marks =
-            UInt8(qos.rawValue) | (isRetained ? Self.retainedMark : 0)
-            | (isDuplicate ? Self.duplicateMark : 0)
-        let isPlain =
-            headers.isEmpty && headers.lookup == .exact && contentType == nil && details == nil
-        uncommon =
-            isPlain ? nil : Uncommon(headers: headers, contentType: contentType, details: details)
-        delivery = nil
-    }
-
     /// Stands where a message was moved away; refers to no memory, so that a copy counts no reference.
-    static let placeholder = Message(topic: "", body: "")
+    ///
+    /// Computed from constants, because a copy of a stored one takes a call.
+    private static var placeholder: Message {
+        @inline(__always) get { Message(topic: "", body: .none, marks: 0) }
+    }
 
     /// Takes the message out of its place, which counts no references as a copy would.
     @inline(__always)
-    mutating func moveOut() -> Message {
-        var message = Message.placeholder
-        swap(&self, &message)
-        return message
-    }
+    mutating func moveOut() -> Message { exchange(&self, with: .placeholder) }
 
     /// The body as text; nil when it is not UTF-8.
     public var text: String? { body.text }
@@ -187,6 +161,48 @@ public struct Message: Sendable {
     ///
     /// See ``EntryCommand/reply(to:qos:)``.
     public var replyTopic: String? { details?.responseTopic }
+}
+
+// In an extension, so that the compiler makes the initialiser of all fields, which moves them.
+extension Message {
+    /// Makes a message, as a transport or a test does.
+    public init(
+        topic: String,
+        body: Payload = Payload(),
+        headers: Headers = Headers(),
+        contentType: String? = nil,
+        qos: QoS = .atMostOnce,
+        isRetained: Bool = false,
+        isDuplicate: Bool = false,
+        id: ID? = nil,
+        details: Details? = nil
+    ) {
+        self = .plain(topic, body, qos, isRetained: isRetained, isDuplicate: isDuplicate, id: id)
+        let isPlain =
+            headers.isEmpty && headers.lookup == .exact && contentType == nil && details == nil
+        if !isPlain { setUncommon(headers, contentType, details) }
+    }
+
+    /// Makes a message without headers, content type and details.
+    ///
+    /// A function that is not inlined, since it makes the message in its place, where an initialiser copies it.
+    @inline(never)
+    package static func plain(
+        _ topic: String,
+        _ body: consuming Payload,
+        _ qos: QoS = .atMostOnce,
+        isRetained: Bool = false,
+        isDuplicate: Bool = false,
+        id: ID? = nil
+    ) -> Message {
+        Message(
+            id: id,
+            topic: topic,
+            body: body,
+            marks: UInt8(qos.rawValue) | (isRetained ? retainedMark : 0)
+                | (isDuplicate ? duplicateMark : 0)
+        )
+    }
 }
 
 /// The receiver of a message's outcome: taken or dropped, once.

@@ -245,13 +245,13 @@ final class MessageConsumer {
     private let handle: MessageHandle
     private let buffer: MessageBuffer
     private let termination: RaisedFlag
-    private var batch: [Message] = []
-    private var position = 0
+    @exclusivity(unchecked) private var batch: [Message] = []
+    @exclusivity(unchecked) private var position = 0
     /// The rest of a taken batch in portions, the next portion last; used while the account is full.
     private var portions: [Portion] = []
     /// The number of bytes charged for the current portion; zero for a whole batch.
     private var portionByteCount = 0
-    private var turn = Turn()
+    @exclusivity(unchecked) private var turn = Turn()
 
     private struct Portion {
         var messages: [Message] = []
