@@ -114,4 +114,28 @@ package struct PermessageDeflate: Hashable, Sendable {
         }
         return bits
     }
+
+    // MARK: Streams
+
+    /// The decompressor of a side, which reads what the other side has compressed.
+    func inflater(for role: WebSocketRole) -> Inflater? {
+        let (bits, keepsContext) = window(of: role == .client ? .server : .client)
+        // A larger window than agreed can decode everything that a smaller one can.
+        return Inflater(windowBits: max(bits, 9), keepsContext: keepsContext)
+    }
+
+    /// The compressor of a side; nil to send messages uncompressed.
+    func deflater(for role: WebSocketRole) -> Deflater? {
+        let (bits, keepsContext) = window(of: role)
+        // zlib has no window of 8 bits for raw data.
+        guard bits > 8 else { return nil }
+        return Deflater(windowBits: bits, keepsContext: keepsContext)
+    }
+
+    private func window(of role: WebSocketRole) -> (bits: Int, keepsContext: Bool) {
+        switch role {
+        case .client: (clientMaxWindowBits ?? 15, !clientNoContextTakeover)
+        case .server: (serverMaxWindowBits, !serverNoContextTakeover)
+        }
+    }
 }

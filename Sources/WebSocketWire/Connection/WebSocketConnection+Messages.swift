@@ -2,9 +2,6 @@ package import WireCore
 
 // Messages, control frames and the closing handshake (RFC 6455, 5 to 7).
 extension WebSocketConnection {
-    /// Above this number of bytes to send, only the last ping is answered (RFC 6455, 5.5.3).
-    private static let pongLimit = 1 << 20
-
     // MARK: Sending
 
     /// Sends a message in one frame.
@@ -63,18 +60,12 @@ extension WebSocketConnection {
         reason: String = "",
         at now: WireInstant
     ) throws(WebSocketSendError) {
-        guard code.isSendable || (code == .noStatusReceived && reason.isEmpty) else {
-            throw .invalidCloseCode(code.rawValue)
-        }
-        let byteCount = 2 + reason.utf8.count
-        guard byteCount <= WebSocketFrameHeader.maximumControlPayload else {
-            throw .controlPayloadTooLong(byteCount)
-        }
+        try code.check(with: reason)
         switch state {
         case .open:
             writer.writeClose(code, reason: reason)
             state = .closing(deadline: now.advanced(by: configuration.closeTimeout))
-        case .connecting, .refused, .waiting, .asked:
+        case .opening:
             finish(.closed(.abnormalClosure, reason: "", isByPeer: false))
         case .closing, .lingering, .finished: break
         }
@@ -133,19 +124,7 @@ extension WebSocketConnection {
     private mutating func answer(_ payload: ByteSlice) {
         events.append(.ping(payload))
         // After this side's Close nothing more is sent (RFC 6455, 5.5.1).
-        guard isOpen else { return }
-        guard writer.outbound.count < Self.pongLimit else {
-            owedPong = payload
-            return
-        }
-        payload.withUnsafeBytes { writer.write(.pong, $0) }
-    }
-
-    /// Answers the last of the pings that arrived while too much data waited.
-    mutating func payOwedPong() {
-        guard let payload = owedPong, isOpen, writer.outbound.count < Self.pongLimit else { return }
-        owedPong = nil
-        payload.withUnsafeBytes { writer.write(.pong, $0) }
+        if isOpen { writer.writePong(payload) }
     }
 
     /// Handles the peer's Close, and answers it with its own code unless it is itself an answer (RFC 6455, 5.5.1).

@@ -17,51 +17,35 @@ package import WireCore
 /// stream, because an immediate close could destroy the Close on its way.
 package struct WebSocketConnection: ProtocolCore {
     enum State: Sendable {
-        case connecting(WebSocketClientHandshake, deadline: WireInstant)
-        case refused(Refusal, deadline: WireInstant)
-        case waiting(deadline: WireInstant)
-        case asked(HTTPRequestHead)
+        // Large and rare, so kept out of line.
+        indirect case opening(WebSocketOpeningHandshake)
         case open
         case closing(deadline: WireInstant)
         case lingering(deadline: WireInstant)
         case finished
     }
 
-    /// A response other than 101, with the body received so far.
-    struct Refusal: Sendable {
-        let head: HTTPResponseHead
-        var decoder: HTTPBodyDecoder
-        var body: HTTPBodyCollector
-    }
-
     let role: WebSocketRole
     let configuration: WebSocketConfiguration
     var state: State
-    var heads: HTTPHeadDecoder
     var reader: WebSocketReader
     var writer: WebSocketWriter
     var events: [WebSocketEvent] = []
     package internal(set) var hasMoreInput = false
     /// A violation after messages that the driver has not handed out yet.
     var pendingViolation: WebSocketViolation?
-    /// The payload of a ping that could not be answered yet because too much data waits.
-    var owedPong: ByteSlice?
+    private var pings: WebSocketPingClock
 
-    private var lastReceived: WireInstant
-    private var pongDeadline: WireInstant?
-    private var isReadingHeld = false
-    private var sendsPings: Bool
-
+    /// Makes a side; the client has begun a handshake.
     init(
         role: WebSocketRole,
-        configuration: WebSocketConfiguration,
-        state: State,
+        _ handshake: WebSocketClientHandshake?,
+        _ configuration: WebSocketConfiguration,
         at now: WireInstant
     ) {
         self.role = role
         self.configuration = configuration
-        self.state = state
-        heads = HTTPHeadDecoder(limits: configuration.headLimits)
+        state = .opening(WebSocketOpeningHandshake(handshake, configuration, at: now))
         reader = WebSocketReader(
             role: role,
             maximumMessageSize: configuration.maximumMessageSize,
@@ -72,8 +56,7 @@ package struct WebSocketConnection: ProtocolCore {
             compressionThreshold: configuration.compressionThreshold,
             randomWords: configuration.randomWords
         )
-        lastReceived = now
-        sendsPings = !configuration.pingsOnRequest
+        pings = WebSocketPingClock(configuration, at: now)
     }
 
     // MARK: ProtocolCore
@@ -84,12 +67,12 @@ package struct WebSocketConnection: ProtocolCore {
         get { writer.outbound }
         set {
             writer.outbound = newValue
-            payOwedPong()
+            if isOpen { writer.writeOwedPong() }
         }
         _modify {
             yield &writer.outbound
             // Taking bytes has made room for a pong.
-            payOwedPong()
+            if isOpen { writer.writeOwedPong() }
         }
     }
 
@@ -111,68 +94,56 @@ package struct WebSocketConnection: ProtocolCore {
 
     package var deadline: WireInstant? {
         switch state {
-        case .connecting(_, let deadline), .refused(_, let deadline), .waiting(let deadline),
-            .closing(let deadline), .lingering(let deadline):
-            deadline
-        case .open: pongDeadline ?? pingTime
-        case .asked, .finished: nil
+        case .opening(let handshake): handshake.deadline
+        case .open: pings.deadline
+        case .closing(let deadline), .lingering(let deadline): deadline
+        case .finished: nil
         }
-    }
-
-    private var pingTime: WireInstant? {
-        guard sendsPings, !isReadingHeld, let interval = configuration.pingInterval,
-            interval > .zero
-        else { return nil }
-        return lastReceived.advanced(by: interval)
     }
 
     package mutating func advance(to now: WireInstant) {
         guard let deadline, deadline <= now else { return }
         switch state {
-        case .connecting, .waiting: finish(.timedOut(.handshake))
-        case .refused(let refusal, _): finish(.refused(refusal.head, body: refusal.body.bytes))
-        case .open where pongDeadline != nil: finish(.timedOut(.pong))
+        case .opening(let handshake): finish(handshake.ending(.timedOut(.handshake)))
         case .open:
-            writer.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0))
-            pongDeadline = now.advanced(by: configuration.pingTimeout)
+            switch pings.due(at: now) {
+            case .nothing: break
+            case .ping: writer.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0))
+            case .giveUp: finish(.timedOut(.pong))
+            }
         case .closing: finish(.timedOut(.close))
         case .lingering: state = .finished
-        case .asked, .finished: break
+        case .finished: break
         }
     }
 
     /// Allows pings, if the configuration makes them wait for this call.
     package mutating func startPings() {
-        sendsPings = true
+        pings.start()
     }
 
     /// Notes that the driver has stopped or resumed reading; unread data must not count as silence.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
-        isReadingHeld = isHeld
-        pongDeadline = nil
-        lastReceived = now
+        pings.holdReading(isHeld, at: now)
     }
 
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
-        lastReceived = now
-        pongDeadline = nil
+        pings.noteReceived(at: now)
         hasMoreInput = false
-        if case .connecting = state { receiveResponse(&buffer, at: now) }
-        if case .waiting = state { receiveRequest(&buffer) }
-        if case .refused = state { receiveRefusal(&buffer) }
+        if case .opening(let handshake) = state { receiveOpening(handshake, &buffer) }
         switch state {
+        case .opening: break
         case .open, .closing: receiveFrames(&buffer, at: now)
         case .lingering, .finished: buffer.removeAll()
-        // Data that a client sends before the response waits in the buffer.
-        case .connecting, .refused, .waiting, .asked: break
         }
     }
 
     package mutating func receiveEndOfStream(at now: WireInstant) {
         switch state {
-        case .connecting, .waiting: finish(.handshakeFailed(.endOfStream))
-        case .refused(let refusal, _): finish(.refused(refusal.head, body: refusal.body.bytes))
-        case .asked, .open, .closing:
+        case .opening(let handshake):
+            let isAsked = handshake.request != nil
+            finish(isAsked ? .endOfStream : handshake.ending(.handshakeFailed(.endOfStream)))
+        case .open, .closing:
             finish(pendingViolation.map { .violation($0) } ?? .endOfStream)
         case .lingering: state = .finished
         case .finished: break

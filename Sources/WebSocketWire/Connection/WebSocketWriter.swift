@@ -9,6 +9,11 @@ package struct WebSocketWriter: Sendable {
     private var spareKey: UInt32?
     var deflater: Deflater?
     private let compressionThreshold: Int
+    /// The payload of a ping that could not be answered yet because too much data waits.
+    private var owedPong: ByteSlice?
+
+    /// Above this number of bytes to send, only the last ping is answered (RFC 6455, 5.5.3).
+    private static let pongLimit = 1 << 20
 
     /// The frames to send.
     package var outbound = ByteWriter()
@@ -68,6 +73,19 @@ package struct WebSocketWriter: Sendable {
         } else {
             outbound.append(payload)
         }
+    }
+
+    /// Answers a ping, at once or as soon as there is room.
+    mutating func writePong(_ payload: ByteSlice) {
+        owedPong = payload
+        writeOwedPong()
+    }
+
+    /// Answers the last of the pings that arrived while too much data waited.
+    mutating func writeOwedPong() {
+        guard let payload = owedPong, outbound.count < Self.pongLimit else { return }
+        owedPong = nil
+        payload.withUnsafeBytes { write(.pong, $0) }
     }
 
     /// Writes a Close; it has no code if none was given (RFC 6455, 5.5.1).

@@ -39,4 +39,17 @@ package struct WebSocketCloseCode: Hashable, Sendable, RawRepresentable {
         default: false
         }
     }
+
+    /// Checks a Close before it is sent; `noStatusReceived` sends none of both.
+    ///
+    /// - Throws: `invalidCloseCode`, `controlPayloadTooLong`.
+    func check(with reason: String) throws(WebSocketSendError) {
+        guard isSendable || (self == .noStatusReceived && reason.isEmpty) else {
+            throw .invalidCloseCode(rawValue)
+        }
+        let byteCount = 2 + reason.utf8.count
+        guard byteCount <= WebSocketFrameHeader.maximumControlPayload else {
+            throw .controlPayloadTooLong(byteCount)
+        }
+    }
 }
