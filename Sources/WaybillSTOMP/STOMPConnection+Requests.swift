@@ -78,15 +78,21 @@ extension STOMPConnection {
         _ request: Request,
         _ options: SubscribeOptions
     ) async throws {
-        let (mode, timeout) = (subscribe.ackMode(in: version), options.timeout)
-        let frame = STOMPRequestFrame.subscribe(subscribe, id: id, ackMode: mode, timeout: timeout)
-        _ = try await perform(frame, request, asksForReceipt: options.asksForReceipt)
+        let frame = STOMPRequest.subscribe(
+            id: id,
+            destination: subscribe.destination,
+            ackMode: subscribe.ackMode(in: version),
+            headers: subscribe.headers
+        )
+        let asksForReceipt = options.asksForReceipt
+        let timeout = options.timeout
+        _ = try await perform(frame, request, asksForReceipt: asksForReceipt, timeout: timeout)
     }
 
     /// Sends UNSUBSCRIBE without waiting.
     func leave(_ id: String, _ headers: STOMPHeaders = [:]) {
         try? driver.withCore(.immediate) { (core, now) throws(STOMPSendError) in
-            try core.unsubscribe(id: id, headers: headers, at: now)
+            try core.send(.unsubscribe(id: id, headers: headers), at: now)
         }
     }
 
@@ -101,12 +107,11 @@ extension STOMPConnection {
     ) async throws -> Receipt {
         let delivery = try subscriptions.manual.take(id, for: request)
         let headers = STOMPHeaders(request.headers)
-        let frame = STOMPRequestFrame.acknowledge(
-            delivery.name.token,
-            isAccepted: isAccepted,
-            in: transaction,
-            headers
-        )
+        let token = delivery.name.token
+        let frame: STOMPRequest =
+            isAccepted
+            ? .acknowledge(token, transaction: transaction, headers: headers)
+            : .refuse(token, transaction: transaction, headers: headers)
         var isSent = false
         defer { if !isSent { subscriptions.putBack(delivery, as: id) } }
         // In a transaction, as for a send, only the end is certain to be answered.
@@ -125,7 +130,7 @@ extension STOMPConnection {
     /// Sends ACK without waiting, for a message of this connection.
     func acknowledge(_ token: STOMPAckToken) {
         try? driver.answer { (core, now) throws(STOMPSendError) in
-            try core.acknowledge(token, at: now)
+            try core.send(.acknowledge(token), at: now)
         }
     }
 
@@ -139,8 +144,10 @@ extension STOMPConnection {
         var isSent = false
         // A cancellation or a timeout of the wait does not take the sent frame back.
         defer { if isSent { endTransaction(transaction, isTaken: commits) } }
-        let frame: STOMPRequestFrame =
-            commits ? .commit(transaction, headers) : .abort(transaction, headers)
+        let frame: STOMPRequest =
+            commits
+            ? .commit(transaction: transaction, headers: headers)
+            : .abort(transaction: transaction, headers: headers)
         return try await perform(frame, request) { isSent = true }
     }
 
@@ -161,15 +168,16 @@ extension STOMPConnection {
     ///
     /// Calls `note` when the frame was written, with the core's lock held.
     func perform(
-        _ frame: STOMPRequestFrame,
+        _ frame: STOMPRequest,
         _ request: Request,
         asksForReceipt: Bool? = nil,
+        timeout: Duration? = nil,
         noting note: () -> Void = {}
     ) async throws -> Receipt {
         try await perform(request, asksForReceipt: asksForReceipt ?? configuration.asksForReceipts)
         {
             (core, now, call) throws(STOMPSendError) in
-            try frame.write(to: &core, call, at: now)
+            try core.send(frame, call: call, timeout: timeout, at: now)
             note()
         }
     }

@@ -35,7 +35,7 @@ final class STOMPConnection: TransportConnection {
         self.subscriptions = subscriptions
         self.replies = replies
         self.link = link
-        var core = STOMPClientConnection.Configuration()
+        var core = STOMPClientConfiguration()
         core.limits = configuration.limits
         core.connectTimeout = link.timeLeft
         core.receiptTimeout = configuration.receiptTimeout

@@ -97,7 +97,10 @@ final class STOMPEngine: Sendable {
         case .begin(let transaction):
             let headers = try STOMPMapping.beginning(transaction, request)
             return try await connection(for: request, sending: headers)
-                .perform(.begin(transaction, STOMPHeaders(request.headers)), request)
+                .perform(
+                    .begin(transaction: transaction, headers: STOMPHeaders(request.headers)),
+                    request
+                )
         case .commit(let transaction):
             return try await lifecycle.requests.current(for: request)
                 .end(transaction, commits: true, request)

@@ -242,7 +242,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
         guard let connection else { return Receipt(of: request.topic) }
         var failure: (any Error)?
         for subscription in ended {
-            let frame = STOMPRequestFrame.unsubscribe(id: subscription.id, headers)
+            let frame = STOMPRequest.unsubscribe(id: subscription.id, headers: headers)
             do { _ = try await connection.perform(frame, request) } catch {
                 // All subscriptions end, also after an error. A call that was cancelled has sent nothing.
                 failure = failure ?? error

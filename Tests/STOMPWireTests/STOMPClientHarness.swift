@@ -32,9 +32,9 @@ struct ClientHarness {
         _ version: STOMPVersion?,
         request: STOMPConnect = STOMPConnect(host: "h"),
         headers: String = "",
-        _ change: (inout STOMPClientConnection.Configuration) -> Void = { _ in }
+        _ change: (inout STOMPClientConfiguration) -> Void = { _ in }
     ) throws {
-        var configuration = STOMPClientConnection.Configuration()
+        var configuration = STOMPClientConfiguration()
         change(&configuration)
         client = STOMPClientConnection(configuration: configuration)
         guard let version else { return }
@@ -86,7 +86,7 @@ struct ClientHarness {
     }
 
     mutating func subscribe(_ id: String, _ mode: STOMPAckMode = .auto) throws {
-        try client.subscribe(id: id, destination: "/q", ackMode: mode, at: now)
+        try client.send(.subscribe(id: id, destination: "/q", ackMode: mode), at: now)
         _ = sent
     }
 

@@ -18,10 +18,10 @@ import WireTestSupport
                 == "SEND\ncontent-length:1\ndestination:/q\nreceipt:1\n\nx\0"
                 + "SEND\ncontent-length:1\ndestination:/q\nreceipt:2\n\nx\0"
         )
-        #expect(harness.client.pendingReceiptCount == 2)
+        #expect(harness.client.openCallCount == 2)
         harness.receive("RECEIPT\nreceipt-id:2\n\n\0RECEIPT\nreceipt-id:1\n\n\0")
         #expect(harness.told() == ["receipt 2 2", "receipt 1 1"])
-        #expect(harness.client.pendingReceiptCount == 0)
+        #expect(harness.client.openCallCount == 0)
     }
 
     @Test("A receipt without a waiting call is reported as a trace and is not fatal")
@@ -34,7 +34,7 @@ import WireTestSupport
             #expect(harness.told().last == "< receipt without a pending request, 0", "\(id)")
         }
         #expect(harness.client.isConnected)
-        #expect(harness.client.pendingReceiptCount == 1)
+        #expect(harness.client.openCallCount == 1)
     }
 
     @Test("A message needs a destination; content-length and receipt are not the caller's")
@@ -53,7 +53,7 @@ import WireTestSupport
             }
         }
         #expect(harness.sent == "")
-        #expect(harness.client.pendingReceiptCount == 0)
+        #expect(harness.client.openCallCount == 0)
         // The refused requests have used no receipt number.
         try harness.send(1)
         #expect(harness.sent.contains("receipt:1\n"))
@@ -63,22 +63,20 @@ import WireTestSupport
     func receiptOnAny() throws {
         var harness = try ClientHarness(.v1_2)
         let client = { (number: Int) in Call(number) }
-        try harness.client.subscribe(
-            id: "0",
-            destination: "/q",
-            ackMode: .client,
+        try harness.client.send(
+            .subscribe(id: "0", destination: "/q", ackMode: .client),
             call: client(1),
             at: .zero
         )
         harness.receive("MESSAGE\ndestination:/q\nmessage-id:1\nsubscription:0\nack:a\n\n\0")
         let token = harness.tokens[0]
-        try harness.client.begin(transaction: "t", call: client(2), at: .zero)
-        try harness.client.acknowledge(token, transaction: "t", call: client(3), at: .zero)
-        try harness.client.refuse(token, call: client(4), at: .zero)
-        try harness.client.commit(transaction: "t", call: client(5), at: .zero)
-        try harness.client.begin(transaction: "t", call: client(6), at: .zero)
-        try harness.client.abort(transaction: "t", call: client(7), at: .zero)
-        try harness.client.unsubscribe(id: "0", call: client(8), at: .zero)
+        try harness.client.send(.begin(transaction: "t"), call: client(2), at: .zero)
+        try harness.client.send(.acknowledge(token, transaction: "t"), call: client(3), at: .zero)
+        try harness.client.send(.refuse(token), call: client(4), at: .zero)
+        try harness.client.send(.commit(transaction: "t"), call: client(5), at: .zero)
+        try harness.client.send(.begin(transaction: "t"), call: client(6), at: .zero)
+        try harness.client.send(.abort(transaction: "t"), call: client(7), at: .zero)
+        try harness.client.send(.unsubscribe(id: "0"), call: client(8), at: .zero)
         #expect(
             harness.sent
                 == "SUBSCRIBE\nid:0\ndestination:/q\nack:client\nreceipt:1\n\n\0"

@@ -101,22 +101,22 @@ import WireTestSupport
             #expect(throws: STOMPSendError.notConnected) { try harness.send() }
             #expect(throws: STOMPSendError.notConnected) { try harness.subscribe("1") }
             #expect(throws: STOMPSendError.notConnected) {
-                try harness.client.unsubscribe(id: "1", at: .zero)
+                try harness.client.send(.unsubscribe(id: "1"), at: .zero)
             }
             #expect(throws: STOMPSendError.notConnected) {
-                try harness.client.acknowledge(token, at: .zero)
+                try harness.client.send(.acknowledge(token), at: .zero)
             }
             #expect(throws: STOMPSendError.notConnected) {
-                try harness.client.refuse(token, at: .zero)
+                try harness.client.send(.refuse(token), at: .zero)
             }
             #expect(throws: STOMPSendError.notConnected) {
-                try harness.client.begin(transaction: "t", at: .zero)
+                try harness.client.send(.begin(transaction: "t"), at: .zero)
             }
             #expect(throws: STOMPSendError.notConnected) {
-                try harness.client.commit(transaction: "t", at: .zero)
+                try harness.client.send(.commit(transaction: "t"), at: .zero)
             }
             #expect(throws: STOMPSendError.notConnected) {
-                try harness.client.abort(transaction: "t", at: .zero)
+                try harness.client.send(.abort(transaction: "t"), at: .zero)
             }
             #expect(harness.sent == "")
             harness.disconnect()
@@ -154,7 +154,7 @@ import WireTestSupport
         }
         try harness.subscribe("0", .client)
         harness.receive("MESSAGE\ndestination:/q\nmessage-id:7\nsubscription:0\n\nx\0")
-        try harness.client.acknowledge(harness.tokens[0], at: .zero)
+        try harness.client.send(.acknowledge(harness.tokens[0]), at: .zero)
         #expect(harness.sent == "ACK\nmessage-id:7\nsubscription:0\n\n\0")
         harness.receive("MESSAGE\ndestination:/q\nmessage-id:7\nsubscription:0\nx:a\\rb\n\nx\0")
         #expect(harness.closure == .violation(.escapeUndefined))

@@ -126,7 +126,7 @@ import WireTestSupport
                 case .message(let id, let frame, let token):
                     let body = String(decoding: frame.body.bytes, as: UTF8.self)
                     heard.append("\(id) \(body) \(frame.headers.first("x") ?? "-")")
-                    if let token { try client.acknowledge(token, at: now) }
+                    if let token { try client.send(.acknowledge(token), at: now) }
                 case .receipt(let call, _): done.append((call as? Call)?.number ?? -1)
                 case .closed(let closure): closures.append("client \(closure)")
                 default: heard.append("\(event)")
@@ -143,7 +143,7 @@ import WireTestSupport
         var pair = try Pair([version], seed: 7)
         try pair.run()
         #expect(pair.client.version == version)
-        try pair.client.subscribe(id: "s", destination: "/q:1", call: Call(0), at: .zero)
+        try pair.client.send(.subscribe(id: "s", destination: "/q:1"), call: Call(0), at: .zero)
         let texts = version == .v1_0 ? ["plain", "a:\\b"] : ["plain", "a:\\b", "line\nbreak", "ü"]
         var expected = ["connected"]
         for number in 1...200 {
@@ -172,15 +172,15 @@ import WireTestSupport
     func acknowledgements(version: STOMPVersion) throws {
         var pair = try Pair([version], seed: 8)
         try pair.run()
-        try pair.client.subscribe(id: "1", destination: "/q", ackMode: .client, at: .zero)
-        try pair.client.subscribe(id: "2", destination: "/q", at: .zero)
-        try pair.client.begin(transaction: "t", call: Call(1), at: .zero)
+        try pair.client.send(.subscribe(id: "1", destination: "/q", ackMode: .client), at: .zero)
+        try pair.client.send(.subscribe(id: "2", destination: "/q"), at: .zero)
+        try pair.client.send(.begin(transaction: "t"), call: Call(1), at: .zero)
         try pair.client.send(
             ["destination": "/q", "transaction": "t"],
             body: Array("x".utf8),
             at: .zero
         )
-        try pair.client.commit(transaction: "t", call: Call(2), at: .zero)
+        try pair.client.send(.commit(transaction: "t"), call: Call(2), at: .zero)
         try pair.run()
         #expect(pair.heard == ["connected", "1 x ", "2 x "])
         #expect(pair.acknowledged == [version == .v1_2 ? "ack a1" : "ack m1"])

@@ -18,9 +18,9 @@ struct ServerHarness {
     init(
         _ version: STOMPVersion?,
         heartBeat: String? = nil,
-        _ change: (inout STOMPServerConnection.Configuration) -> Void = { _ in }
+        _ change: (inout STOMPServerConfiguration) -> Void = { _ in }
     ) {
-        var configuration = STOMPServerConnection.Configuration()
+        var configuration = STOMPServerConfiguration()
         change(&configuration)
         server = STOMPServerConnection(configuration: configuration, at: .zero)
         guard let version else { return }

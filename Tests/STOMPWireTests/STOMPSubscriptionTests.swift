@@ -20,12 +20,14 @@ struct STOMPSubscriptionTests {
     )
     func subscribe(version: STOMPVersion) throws {
         var harness = try ClientHarness(version)
-        try harness.client.subscribe(id: "0", destination: "/q", at: .zero)
-        try harness.client.subscribe(
-            id: "1",
-            destination: "/q",
-            ackMode: .client,
-            headers: ["selector": "a = 1"],
+        try harness.client.send(.subscribe(id: "0", destination: "/q"), at: .zero)
+        try harness.client.send(
+            .subscribe(
+                id: "1",
+                destination: "/q",
+                ackMode: .client,
+                headers: ["selector": "a = 1"]
+            ),
             at: .zero
         )
         #expect(
@@ -33,10 +35,10 @@ struct STOMPSubscriptionTests {
                 == "SUBSCRIBE\nid:0\ndestination:/q\n\n\0"
                 + "SUBSCRIBE\nid:1\ndestination:/q\nack:client\nselector:a = 1\n\n\0"
         )
-        #expect(harness.client.subscriptionIDs == ["0", "1"])
-        #expect(harness.client.ackMode(ofSubscription: "0") == .auto)
-        #expect(harness.client.ackMode(ofSubscription: "1") == .client)
-        #expect(harness.client.ackMode(ofSubscription: "2") == nil)
+        #expect(harness.client.scopes.subscriptions.ids == ["0", "1"])
+        #expect(harness.client.scopes.subscriptions["0"]?.ackMode == .auto)
+        #expect(harness.client.scopes.subscriptions["1"]?.ackMode == .client)
+        #expect(harness.client.scopes.subscriptions["2"]?.ackMode == nil)
     }
 
     @Test("client-individual came with 1.1")
@@ -46,10 +48,8 @@ struct STOMPSubscriptionTests {
             try old.subscribe("0", .clientIndividual)
         }
         var harness = try ClientHarness(.v1_1)
-        try harness.client.subscribe(
-            id: "0",
-            destination: "/q",
-            ackMode: .clientIndividual,
+        try harness.client.send(
+            .subscribe(id: "0", destination: "/q", ackMode: .clientIndividual),
             at: .zero
         )
         #expect(harness.sent == "SUBSCRIBE\nid:0\ndestination:/q\nack:client-individual\n\n\0")
@@ -62,23 +62,21 @@ struct STOMPSubscriptionTests {
         #expect(throws: STOMPSendError.subscriptionIDTaken) { try harness.subscribe("0") }
         #expect(throws: STOMPSendError.subscriptionIDTaken) { try harness.subscribe("") }
         #expect(throws: STOMPSendError.destinationMissing) {
-            try harness.client.subscribe(id: "1", destination: "", at: .zero)
+            try harness.client.send(.subscribe(id: "1", destination: ""), at: .zero)
         }
         for name in ["id", "destination", "ack", "receipt", "content-length"] {
             #expect(throws: STOMPSendError.headerReserved(name)) {
-                try harness.client.subscribe(
-                    id: "1",
-                    destination: "/q",
-                    headers: [name: "x"],
+                try harness.client.send(
+                    .subscribe(id: "1", destination: "/q", headers: [name: "x"]),
                     at: .zero
                 )
             }
         }
         #expect(throws: STOMPSendError.encoding(.nullCharacter("id"))) {
-            try harness.client.subscribe(id: "\0", destination: "/q", at: .zero)
+            try harness.client.send(.subscribe(id: "\0", destination: "/q"), at: .zero)
         }
         #expect(harness.sent == "")
-        #expect(harness.client.subscriptionIDs == ["0"])
+        #expect(harness.client.scopes.subscriptions.ids == ["0"])
     }
 
     @Test("UNSUBSCRIBE carries the id of its subscription, which is free then")
@@ -86,12 +84,12 @@ struct STOMPSubscriptionTests {
         var harness = try ClientHarness(.v1_2)
         try harness.subscribe("0")
         #expect(throws: STOMPSendError.subscriptionUnknown) {
-            try harness.client.unsubscribe(id: "1", at: .zero)
+            try harness.client.send(.unsubscribe(id: "1"), at: .zero)
         }
-        try harness.client.unsubscribe(id: "0", headers: ["durable": "true"], at: .zero)
+        try harness.client.send(.unsubscribe(id: "0", headers: ["durable": "true"]), at: .zero)
         #expect(harness.sent == "UNSUBSCRIBE\nid:0\ndurable:true\n\n\0")
         #expect(throws: STOMPSendError.subscriptionUnknown) {
-            try harness.client.unsubscribe(id: "0", at: .zero)
+            try harness.client.send(.unsubscribe(id: "0"), at: .zero)
         }
         try harness.subscribe("0")
     }
@@ -106,7 +104,7 @@ struct STOMPSubscriptionTests {
         harness.receive(message("1", subscription: "b") + message("2", subscription: "a"))
         harness.receive(message("3", subscription: "a") + message("4", subscription: "c"))
         #expect(harness.told() == ["message b 1", "message a 2", "message a 3"])
-        try harness.client.unsubscribe(id: "a", at: .zero)
+        try harness.client.send(.unsubscribe(id: "a"), at: .zero)
         harness.receive(message("5", subscription: "a") + message("6", subscription: "b"))
         #expect(harness.told() == ["message b 6"])
         #expect(harness.client.isConnected)
@@ -127,7 +125,7 @@ struct STOMPSubscriptionTests {
     @Test("A 1.0 server may leave out the subscription: then the destination decides")
     func routing1_0() throws {
         var harness = try ClientHarness(.v1_0)
-        try harness.client.subscribe(id: "0", destination: "/other", at: .zero)
+        try harness.client.send(.subscribe(id: "0", destination: "/other"), at: .zero)
         try harness.subscribe("2")
         try harness.subscribe("1")
         harness.receive(message("1", subscription: nil) + message("2", subscription: "0"))
@@ -162,7 +160,7 @@ struct STOMPSubscriptionTests {
                 + "receipt-id:1\n\nx\0"
         )
         #expect(harness.told() == ["message 0 x"])
-        #expect(harness.client.pendingReceiptCount == 1)
+        #expect(harness.client.openCallCount == 1)
     }
 
     // MARK: ACK and NACK
@@ -173,8 +171,11 @@ struct STOMPSubscriptionTests {
             var harness = try ClientHarness(.v1_2)
             try harness.subscribe("0", mode)
             harness.receive(message("7", subscription: "0", ack: "x\\c9"))
-            try harness.client.acknowledge(harness.tokens[0], at: .zero)
-            try harness.client.refuse(harness.tokens[0], headers: ["requeue": "false"], at: .zero)
+            try harness.client.send(.acknowledge(harness.tokens[0]), at: .zero)
+            try harness.client.send(
+                .refuse(harness.tokens[0], headers: ["requeue": "false"]),
+                at: .zero
+            )
             #expect(
                 harness.sent == "ACK\nid:x\\c9\n\n\0" + "NACK\nid:x\\c9\nrequeue:false\n\n\0"
             )
@@ -186,8 +187,8 @@ struct STOMPSubscriptionTests {
         var harness = try ClientHarness(.v1_1)
         try harness.subscribe("0", .clientIndividual)
         harness.receive(message("7", subscription: "0"))
-        try harness.client.acknowledge(harness.tokens[0], at: .zero)
-        try harness.client.refuse(harness.tokens[0], at: .zero)
+        try harness.client.send(.acknowledge(harness.tokens[0]), at: .zero)
+        try harness.client.send(.refuse(harness.tokens[0]), at: .zero)
         #expect(
             harness.sent
                 == "ACK\nmessage-id:7\nsubscription:0\n\n\0"
@@ -200,10 +201,10 @@ struct STOMPSubscriptionTests {
         var harness = try ClientHarness(.v1_0)
         try harness.subscribe("0", .client)
         harness.receive(message("7", subscription: "0"))
-        try harness.client.acknowledge(harness.tokens[0], at: .zero)
+        try harness.client.send(.acknowledge(harness.tokens[0]), at: .zero)
         #expect(harness.sent == "ACK\nmessage-id:7\n\n\0")
         #expect(throws: STOMPSendError.notSupported(.v1_0)) {
-            try harness.client.refuse(harness.tokens[0], at: .zero)
+            try harness.client.send(.refuse(harness.tokens[0]), at: .zero)
         }
     }
 
@@ -227,7 +228,7 @@ struct STOMPSubscriptionTests {
             harness.receive(message("\(number)", subscription: "0", ack: "\(number)"))
         }
         #expect(harness.sent == "")
-        try harness.client.acknowledge(harness.tokens[2], at: .zero)
+        try harness.client.send(.acknowledge(harness.tokens[2]), at: .zero)
         #expect(harness.sent == "ACK\nid:3\n\n\0")
         harness.disconnect()
         #expect(harness.sent == "DISCONNECT\nreceipt:1\n\n\0")
@@ -240,16 +241,19 @@ struct STOMPSubscriptionTests {
         harness.receive(message("1", subscription: "0", ack: "1"))
         for name in ["id", "message-id", "subscription", "transaction"] {
             #expect(throws: STOMPSendError.headerReserved(name)) {
-                try harness.client.acknowledge(harness.tokens[0], headers: [name: ""], at: .zero)
+                try harness.client.send(
+                    .acknowledge(harness.tokens[0], headers: [name: ""]),
+                    at: .zero
+                )
             }
         }
         #expect(throws: STOMPSendError.transactionUnknown) {
-            try harness.client.acknowledge(harness.tokens[0], transaction: "t", at: .zero)
+            try harness.client.send(.acknowledge(harness.tokens[0], transaction: "t"), at: .zero)
         }
-        try harness.client.unsubscribe(id: "0", at: .zero)
+        try harness.client.send(.unsubscribe(id: "0"), at: .zero)
         _ = harness.sent
         #expect(throws: STOMPSendError.subscriptionUnknown) {
-            try harness.client.acknowledge(harness.tokens[0], at: .zero)
+            try harness.client.send(.acknowledge(harness.tokens[0]), at: .zero)
         }
         #expect(harness.sent == "")
     }
@@ -259,24 +263,27 @@ struct STOMPSubscriptionTests {
     @Test("BEGIN, COMMIT and ABORT carry the transaction, whose id is taken while it is open")
     func transactions() throws {
         var harness = try ClientHarness(.v1_2)
-        try harness.client.begin(transaction: "a", at: .zero)
-        try harness.client.begin(transaction: "b", headers: ["x": "1"], at: .zero)
+        try harness.client.send(.begin(transaction: "a"), at: .zero)
+        try harness.client.send(.begin(transaction: "b", headers: ["x": "1"]), at: .zero)
         #expect(throws: STOMPSendError.transactionOpen) {
-            try harness.client.begin(transaction: "a", at: .zero)
+            try harness.client.send(.begin(transaction: "a"), at: .zero)
         }
         #expect(throws: STOMPSendError.transactionOpen) {
-            try harness.client.begin(transaction: "", at: .zero)
+            try harness.client.send(.begin(transaction: ""), at: .zero)
         }
         #expect(throws: STOMPSendError.headerReserved("transaction")) {
-            try harness.client.begin(transaction: "c", headers: ["transaction": "d"], at: .zero)
+            try harness.client.send(
+                .begin(transaction: "c", headers: ["transaction": "d"]),
+                at: .zero
+            )
         }
         try harness.client.send(
             ["destination": "/q", "transaction": "a"],
             body: [UInt8](),
             at: .zero
         )
-        try harness.client.commit(transaction: "a", at: .zero)
-        try harness.client.abort(transaction: "b", at: .zero)
+        try harness.client.send(.commit(transaction: "a"), at: .zero)
+        try harness.client.send(.abort(transaction: "b"), at: .zero)
         #expect(
             harness.sent
                 == "BEGIN\ntransaction:a\n\n\0" + "BEGIN\ntransaction:b\nx:1\n\n\0"
@@ -285,14 +292,14 @@ struct STOMPSubscriptionTests {
         )
         for _ in 0..<2 {
             #expect(throws: STOMPSendError.transactionUnknown) {
-                try harness.client.commit(transaction: "a", at: .zero)
+                try harness.client.send(.commit(transaction: "a"), at: .zero)
             }
             #expect(throws: STOMPSendError.transactionUnknown) {
-                try harness.client.abort(transaction: "b", at: .zero)
+                try harness.client.send(.abort(transaction: "b"), at: .zero)
             }
         }
-        #expect(harness.client.transactions == [])
-        try harness.client.begin(transaction: "a", at: .zero)
-        #expect(harness.client.transactions == [WireName("a")])
+        #expect(harness.client.scopes.transactions == [])
+        try harness.client.send(.begin(transaction: "a"), at: .zero)
+        #expect(harness.client.scopes.transactions == [WireName("a")])
     }
 }

@@ -37,7 +37,7 @@ import WireTestSupport
         #expect(asked(&harness) == ["7", "8", "9", "10"])
         let receipts = [2, 1, 4, 3, 5, 6, 7, 8, 9, 10].map { "receipt \($0) \($0)" }
         #expect(harness.told() == receipts)
-        #expect(harness.client.pendingReceiptCount == 0)
+        #expect(harness.client.openCallCount == 0)
     }
 
     @Test("A receipt or a refusal of a request that is held answers nothing: it was not sent")
@@ -188,7 +188,7 @@ import WireTestSupport
     func overtaking() throws {
         var harness = try harness(1)
         try harness.send(1)
-        try harness.client.begin(transaction: "t", call: Call(2), at: .zero)
+        try harness.client.send(.begin(transaction: "t"), call: Call(2), at: .zero)
         try harness.send()
         #expect(asked(&harness) == ["1", "SEND"])
         try harness.client.send(
@@ -196,7 +196,7 @@ import WireTestSupport
             body: [UInt8](),
             at: .zero
         )
-        try harness.client.commit(transaction: "t", at: .zero)
+        try harness.client.send(.commit(transaction: "t"), at: .zero)
         #expect(asked(&harness) == [])
         answer(1, &harness)
         #expect(asked(&harness) == ["2", "SEND", "COMMIT"])
@@ -207,9 +207,9 @@ import WireTestSupport
         var harness = try harness(1)
         try harness.send(1)
         let call = Call(2)
-        try harness.client.subscribe(id: "s", destination: "/q", call: call, at: .zero)
+        try harness.client.send(.subscribe(id: "s", destination: "/q"), call: call, at: .zero)
         harness.client.cancel(call)
-        try harness.client.unsubscribe(id: "s", at: .zero)
+        try harness.client.send(.unsubscribe(id: "s"), at: .zero)
         #expect(asked(&harness) == ["1"])
         answer(1, &harness)
         #expect(asked(&harness) == ["2", "UNSUBSCRIBE"])

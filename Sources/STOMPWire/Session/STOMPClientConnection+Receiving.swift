@@ -42,7 +42,13 @@ extension STOMPClientConnection {
         case .idle, .connecting, .closed: return try handleFirst(frame, at: now)
         }
         switch frame.command {
-        case .message: try handleMessage(frame)
+        case .message:
+            if let event = try scopes.receive(frame, in: version) {
+                events.append(event)
+            } else {
+                writer.noteReceived("dropped: no such subscription", byteCount: 0)
+                takeTraces()
+            }
         case .receipt:
             try handleReceipt(frame)
             sendHeld(at: now)
@@ -59,71 +65,12 @@ extension STOMPClientConnection {
         at now: WireInstant
     ) throws(STOMPViolation) {
         isUnanswered = false
-        switch frame.command {
-        case .connected: break
-        case .error: return close(.refused(STOMPErrorFrame(frame)))
-        default: throw .frameBeforeConnected(frame.command)
-        }
-        guard let request else { throw .frameBeforeConnected(frame.command) }
-        guard let version = decoder.version, request.versions.contains(version) else {
-            throw .versionNotOffered
-        }
-        var heartBeat = STOMPHeartBeat.none
-        if version > .v1_0, let text = frame.headers.first(STOMPHeaderName.heartBeat) {
-            guard let told = STOMPHeartBeat(text: text) else { throw .heartBeatInvalid }
-            heartBeat = request.heartBeat.agreed(with: told)
-        }
-        writer.version = version
-        heartBeats = STOMPHeartBeatClock(heartBeat, at: now)
-        if isReadingHeld { heartBeats.holdReading(true, at: now) }
+        if frame.command == .error { return close(.refused(STOMPErrorFrame(frame))) }
+        let connected = try STOMPConnected(frame, decoder.version, answering: request)
+        writer.version = connected.version
+        heartBeats.begin(connected.heartBeat, at: now)
         state = .connected
-        let headers = frame.headers.list
-        events.append(
-            .connected(
-                STOMPConnected(
-                    version: version,
-                    heartBeat: heartBeat,
-                    server: headers.first(STOMPHeaderName.server),
-                    session: headers.first(STOMPHeaderName.session),
-                    headers: headers
-                )
-            )
-        )
-    }
-
-    // MARK: MESSAGE
-
-    private mutating func handleMessage(_ frame: STOMPFrame) throws(STOMPViolation) {
-        let places = frame.headers.places
-        guard places.destination.isThere else {
-            throw .headerMissing(.message, STOMPHeaderName.destination)
-        }
-        guard places.messageID.isThere else {
-            throw .headerMissing(.message, STOMPHeaderName.messageID)
-        }
-        guard places.subscription.isThere || version == .v1_0 else {
-            throw .headerMissing(.message, STOMPHeaderName.subscription)
-        }
-        guard let subscription = subscriptions.entry(for: frame.headers) else {
-            // Sent before the server handled the UNSUBSCRIBE.
-            writer.noteReceived("dropped: no such subscription", byteCount: 0)
-            return takeTraces()
-        }
-        let token = try ackToken(frame, subscription)
-        events.append(.message(subscriptionID: subscription.id, frame, token))
-    }
-
-    /// The token that acknowledges a message; nil if its subscription needs none (ACK).
-    private func ackToken(
-        _ frame: STOMPFrame,
-        _ subscription: STOMPSubscriptions.Entry
-    ) throws(STOMPViolation) -> STOMPAckToken? {
-        guard subscription.ackMode != .auto else { return nil }
-        let isByAck = version == .v1_2
-        guard let identifier = isByAck ? frame.headers.ack : frame.headers.messageID else {
-            throw .headerMissing(.message, STOMPHeaderName.ack)
-        }
-        return STOMPAckToken(identifier: identifier, subscriptionID: subscription.id)
+        events.append(.connected(connected))
     }
 
     // MARK: RECEIPT and ERROR
@@ -133,7 +80,7 @@ extension STOMPClientConnection {
         guard place.isThere else { throw .headerMissing(.receipt, STOMPHeaderName.receiptID) }
         let number = frame.headers.number(at: place)
         if case .disconnecting(number, _) = state { return close(.disconnected) }
-        guard let number, let call = receipts.take(number) else {
+        guard let number, let call = window.receipts.take(number) else {
             // The call timed out or was cancelled, or the receipt is unknown.
             writer.noteReceived("receipt without a pending request", byteCount: 0)
             return takeTraces()
@@ -144,11 +91,11 @@ extension STOMPClientConnection {
     /// Handles ERROR, and closes without waiting: the server must close after it, but some leave that to the client.
     private mutating func handleError(_ error: STOMPErrorFrame) {
         if let text = error.receiptID, let number = UInt64(text), String(number) == text,
-            let call = receipts.take(number)
+            let call = window.receipts.take(number)
         {
             events.append(.failed(call, error))
         } else if error.receiptID == nil {
-            for call in receipts.take(to: error.isAbout(destination:)) {
+            for call in window.receipts.take(to: error.isAbout(destination:)) {
                 events.append(.failed(call, error))
             }
         }

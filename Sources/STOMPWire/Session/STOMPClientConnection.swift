@@ -11,24 +11,6 @@ package import WireCore
 /// | disconnecting | RECEIPT, time, end of stream → closed |
 /// | closed | none; arriving data is ignored |
 package struct STOMPClientConnection: ProtocolCore {
-    /// The settings of every connection of a client.
-    package struct Configuration: Sendable {
-        /// The limits of a frame.
-        package var limits = STOMPLimits()
-        /// The time limit for CONNECTED.
-        package var connectTimeout = Duration.seconds(10)
-        /// The time limit for a RECEIPT.
-        package var receiptTimeout = Duration.seconds(15)
-        /// The time limit for the RECEIPT of DISCONNECT.
-        package var closeTimeout = Duration.seconds(5)
-        /// The number of requests that may wait for their receipts; further requests are held.
-        package var maximumInFlight = 200
-        /// Whether frames are reported as ``STOMPClientEvent/trace(_:)``.
-        package var isTracing = false
-
-        package init() {}
-    }
-
     enum State: Sendable {
         case idle
         case connecting(deadline: WireInstant)
@@ -39,7 +21,7 @@ package struct STOMPClientConnection: ProtocolCore {
         case closed
     }
 
-    package let configuration: Configuration
+    package let configuration: STOMPClientConfiguration
 
     var state = State.idle
     var decoder: STOMPFrameDecoder
@@ -52,18 +34,14 @@ package struct STOMPClientConnection: ProtocolCore {
     /// Whether CONNECT was sent and no answer arrived, also after the end.
     package internal(set) var isUnanswered = false
     var heartBeats = STOMPHeartBeatClock(.none, at: .zero)
-    /// Whether the driver has stopped reading.
-    var isReadingHeld = false
-    var receipts = STOMPReceipts()
-    /// The frames that wait until receipts arrive.
-    var held = STOMPHeldFrames()
-    var subscriptions = STOMPSubscriptions()
-    package internal(set) var transactions: Set<WireName> = []
+    var window: STOMPWindow
+    package internal(set) var scopes = STOMPClientScopes()
 
-    package init(configuration: Configuration = Configuration()) {
+    package init(configuration: STOMPClientConfiguration = STOMPClientConfiguration()) {
         self.configuration = configuration
         decoder = STOMPFrameDecoder(role: .client, limits: configuration.limits)
         writer = STOMPFrameWriter(isTracing: configuration.isTracing)
+        window = STOMPWindow(maximum: configuration.maximumInFlight)
     }
 
     package var outboundByteCount: Int { writer.outbound.count }
@@ -93,18 +71,8 @@ package struct STOMPClientConnection: ProtocolCore {
     /// The agreed version; nil before that.
     package var version: STOMPVersion? { writer.version }
 
-    /// The ids of the open subscriptions, sorted.
-    package var subscriptionIDs: [String] { subscriptions.ids }
-
-    /// The ack mode of a subscription; nil if it is not open.
-    package func ackMode(ofSubscription id: String) -> STOMPAckMode? {
-        subscriptions[id]?.ackMode
-    }
-
     /// The number of calls that wait for a receipt.
-    package var pendingReceiptCount: Int { receipts.count }
-
-    package var openCallCount: Int { receipts.count }
+    package var openCallCount: Int { window.receipts.count }
 
     // MARK: Time
 
@@ -119,7 +87,7 @@ package struct STOMPClientConnection: ProtocolCore {
 
     /// The time at which a heart-beat or a receipt is due.
     private var workDeadline: WireInstant? {
-        switch (heartBeats.deadline, receipts.earliestDeadline) {
+        switch (heartBeats.deadline, window.receipts.earliestDeadline) {
         case (let one?, let other?): min(one, other)
         case (let one, let other): one ?? other
         }
@@ -138,7 +106,7 @@ package struct STOMPClientConnection: ProtocolCore {
                 takeTraces()
             case .giveUp: return close(.heartBeatMissed)
             }
-            for call in receipts.takeExpired(at: now) { events.append(.timedOut(call)) }
+            for call in window.receipts.takeExpired(at: now) { events.append(.timedOut(call)) }
             sendHeld(at: now)
         default: break
         }
@@ -146,7 +114,6 @@ package struct STOMPClientConnection: ProtocolCore {
 
     /// Notes that the driver has stopped or resumed reading; unread data must not count as silence.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
-        isReadingHeld = isHeld
         heartBeats.holdReading(isHeld, at: now)
     }
 
@@ -179,12 +146,11 @@ package struct STOMPClientConnection: ProtocolCore {
     mutating func close(_ closure: STOMPClosure) {
         guard !isFinished else { return }
         state = .closed
-        let calls = receipts.takeAll()
+        let calls = window.receipts.takeAll()
         events.append(contentsOf: calls.sent.map { .abandoned($0) })
         events.append(contentsOf: calls.unsent.map { .notSent($0) })
-        held = STOMPHeldFrames()
-        subscriptions = STOMPSubscriptions()
-        transactions = []
+        window = STOMPWindow(maximum: configuration.maximumInFlight)
+        scopes = STOMPClientScopes()
         events.append(.closed(closure))
     }
 }

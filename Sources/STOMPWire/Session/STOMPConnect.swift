@@ -137,4 +137,32 @@ package struct STOMPConnected: Hashable, Sendable {
     /// The session's identifier.
     package let session: String?
     package let headers: STOMPHeaders
+
+    /// Reads CONNECTED.
+    ///
+    /// - Parameters:
+    ///   - frame: The frame.
+    ///   - version: Its version; nil if it is none of ours.
+    ///   - request: The request that it answers; nil if CONNECT was not sent.
+    /// - Throws: `STOMPViolation` for an answer that the request does not permit.
+    init(
+        _ frame: STOMPFrame,
+        _ version: STOMPVersion?,
+        answering request: STOMPConnect?
+    ) throws(STOMPViolation) {
+        guard frame.command == .connected, let request else {
+            throw .frameBeforeConnected(frame.command)
+        }
+        guard let version, request.versions.contains(version) else { throw .versionNotOffered }
+        var heartBeat = STOMPHeartBeat.none
+        if version > .v1_0, let text = frame.headers.first(STOMPHeaderName.heartBeat) {
+            guard let told = STOMPHeartBeat(text: text) else { throw .heartBeatInvalid }
+            heartBeat = request.heartBeat.agreed(with: told)
+        }
+        self.version = version
+        self.heartBeat = heartBeat
+        headers = frame.headers.list
+        server = headers.first(STOMPHeaderName.server)
+        session = headers.first(STOMPHeaderName.session)
+    }
 }

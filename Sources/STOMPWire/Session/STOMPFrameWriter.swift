@@ -16,20 +16,24 @@ package struct STOMPFrameWriter: Sendable {
 
     /// Writes a frame with its body, which is copied once.
     ///
-    /// - Throws: `STOMPEncodingError`; nothing was written then.
+    /// - Throws: `STOMPSendError.encoding`; nothing was written then.
     package mutating func write(
         _ command: STOMPCommand,
         _ headers: STOMPHeaders,
         body: some WireBytes
-    ) throws(STOMPEncodingError) {
+    ) throws(STOMPSendError) {
         let start = outbound.count
-        try STOMPFrameEncoder.encode(
-            command,
-            headers,
-            body: body,
-            version: version,
-            into: &outbound
-        )
+        do {
+            try STOMPFrameEncoder.encode(
+                command,
+                headers,
+                body: body,
+                version: version,
+                into: &outbound
+            )
+        } catch {
+            throw .encoding(error)
+        }
         guard isTracing else { return }
         let text = STOMPTrace.text(command, headers, bodyByteCount: body.wireByteCount)
         var shown = ByteSlice.empty
@@ -37,25 +41,30 @@ package struct STOMPFrameWriter: Sendable {
         note(text, byteCount: outbound.count - start, isOutbound: true, body: shown)
     }
 
-    /// Encodes a frame that is sent later by ``append(_:_:)``.
+    /// Encodes a frame that is sent later by ``append(_:)``.
     ///
-    /// - Returns: The frame, and the traces to record when it is sent.
-    /// - Throws: `STOMPEncodingError`.
+    /// - Throws: `STOMPSendError.encoding`.
     func frame(
         _ command: STOMPCommand,
         _ headers: STOMPHeaders,
-        body: some WireBytes
-    ) throws(STOMPEncodingError) -> (ByteSlice, [STOMPTrace]) {
+        body: some WireBytes,
+        receipt: UInt64?
+    ) throws(STOMPSendError) -> STOMPHeldFrames.Frame {
         var writer = STOMPFrameWriter(isTracing: isTracing)
         writer.version = version
         try writer.write(command, headers, body: body)
-        return (writer.outbound.takeSlice(), writer.traces)
+        return STOMPHeldFrames.Frame(
+            bytes: writer.outbound.takeSlice(),
+            traces: writer.traces,
+            receipt: receipt,
+            isDroppable: command == .send && receipt != nil
+        )
     }
 
     /// Appends a frame that was encoded before.
-    mutating func append(_ bytes: ByteSlice, _ traces: [STOMPTrace]) {
-        outbound.append(bytes)
-        self.traces += traces
+    mutating func append(_ frame: STOMPHeldFrames.Frame) {
+        outbound.append(frame.bytes)
+        traces += frame.traces
     }
 
     package mutating func writeHeartBeat() {

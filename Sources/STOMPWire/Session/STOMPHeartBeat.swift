@@ -82,12 +82,19 @@ package struct STOMPHeartBeatClock: Sendable {
     }
 
     /// The agreed intervals.
-    package let agreed: STOMPHeartBeat
+    package private(set) var agreed: STOMPHeartBeat
     private var lastSent: WireInstant
     private var lastReceived: WireInstant
     private var isReadingHeld = false
 
     package init(_ agreed: STOMPHeartBeat, at now: WireInstant) {
+        self.agreed = agreed
+        lastSent = now
+        lastReceived = now
+    }
+
+    /// Begins the intervals that were agreed now.
+    package mutating func begin(_ agreed: STOMPHeartBeat, at now: WireInstant) {
         self.agreed = agreed
         lastSent = now
         lastReceived = now

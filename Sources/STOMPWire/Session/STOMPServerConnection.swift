@@ -11,32 +11,16 @@ package import WireCore
 /// | connected | DISCONNECT → leaving; ERROR, violation, silence, end of stream → closed |
 /// | leaving | the last owed receipt, time, end of stream → closed |
 package struct STOMPServerConnection: ProtocolCore {
-    /// The settings of every connection of a server.
-    package struct Configuration: Sendable {
-        package var versions = STOMPVersion.allCases
-        /// The limits of a frame.
-        package var limits = STOMPLimits()
-        /// The time limit for CONNECT.
-        package var connectTimeout = Duration.seconds(10)
-        /// The broker's time limit for the receipts that are owed at DISCONNECT.
-        package var closeTimeout = Duration.seconds(5)
-        /// The number of frames to hold until the broker's decision about CONNECT.
-        package var maximumHeldFrameCount = 64
-        /// Whether frames are reported as ``STOMPServerEvent/trace(_:)``.
-        package var isTracing = false
-
-        package init() {}
-    }
-
     enum State: Sendable {
         case waiting(deadline: WireInstant)
-        case asked
+        /// The client's heart-beats, until the broker decides about its CONNECT.
+        case asked(STOMPHeartBeat)
         case connected
         case leaving(receipt: String?, deadline: WireInstant)
         case closed
     }
 
-    let configuration: Configuration
+    let configuration: STOMPServerConfiguration
     var state: State
     var decoder: STOMPFrameDecoder
     var writer: STOMPFrameWriter
@@ -44,16 +28,17 @@ package struct STOMPServerConnection: ProtocolCore {
     /// Frames that arrived before the broker's decision about the CONNECT.
     var held: [STOMPFrame] = []
     var heartBeats: STOMPHeartBeatClock
-    var clientHeartBeat = STOMPHeartBeat.none
-    var subscriptionIDs: Set<WireName> = []
-    var transactions: Set<WireName> = []
+    var scopes = STOMPServerScopes()
     /// The receipts that the broker owes, with the number of times.
     var owed: [WireName: Int] = [:]
 
     /// - Parameters:
     ///   - configuration: The settings.
     ///   - now: The current time; the time limit for CONNECT begins here.
-    package init(configuration: Configuration = Configuration(), at now: WireInstant) {
+    package init(
+        configuration: STOMPServerConfiguration = STOMPServerConfiguration(),
+        at now: WireInstant
+    ) {
         self.configuration = configuration
         state = .waiting(deadline: now.advanced(by: configuration.connectTimeout))
         decoder = STOMPFrameDecoder(role: .server, limits: configuration.limits)
@@ -128,7 +113,7 @@ package struct STOMPServerConnection: ProtocolCore {
         headers: STOMPHeaders = STOMPHeaders(),
         at now: WireInstant
     ) {
-        guard case .asked = state, let version else { return }
+        guard case .asked(let clientHeartBeat) = state, let version else { return }
         var all = STOMPHeaders()
         if version > .v1_0 {
             all.append(STOMPHeaderName.version, version.text)
@@ -210,11 +195,7 @@ package struct STOMPServerConnection: ProtocolCore {
         body: some WireBytes,
         at now: WireInstant
     ) throws(STOMPSendError) {
-        do {
-            try writer.write(command, headers, body: body)
-        } catch {
-            throw .encoding(error)
-        }
+        try writer.write(command, headers, body: body)
         heartBeats.noteSent(at: now)
         takeTraces()
     }

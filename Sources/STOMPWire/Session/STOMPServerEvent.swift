@@ -1,3 +1,5 @@
+import WireCore
+
 /// An event of the server's core for its driver; an event of a request with a receipt carries the receipt id.
 ///
 /// The broker answers with ``STOMPServerConnection/receipt(_:at:)`` when the work is done.
@@ -44,6 +46,46 @@ package struct STOMPConnectRequest: Hashable, Sendable {
     /// The heart-beats that the client can send and wants to receive.
     package let heartBeat: STOMPHeartBeat
     package let headers: STOMPHeaders
+
+    /// Reads the first frame of a client.
+    ///
+    /// - Parameters:
+    ///   - frame: The frame.
+    ///   - versions: The versions of the server.
+    /// - Throws: `STOMPViolation`.
+    package init(_ frame: STOMPFrame, offering versions: [STOMPVersion]) throws(STOMPViolation) {
+        guard frame.command == .connect || frame.command == .stomp else {
+            throw .frameBeforeConnected(frame.command)
+        }
+        headers = frame.headers.list
+        let offer = headers.first(STOMPHeaderName.acceptVersion)
+        version = try Self.agreedVersion(offer, versions)
+        host = headers.first(STOMPHeaderName.host)
+        login = headers.first(STOMPHeaderName.login)
+        passcode = headers.first(STOMPHeaderName.passcode)
+        guard version > .v1_0 else {
+            heartBeat = .none
+            return
+        }
+        if host == nil { throw .headerMissing(frame.command, STOMPHeaderName.host) }
+        let text = headers.first(STOMPHeaderName.heartBeat)
+        guard let told = text.map(STOMPHeartBeat.init(text:)) ?? STOMPHeartBeat.none else {
+            throw .heartBeatInvalid
+        }
+        heartBeat = told
+    }
+
+    /// The highest common version; a CONNECT without an offer means 1.0 (Protocol Negotiation).
+    private static func agreedVersion(_ offer: String?, _ versions: [STOMPVersion])
+        throws(STOMPViolation) -> STOMPVersion
+    {
+        let offered = (offer ?? STOMPVersion.v1_0.text).split(atByte: ",")
+            .compactMap { STOMPVersion(text: String($0)) }
+        guard let best = offered.filter({ versions.contains($0) }).max() else {
+            throw .versionNotOffered
+        }
+        return best
+    }
 }
 
 /// The message of an ACK or NACK, as the version identifies it.

@@ -11,7 +11,7 @@ struct LoopbackSTOMP: Sendable {
         _ service: LoopbackBroker.Service,
         as identifier: UInt64
     ) {
-        var settings = STOMPServerConnection.Configuration()
+        var settings = STOMPServerConfiguration()
         settings.connectTimeout = LoopbackHub.clientTimeout
         settings.limits.maximumBodyByteCount = hub.configuration.maximumPacketSize
         settings.isTracing = hub.configuration.log != nil

@@ -1,0 +1,175 @@
+package import WireCore
+
+/// The subscriptions and transactions that a client has opened on a connection.
+///
+/// A request is checked against them, because the server would end the connection.
+///
+/// | request | it must name | after it |
+/// | --- | --- | --- |
+/// | SUBSCRIBE | an unused id | the subscription is open |
+/// | UNSUBSCRIBE | an open subscription | it is not |
+/// | ACK, NACK | an open subscription, an open transaction or none | |
+/// | BEGIN | an unused name | the transaction is open |
+/// | COMMIT, ABORT | an open transaction | it is not |
+package struct STOMPClientScopes: Sendable {
+    package private(set) var subscriptions = STOMPSubscriptions()
+    package private(set) var transactions: Set<WireName> = []
+
+    package init() {}
+
+    // MARK: Requests
+
+    /// Checks a request.
+    ///
+    /// - Returns: Its command and headers.
+    /// - Throws: `STOMPSendError`.
+    package func frame(
+        of request: STOMPRequest,
+        in version: STOMPVersion
+    ) throws(STOMPSendError) -> (STOMPCommand, STOMPHeaders) {
+        switch request {
+        case .subscribe(let id, let destination, let ackMode, let headers):
+            try checkUnused(id)
+            guard !destination.isEmpty else { throw .destinationMissing }
+            guard ackMode != .clientIndividual || version > .v1_0 else {
+                throw .notSupported(version)
+            }
+            var all: STOMPHeaders = [
+                STOMPHeaderName.id: id, STOMPHeaderName.destination: destination,
+            ]
+            // Omitted for auto, the default (SUBSCRIBE ack Header).
+            if ackMode != .auto { all.append(STOMPHeaderName.ack, ackMode.rawValue) }
+            try all.appendUnreserved(
+                headers,
+                STOMPHeaderName.id,
+                STOMPHeaderName.destination,
+                STOMPHeaderName.ack
+            )
+            return (.subscribe, all)
+        case .unsubscribe(let id, let headers):
+            guard subscriptions[id] != nil else { throw .subscriptionUnknown }
+            var all: STOMPHeaders = [STOMPHeaderName.id: id]
+            try all.appendUnreserved(headers, STOMPHeaderName.id)
+            return (.unsubscribe, all)
+        case .acknowledge(let token, let transaction, let headers):
+            return (.ack, try ackHeaders(token, transaction, headers, version))
+        case .refuse(let token, let transaction, let headers):
+            guard version > .v1_0 else { throw .notSupported(version) }
+            return (.nack, try ackHeaders(token, transaction, headers, version))
+        case .begin(let transaction, let headers):
+            guard !transaction.isEmpty, !transactions.contains(transaction) else {
+                throw .transactionOpen
+            }
+            return (.begin, try transactionHeaders(transaction, headers))
+        case .commit(let transaction, let headers):
+            try checkOpen(transaction)
+            return (.commit, try transactionHeaders(transaction, headers))
+        case .abort(let transaction, let headers):
+            try checkOpen(transaction)
+            return (.abort, try transactionHeaders(transaction, headers))
+        }
+    }
+
+    private func checkUnused(_ id: String) throws(STOMPSendError) {
+        guard !id.isEmpty, subscriptions[id] == nil else { throw .subscriptionIDTaken }
+    }
+
+    /// Checks that a named transaction is open.
+    package func checkOpen(_ transaction: String?) throws(STOMPSendError) {
+        guard let transaction else { return }
+        guard transactions.contains(transaction) else { throw .transactionUnknown }
+    }
+
+    private func transactionHeaders(
+        _ transaction: String,
+        _ headers: STOMPHeaders
+    ) throws(STOMPSendError) -> STOMPHeaders {
+        var all: STOMPHeaders = [STOMPHeaderName.transaction: transaction]
+        try all.appendUnreserved(headers, STOMPHeaderName.transaction)
+        return all
+    }
+
+    /// The headers that identify a message in each version (ACK).
+    private func ackHeaders(
+        _ token: STOMPAckToken,
+        _ transaction: String?,
+        _ headers: STOMPHeaders,
+        _ version: STOMPVersion
+    ) throws(STOMPSendError) -> STOMPHeaders {
+        guard subscriptions[token.subscriptionID] != nil else { throw .subscriptionUnknown }
+        var all = STOMPHeaders()
+        switch version {
+        case .v1_2: all.append(STOMPHeaderName.id, token.identifier)
+        case .v1_1:
+            all.append(STOMPHeaderName.messageID, token.identifier)
+            all.append(STOMPHeaderName.subscription, token.subscriptionID)
+        case .v1_0: all.append(STOMPHeaderName.messageID, token.identifier)
+        }
+        if let transaction {
+            try checkOpen(transaction)
+            all.append(STOMPHeaderName.transaction, transaction)
+        }
+        try all.appendUnreserved(
+            headers,
+            STOMPHeaderName.id,
+            STOMPHeaderName.messageID,
+            STOMPHeaderName.subscription,
+            STOMPHeaderName.transaction
+        )
+        return all
+    }
+
+    /// Notes that a request was sent or held.
+    package mutating func note(_ request: STOMPRequest) {
+        switch request {
+        case .subscribe(let id, let destination, let ackMode, _):
+            subscriptions.add(.init(id: id, destination: destination, ackMode: ackMode))
+        case .unsubscribe(let id, _): subscriptions.remove(id)
+        case .acknowledge, .refuse: break
+        case .begin(let transaction, _): transactions.insert(WireName(transaction))
+        case .commit(let transaction, _), .abort(let transaction, _):
+            transactions.remove(WireName(transaction))
+        }
+    }
+
+    // MARK: Messages
+
+    /// Expects messages of a subscription that the server creates by itself, in ack mode auto.
+    ///
+    /// - Throws: `subscriptionIDTaken`.
+    package mutating func expect(id: String, destination: String) throws(STOMPSendError) {
+        guard subscriptions[id] == nil else { throw .subscriptionIDTaken }
+        subscriptions.add(.init(id: id, destination: destination, ackMode: .auto))
+    }
+
+    /// Finds the subscription of a message.
+    ///
+    /// - Returns: The event, with a token if the message must be acknowledged; nil if the message was sent before the
+    ///   server handled the UNSUBSCRIBE.
+    /// - Throws: `headerMissing`.
+    package mutating func receive(
+        _ frame: STOMPFrame,
+        in version: STOMPVersion?
+    ) throws(STOMPViolation) -> STOMPClientEvent? {
+        let places = frame.headers.places
+        guard places.destination.isThere else {
+            throw .headerMissing(.message, STOMPHeaderName.destination)
+        }
+        guard places.messageID.isThere else {
+            throw .headerMissing(.message, STOMPHeaderName.messageID)
+        }
+        guard places.subscription.isThere || version == .v1_0 else {
+            throw .headerMissing(.message, STOMPHeaderName.subscription)
+        }
+        guard let subscription = subscriptions.entry(for: frame.headers) else { return nil }
+        guard subscription.ackMode != .auto else {
+            return .message(subscriptionID: subscription.id, frame, nil)
+        }
+        let isByAck = version == .v1_2
+        guard let identifier = isByAck ? frame.headers.ack : frame.headers.messageID else {
+            throw .headerMissing(.message, STOMPHeaderName.ack)
+        }
+        let token = STOMPAckToken(identifier: identifier, subscriptionID: subscription.id)
+        return .message(subscriptionID: subscription.id, frame, token)
+    }
+}
