@@ -40,6 +40,7 @@ let package = Package(
         .library(name: "WaybillSTOMP", targets: ["WaybillSTOMP"]),
         .library(name: "WaybillSSE", targets: ["WaybillSSE"]),
         .library(name: "WaybillWebSocket", targets: ["WaybillWebSocket"]),
+        .library(name: "WaybillSQLite", targets: ["WaybillSQLite"]),
         .library(name: "WaybillTesting", targets: ["WaybillTesting"]),
     ],
     targets: [
@@ -96,6 +97,18 @@ let package = Package(
             [
                 "Waybill", "WaybillSession", "WaybillLink", "WebSocketWire", "HTTPWire",
                 "WireCore",
+            ]
+        ),
+        // A store on disk, for those transports that keep messages.
+        source("WaybillSQLite", ["Waybill", "WireCore", "CWaybillSQLite"]),
+        .target(
+            name: "CWaybillSQLite",
+            linkerSettings: [
+                .linkedLibrary("dl", .when(platforms: [.linux])),
+                .linkedLibrary(
+                    "sqlite3",
+                    .when(platforms: [.macOS, .iOS, .tvOS, .watchOS, .visionOS])
+                ),
             ]
         ),
         source("WaybillMock", ["Waybill", "WaybillSession", "WaybillLink", "WireCore"]),
@@ -212,6 +225,20 @@ let package = Package(
                 "WireTestSupport",
             ]
         ),
+        .executableTarget(
+            name: "WaybillStoreProcess",
+            dependencies: ["Waybill", "WaybillMQTT", "WaybillSQLite"],
+            path: "Tests/StoreProcess",
+            swiftSettings: settings
+        ),
+        tests(
+            "WaybillSQLiteTests",
+            [
+                "WaybillStoreProcess",
+                "Waybill", "WaybillMQTT", "WaybillSQLite", "WaybillTesting", "CWaybillSQLite",
+                "WireCore", "TransportTestSupport", "WireTestSupport",
+            ]
+        ),
         tests(
             "WaybillMQTTTests",
             [
@@ -256,6 +283,7 @@ let package = Package(
         tests(
             "ServerTests",
             [
+                "WaybillSQLite", "WaybillStoreProcess",
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
                 "WaybillLink", "WaybillTesting", "ChaosSupport", "TransportTestSupport",
                 "WireCore", "WireTestSupport",
@@ -285,8 +313,9 @@ let package = Package(
         .executableTarget(
             name: "WaybillBenchmarks",
             dependencies: [
-                "Waybill", "WaybillMQTT", "WaybillSSE", "WaybillWebSocket", "WaybillLink",
-                "EventStreamWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
+                "Waybill", "WaybillMQTT", "WaybillSSE", "WaybillSQLite", "WaybillWebSocket",
+                "WaybillLink", "EventStreamWire", "MQTTWire", "STOMPWire", "WebSocketWire",
+                "WireCore",
             ],
             path: "Tests/Benchmarks",
             exclude: ["References", "curves.py", "run"],

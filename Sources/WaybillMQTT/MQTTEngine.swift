@@ -67,7 +67,9 @@ final class MQTTEngine: Sendable {
         self.subscriptions = subscriptions
         self.replies = replies
         self.session = session
-        outbox = configuration.store.map { [version] in MQTTOutbox($0, version: version) }
+        outbox = configuration.store.map { [version, events] in
+            MQTTOutbox($0, version: version, reportingTo: events)
+        }
         lifecycle = ConnectionLifecycle(
             settings,
             failover,

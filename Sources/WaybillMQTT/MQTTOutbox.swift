@@ -3,14 +3,23 @@ import Waybill
 import WaybillSession
 import WireCore
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// Keeps sends in a store until their result is known.
 struct MQTTOutbox: Sendable {
     private let store: any SessionStore
     private let version: MQTTVersion
+    private let events: TransportEventSource
 
-    init(_ store: any SessionStore, version: MQTTVersion) {
+    init(_ store: any SessionStore, version: MQTTVersion, reportingTo events: TransportEventSource)
+    {
         self.store = store
         self.version = version
+        self.events = events
     }
 
     /// Sends with the message in the store.
@@ -21,7 +30,7 @@ struct MQTTOutbox: Sendable {
     ) async throws -> Receipt {
         let id: StoredMessage.ID
         do {
-            id = try store.insert(StoredMessage(request, options))
+            id = try await store.add(StoredMessage(request, options))
         } catch {
             throw WaybillError(
                 .limitExceeded,
@@ -45,27 +54,37 @@ struct MQTTOutbox: Sendable {
     /// Returns the stored sends of earlier transports, in order.
     func leftovers() -> [OfflineQueue<MQTTConnection>.Item] {
         guard let messages = try? store.messages() else { return [] }
-        return messages.compactMap { message in
-            let (request, options) = message.request
-            guard let publish = try? MQTTPublishMapping.packet(request, options, version: version)
-            else {
-                store.remove(message.id)
-                return nil
-            }
-            let call = MQTTStoredCall { [store] in store.remove(message.id) }
-            return .init(
+        return messages.map { message in
+            .init(
+                topic: message.topic,
                 byteCount: message.body.count,
                 timeout: nil,
-                send: { connection throws(WaybillError) in
-                    do throws(WaybillError) {
-                        try connection.submit(publish, request, timeout: nil, call)
-                    } catch {
-                        guard error.code != .notConnected else { throw error }
-                        // The message can never be sent over such a connection. It would be tried again forever.
-                        call.didEnd()
-                    }
-                },
+                send: { connection throws(WaybillError) in try send(message, over: connection) },
                 fail: { _ in }
+            )
+        }
+    }
+
+    /// Sends a message of an earlier transport, unless it has expired meanwhile.
+    private func send(
+        _ message: StoredMessage,
+        over connection: MQTTConnection
+    ) throws(WaybillError) {
+        let call = MQTTStoredCall { [store] in store.remove(message.id) }
+        do throws(WaybillError) {
+            let (request, options) = try message.request(at: Date())
+            let publish = try MQTTPublishMapping.packet(request, options, version: version)
+            try connection.submit(publish, request, timeout: nil, call)
+        } catch {
+            guard error.code != .notConnected else { throw error }
+            // The message can never be sent over such a connection. It would be tried again forever.
+            call.didEnd()
+            events.reportSend(
+                message.topic,
+                byteCount: message.body.count,
+                qos: message.qos == 2 ? .exactlyOnce : .atLeastOnce,
+                error,
+                since: nil
             )
         }
     }
@@ -93,17 +112,28 @@ extension StoredMessage {
             contentType: request.contentType,
             headers: request.headers.map { [$0.name, $0.value] },
             qos: options.qos == .exactlyOnce ? 2 : 1,
-            isRetained: options.retain
+            isRetained: options.retain,
+            expiry: options.expiry.map { Date() + $0 / .seconds(1) }
         )
     }
 
-    fileprivate var request: (Request, SendOptions) {
+    /// Makes the request again, with the rest of its time.
+    ///
+    /// - Throws: `timedOut` if the message has expired.
+    fileprivate func request(at now: Date) throws(WaybillError) -> (Request, SendOptions) {
         var fields = Headers()
         for pair in headers where pair.count == 2 { fields.append(name: pair[0], value: pair[1]) }
-        let options = SendOptions(
+        var options = SendOptions(
             qos: qos == 2 ? .exactlyOnce : .atLeastOnce,
             retain: isRetained
         )
+        if let expiry {
+            let rest = expiry.timeIntervalSince(now)
+            guard rest > 0 else {
+                throw WaybillError(.timedOut, "the stored message has expired", topic: topic)
+            }
+            options.expiry = .seconds(max(1, rest))
+        }
         let request = Request(
             topic: topic,
             command: .send(options),

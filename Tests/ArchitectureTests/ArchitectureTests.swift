@@ -49,6 +49,8 @@ import Testing
             "Waybill", "WaybillSession", "WaybillLink", "EventStreamWire", "HTTPWire", "WireCore",
         ],
         "WaybillSTOMP": ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"],
+        "WaybillSQLite": ["Waybill", "WireCore", "CWaybillSQLite"],
+        "CWaybillSQLite": [],
         "WaybillMock": ["Waybill", "WaybillSession", "WaybillLink", "WireCore"],
         "WaybillTesting": [
             "Waybill", "WaybillMock", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
@@ -84,6 +86,8 @@ import Testing
         "HTTPWire": [],
         "WebSocketWire": [],
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],
+        // For the queue that writes.
+        "WaybillSQLite": ["FoundationEssentials", "Foundation", "Dispatch"],
         "WaybillMock": [],
         // For the simulation: threads and logarithms.
         "WaybillTesting": ["FoundationEssentials", "Foundation", "Glibc", "Musl", "Darwin"],

@@ -20,6 +20,7 @@ import Dispatch
 ///     WaybillBenchmarks event-stream PORT COUNT SIZE CHUNKED
 ///     WaybillBenchmarks event-stream-decoded PORT COUNT SIZE
 ///     WaybillBenchmarks event-stream-codec
+///     WaybillBenchmarks store full|process|batched|memory FOLDER COUNT SIZE CALLERS
 ///     WaybillBenchmarks tls receive|cycle PORT COUNT AUTHORITY
 @main
 struct WaybillBenchmarks {
@@ -70,6 +71,14 @@ struct WaybillBenchmarks {
             )
         case "json" where numbers.count == 2:
             try MQTTBenchmarks.json(numbers[0], size: numbers[1])
+        case "store" where numbers.count == 3:
+            try await StoreBenchmarks.run(
+                arguments[1],
+                folder: arguments[2],
+                numbers[0],
+                size: numbers[1],
+                taskCount: max(1, numbers[2])
+            )
         case "websocket" where numbers.count == 3:
             let job = arguments[2]
             try await WebSocketBenchmarks.run(job, port: numbers[0], numbers[1], size: numbers[2])

@@ -219,6 +219,8 @@ struct ReflectionTests {
         "SimulationFailure", "StandardErrorWireLogger", "Step", "StreamEvent", "SubscribeOptions",
         "TLSFailure",
         "TokenFailure",
+        // A store on disk; its mirror is empty, and an expired message has its own description.
+        "CorruptFilePolicy", "SQLiteSessionStore", "SQLiteStoreError", "Stage", "Synchronization",
         // Options, and names of options and of topics. A message among updates has its own description.
         "Lookup", "SubscriptionUpdate", "TopicStyle", "UnsupportedOption", "UnsupportedPolicy",
         "TransportEventSource", "TransportEvents", "Version", "WebSocketClient", "Wildcards",

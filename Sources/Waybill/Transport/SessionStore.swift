@@ -1,47 +1,17 @@
 import WireCore
 
-/// A send that a transport has accepted and the peer has not acknowledged.
-public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
-    /// The number of the message; the store assigns numbers in the order of the calls.
-    public var id: UInt64
-    /// The topic.
-    public var topic: String
-    /// The body.
-    public var body: [UInt8]
-    /// The content type of the body.
-    public var contentType: String?
-    /// The headers, as pairs of name and value.
-    public var headers: [[String]]
-    /// The quality of service: 1 or 2.
-    public var qos: Int
-    /// Whether the server keeps the message for later subscribers.
-    public var isRetained: Bool
-
-    /// Makes a message; the store sets its number.
-    public init(
-        topic: String,
-        body: [UInt8],
-        contentType: String? = nil,
-        headers: [[String]] = [],
-        qos: Int,
-        isRetained: Bool = false
-    ) {
-        id = 0
-        self.topic = topic
-        self.body = body
-        self.contentType = contentType
-        self.headers = headers
-        self.qos = qos
-        self.isRetained = isRetained
-    }
-}
-
 /// Stores the unacknowledged messages and pending unsubscribes of a transport, also beyond the end of the process.
 ///
 /// A message is stored before it is sent, and removed when its call has ended in any way, since the caller then knows
 /// the outcome. A message that is still stored when a transport starts was left by a process that ended before. It is
-/// sent first, as a new message, so a message of QoS 2 may arrive twice. Calls come from any thread, and should return
-/// soon.
+/// sent first.
+///
+/// A store that keeps messages alone implements the first four functions. Its leftovers are sent as new messages, so a
+/// message of QoS 2 may arrive twice. A store that also keeps the stages of the exchanges implements all of them; its
+/// exchanges continue over the end of the process.
+///
+/// Calls come from any thread, also from that of the event loop. All functions except ``insert(_:)``, ``messages()``,
+/// ``receivedIdentifiers()`` and ``removeAll()`` have to return without waiting for a disk.
 public protocol SessionStore: Sendable {
     /// Stores a message durably before it returns.
     ///
@@ -59,7 +29,14 @@ public protocol SessionStore: Sendable {
     /// Removes everything.
     func removeAll()
 
-    /// Durably replaces the stored list of topic filters that have no listener any more.
+    /// Stores a message durably, and suspends the caller until that is done; as ``insert(_:)`` by default.
+    ///
+    /// - Parameter message: The message; its number is ignored.
+    /// - Returns: The message's number, greater than all before.
+    /// - Throws: Any error, as ``insert(_:)``.
+    func add(_ message: StoredMessage) async throws -> StoredMessage.ID
+
+    /// Replaces the stored list of topic filters that have no listener any more.
     ///
     /// The server may still have subscriptions for these filters. By default nothing happens.
     func setPendingUnsubscribes(_ filters: [String])
@@ -68,14 +45,81 @@ public protocol SessionStore: Sendable {
     ///
     /// The transport unsubscribes them when the server still has the session.
     func pendingUnsubscribes() -> [String]
+
+    /// Begins to keep the exchanges of a session, whose name is the client identifier.
+    ///
+    /// Exchanges of a session with another name are forgotten: their messages stay, in the first stage.
+    ///
+    /// - Parameter name: The client identifier.
+    /// - Returns: Whether the store keeps exchanges; false by default.
+    func beginSession(_ name: String) -> Bool
+
+    /// Notes that the server has lost the session: all messages are in the first stage, and no identifier is known.
+    func loseSession()
+
+    /// Stores the stage of a message's exchange.
+    ///
+    /// - Parameters:
+    ///   - stage: The stage.
+    ///   - id: The message; nothing happens if it is not stored.
+    ///   - done: Called once, on any thread, when the stage is stored or cannot be stored. By default at once.
+    func setStage(
+        _ stage: StoredMessage.Stage,
+        of id: StoredMessage.ID,
+        done: @escaping @Sendable () -> Void
+    )
+
+    /// Stores the packet identifier of a received message of QoS 2 that the app has taken.
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier.
+    ///   - done: Called once, on any thread, when it is stored or cannot be stored. By default at once.
+    func insertReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void)
+
+    /// Removes a packet identifier, because the server has forgotten it.
+    func removeReceived(_ identifier: UInt16)
+
+    /// Returns the stored packet identifiers of received messages; empty by default.
+    func receivedIdentifiers() -> [UInt16]
 }
 
 extension SessionStore {
+    /// Stores a message with ``insert(_:)``.
+    public func add(_ message: StoredMessage) async throws -> StoredMessage.ID {
+        try insert(message)
+    }
+
     /// Does nothing.
     public func setPendingUnsubscribes(_ filters: [String]) {}
 
     /// Returns no filters.
     public func pendingUnsubscribes() -> [String] { [] }
+
+    /// Returns false: the store keeps no exchanges.
+    public func beginSession(_ name: String) -> Bool { false }
+
+    /// Does nothing.
+    public func loseSession() {}
+
+    /// Calls `done`.
+    public func setStage(
+        _ stage: StoredMessage.Stage,
+        of id: StoredMessage.ID,
+        done: @escaping @Sendable () -> Void
+    ) {
+        done()
+    }
+
+    /// Calls `done`.
+    public func insertReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
+        done()
+    }
+
+    /// Does nothing.
+    public func removeReceived(_ identifier: UInt16) {}
+
+    /// Returns no identifiers.
+    public func receivedIdentifiers() -> [UInt16] { [] }
 }
 
 /// A store in memory, for several transports of one process and for tests.

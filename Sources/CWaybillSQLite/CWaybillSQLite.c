@@ -1,0 +1,164 @@
+#include "CWaybillSQLite.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+// SQLite's types, which stay opaque.
+typedef struct sqlite3 sqlite3;
+typedef struct sqlite3_stmt sqlite3_stmt;
+
+// Its functions: the result, the name, the arguments. All are found or none.
+#define WAYBILL_SQLITE_FUNCTIONS(F) \
+    F(int, sqlite3_threadsafe, (void)) \
+    F(int, sqlite3_open_v2, (const char *, sqlite3 **, int, const char *)) \
+    F(int, sqlite3_extended_result_codes, (sqlite3 *, int)) \
+    F(int, sqlite3_busy_timeout, (sqlite3 *, int)) \
+    F(int, sqlite3_close, (sqlite3 *)) \
+    F(const char *, sqlite3_errmsg, (sqlite3 *)) \
+    F(int, sqlite3_exec, (sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **)) \
+    F(int, sqlite3_prepare_v2, (sqlite3 *, const char *, int, sqlite3_stmt **, const char **)) \
+    F(int, sqlite3_finalize, (sqlite3_stmt *)) \
+    F(int, sqlite3_step, (sqlite3_stmt *)) \
+    F(int, sqlite3_reset, (sqlite3_stmt *)) \
+    F(int, sqlite3_clear_bindings, (sqlite3_stmt *)) \
+    F(int, sqlite3_bind_int64, (sqlite3_stmt *, int, int64_t)) \
+    F(int, sqlite3_bind_text, (sqlite3_stmt *, int, const char *, int, void (*)(void *))) \
+    F(int, sqlite3_bind_blob, (sqlite3_stmt *, int, const void *, int, void (*)(void *))) \
+    F(int, sqlite3_column_type, (sqlite3_stmt *, int)) \
+    F(int64_t, sqlite3_column_int64, (sqlite3_stmt *, int)) \
+    F(const void *, sqlite3_column_blob, (sqlite3_stmt *, int)) \
+    F(int, sqlite3_column_bytes, (sqlite3_stmt *, int))
+
+// Its constants (sqlite.org/c3ref).
+enum {
+    OPEN_READWRITE = 0x2,
+    OPEN_CREATE = 0x4,
+    OPEN_NOMUTEX = 0x8000,
+    TYPE_NULL = 5,
+};
+
+#ifdef __APPLE__
+// Part of every system of Apple, and linked.
+#define F(result, name, arguments) \
+    extern result name arguments; \
+    static result(*waybill_##name) arguments = name;
+WAYBILL_SQLITE_FUNCTIONS(F)
+#undef F
+
+int waybill_sqlite_is_available(void) { return waybill_sqlite3_threadsafe() != 0; }
+#else
+#define F(result, name, arguments) static result(*waybill_##name) arguments;
+WAYBILL_SQLITE_FUNCTIONS(F)
+#undef F
+
+static int is_available;
+
+static int find(void *library, const char *name, void *target) {
+    void *symbol = dlsym(library, name);
+    memcpy(target, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static void load(void) {
+    static const char *const names[] = {"libsqlite3.so.0", "libsqlite3.so"};
+    void *library = NULL;
+    for (size_t index = 0; library == NULL && index < sizeof names / sizeof *names; index++)
+        library = dlopen(names[index], RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) return;
+    // Never closed: other threads may be in it until the process ends.
+    int has_all = 1;
+#define F(result, name, arguments) has_all = find(library, #name, &waybill_##name) && has_all;
+    WAYBILL_SQLITE_FUNCTIONS(F)
+#undef F
+    is_available = has_all && waybill_sqlite3_threadsafe() != 0;
+}
+
+int waybill_sqlite_is_available(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    return is_available;
+}
+#endif
+
+void waybill_sqlite_create_private(const char *path) {
+    // SQLite gives its own files the permissions of this one. A file that is there is not opened: closing it would
+    // end the locks that this process has on it.
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file >= 0) close(file);
+}
+
+int waybill_sqlite_open(const char *path, int busy_timeout_ms, void **database) {
+    *database = NULL;
+    if (!waybill_sqlite_is_available()) return WAYBILL_SQLITE_ERROR;
+    sqlite3 *opened = NULL;
+    int code = waybill_sqlite3_open_v2(path, &opened, OPEN_READWRITE | OPEN_CREATE | OPEN_NOMUTEX, NULL);
+    *database = opened;
+    if (opened == NULL) return WAYBILL_SQLITE_NOMEM;
+    waybill_sqlite3_extended_result_codes(opened, 1);
+    waybill_sqlite3_busy_timeout(opened, busy_timeout_ms);
+    return code;
+}
+
+void waybill_sqlite_close(void *database) {
+    if (database != NULL) waybill_sqlite3_close(database);
+}
+
+const char *waybill_sqlite_message(void *database) {
+    return database == NULL ? "out of memory" : waybill_sqlite3_errmsg(database);
+}
+
+int waybill_sqlite_execute(void *database, const char *sql) {
+    return waybill_sqlite3_exec(database, sql, NULL, NULL, NULL);
+}
+
+int waybill_sqlite_prepare(void *database, const char *sql, void **statement) {
+    sqlite3_stmt *prepared = NULL;
+    int code = waybill_sqlite3_prepare_v2(database, sql, -1, &prepared, NULL);
+    *statement = prepared;
+    return code;
+}
+
+void waybill_sqlite_finalize(void *statement) {
+    if (statement != NULL) waybill_sqlite3_finalize(statement);
+}
+
+int waybill_sqlite_step(void *statement) { return waybill_sqlite3_step(statement); }
+
+void waybill_sqlite_reset(void *statement) {
+    waybill_sqlite3_reset(statement);
+    waybill_sqlite3_clear_bindings(statement);
+}
+
+int waybill_sqlite_bind_integer(void *statement, int index, int64_t value) {
+    return waybill_sqlite3_bind_int64(statement, index, value);
+}
+
+// SQLITE_TRANSIENT: SQLite copies the bytes.
+static void (*const transient)(void *) = (void (*)(void *))(intptr_t)-1;
+
+int waybill_sqlite_bind_text(void *statement, int index, const char *text, int count) {
+    return waybill_sqlite3_bind_text(statement, index, count == 0 ? "" : text, count, transient);
+}
+
+int waybill_sqlite_bind_blob(void *statement, int index, const void *bytes, int count) {
+    // Without a pointer SQLite would bind NULL.
+    return waybill_sqlite3_bind_blob(statement, index, count == 0 ? "" : bytes, count, transient);
+}
+
+int waybill_sqlite_column_is_null(void *statement, int column) {
+    return waybill_sqlite3_column_type(statement, column) == TYPE_NULL;
+}
+
+int64_t waybill_sqlite_column_integer(void *statement, int column) {
+    return waybill_sqlite3_column_int64(statement, column);
+}
+
+const void *waybill_sqlite_column_bytes(void *statement, int column, int *count) {
+    const void *bytes = waybill_sqlite3_column_blob(statement, column);
+    *count = waybill_sqlite3_column_bytes(statement, column);
+    return bytes;
+}

@@ -1,0 +1,74 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// A send that a transport has accepted and the peer has not acknowledged.
+public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
+    /// The stage of the exchange between client and server.
+    public enum Stage: Int, Hashable, Codable, Sendable {
+        /// The message may have been sent; the server has not confirmed that it has it.
+        case published = 1
+        /// The server has the message (PUBREC of QoS 2), and waits to be told that it can forget the identifier.
+        case released = 2
+    }
+
+    /// The number of the message; the store assigns numbers in the order of the calls.
+    public var id: UInt64
+    /// The topic.
+    public var topic: String
+    /// The body.
+    public var body: [UInt8]
+    /// The content type of the body.
+    public var contentType: String?
+    /// The headers, as pairs of name and value.
+    public var headers: [[String]]
+    /// The quality of service: 1 or 2.
+    public var qos: Int
+    /// Whether the server keeps the message for later subscribers.
+    public var isRetained: Bool
+    /// The time after which the message is not sent any more; nil for never.
+    public var expiry: Date?
+    /// The number of transports that have taken the message from the store to send it again.
+    public var attempts: Int
+    /// The stage of the exchange.
+    public var stage: Stage
+
+    /// Makes a message; the store sets its number, its attempts and its stage.
+    public init(
+        topic: String,
+        body: [UInt8],
+        contentType: String? = nil,
+        headers: [[String]] = [],
+        qos: Int,
+        isRetained: Bool = false,
+        expiry: Date? = nil
+    ) {
+        id = 0
+        self.topic = topic
+        self.body = body
+        self.contentType = contentType
+        self.headers = headers
+        self.qos = qos
+        self.isRetained = isRetained
+        self.expiry = expiry
+        attempts = 0
+        stage = .published
+    }
+
+    /// Decodes a message, also one that was encoded before it had an expiry, attempts and a stage.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        id = try values.decode(UInt64.self, forKey: .id)
+        topic = try values.decode(String.self, forKey: .topic)
+        body = try values.decode([UInt8].self, forKey: .body)
+        contentType = try values.decodeIfPresent(String.self, forKey: .contentType)
+        headers = try values.decode([[String]].self, forKey: .headers)
+        qos = try values.decode(Int.self, forKey: .qos)
+        isRetained = try values.decode(Bool.self, forKey: .isRetained)
+        expiry = try values.decodeIfPresent(Date.self, forKey: .expiry)
+        attempts = try values.decodeIfPresent(Int.self, forKey: .attempts) ?? 0
+        stage = try values.decodeIfPresent(Stage.self, forKey: .stage) ?? .published
+    }
+}

@@ -1,0 +1,299 @@
+import Waybill
+
+/// What a store has accepted and not written yet, and how much it has stored.
+///
+/// | event | open | closed |
+/// | --- | --- | --- |
+/// | a message, above the size limit | refused: full | refused: closed |
+/// | a message, and the next transaction has room | accepted: it waits for the transaction | refused: closed |
+/// | a message, and the next transaction is full | its caller waits, in order | refused: closed |
+/// | a change | waits for the transaction, with earlier changes of the same thing replaced | ignored |
+/// | a removal of a message that waits | neither is written | ignored |
+/// | a transaction begins | it takes everything that waits; waiting callers are accepted | |
+struct SQLiteBacklog {
+    typealias Completion = @Sendable (Result<StoredMessage.ID, SQLiteStoreError>) -> Void
+
+    /// A message that waits for its transaction.
+    struct Insertion {
+        var message: StoredMessage
+        let size: Int
+        /// The caller that waits for the transaction; nil if it was told already.
+        var completion: Completion?
+    }
+
+    /// A transaction.
+    struct Batch {
+        var insertions: [Insertion] = []
+        var changes = SQLiteChanges()
+        var last: StoredMessage.ID = 0
+        /// Called with the result of the transaction.
+        var flushes: [@Sendable (Result<Void, SQLiteStoreError>) -> Void] = []
+
+        var isEmpty: Bool { insertions.isEmpty && changes.isEmpty && flushes.isEmpty }
+    }
+
+    /// The number of bytes that count for a message, beside its contents.
+    static let overhead = 128
+    /// The maximum size of a transaction's messages; one message may be greater.
+    static let batchByteCount = 4 << 20
+    /// The maximum number of a transaction's messages.
+    static let batchCount = 4_096
+
+    let path: String
+    let maximumByteCount: Int
+    /// Whether a caller is told before its message is written.
+    let isBatched: Bool
+    /// Whether nothing is accepted any more.
+    private(set) var isClosed = false
+    /// The number of the last message.
+    private(set) var last: StoredMessage.ID
+    /// The sizes of all messages that are stored or wait for a transaction.
+    private(set) var sizes: [StoredMessage.ID: Int]
+    /// The sum of the sizes.
+    private(set) var byteCount: Int
+
+    private var insertions: [StoredMessage.ID: Insertion] = [:]
+    private var insertionBytes = 0
+    private var changes = SQLiteChanges()
+    private var waiting: [(StoredMessage, Completion)] = []
+    private var flushes: [@Sendable (Result<Void, SQLiteStoreError>) -> Void] = []
+
+    init(
+        path: String,
+        maximumByteCount: Int,
+        isBatched: Bool,
+        last: StoredMessage.ID,
+        sizes: [StoredMessage.ID: Int]
+    ) {
+        self.path = path
+        self.maximumByteCount = maximumByteCount
+        self.isBatched = isBatched
+        self.last = last
+        self.sizes = sizes
+        byteCount = sizes.values.reduce(0, +)
+    }
+
+    /// The number of bytes that count for a message.
+    static func size(_ message: StoredMessage) -> Int {
+        let headers = message.headers.joined().reduce(0) { $0 + $1.utf8.count + 8 }
+        return message.body.count + message.topic.utf8.count
+            + (message.contentType?.utf8.count ?? 0) + headers + overhead
+    }
+
+    /// Whether the next transaction has room for another message.
+    private var hasRoom: Bool {
+        insertions.count < Self.batchCount && insertionBytes < Self.batchByteCount
+    }
+
+    /// The number of messages that wait for the next transaction.
+    var waitingCount: Int { insertions.count }
+    /// The number of their bytes.
+    var waitingByteCount: Int { insertionBytes }
+    /// The number of changes that wait for the next transaction.
+    var changeCount: Int { changes.count }
+    /// The number of callers that wait for room.
+    var callerCount: Int { waiting.count }
+
+    // MARK: Messages
+
+    /// Accepts or refuses a message.
+    ///
+    /// - Returns: A call to make with no lock held; nil if the caller waits for the transaction.
+    mutating func add(
+        _ message: StoredMessage,
+        _ completion: @escaping Completion
+    ) -> (@Sendable () -> Void)? {
+        guard waiting.isEmpty, hasRoom else {
+            guard !isClosed else { return refusal(.closed, completion) }
+            waiting.append((message, completion))
+            return nil
+        }
+        return accept(message, completion)
+    }
+
+    private mutating func accept(
+        _ message: StoredMessage,
+        _ completion: @escaping Completion
+    ) -> (@Sendable () -> Void)? {
+        guard !isClosed else { return refusal(.closed, completion) }
+        let size = Self.size(message)
+        guard size <= maximumByteCount - byteCount else { return refusal(.full, completion) }
+        last += 1
+        var message = message
+        message.id = last
+        sizes[last] = size
+        byteCount += size
+        insertionBytes += size
+        insertions[last] = Insertion(
+            message: message,
+            size: size,
+            completion: isBatched ? nil : completion
+        )
+        guard isBatched else { return nil }
+        return { [last] in completion(.success(last)) }
+    }
+
+    private func refusal(
+        _ reason: SQLiteStoreError.Reason,
+        _ completion: @escaping Completion
+    ) -> @Sendable () -> Void {
+        let detail =
+            reason == .full
+            ? "\(byteCount) of \(maximumByteCount) bytes are stored and not acknowledged" : ""
+        let error = SQLiteStoreError(reason, detail, path: path)
+        return { completion(.failure(error)) }
+    }
+
+    mutating func remove(_ id: StoredMessage.ID) {
+        guard !isClosed, let size = sizes.removeValue(forKey: id) else { return }
+        byteCount -= size
+        if let insertion = insertions.removeValue(forKey: id) {
+            insertionBytes -= insertion.size
+        } else {
+            changes.remove(id)
+        }
+    }
+
+    /// Notes messages that were removed from the file because of their age.
+    mutating func noteRemoved(_ ids: [StoredMessage.ID]) {
+        for id in ids { byteCount -= sizes.removeValue(forKey: id) ?? 0 }
+    }
+
+    /// Forgets everything.
+    ///
+    /// - Returns: Calls to make with no lock held.
+    mutating func removeAll() -> [@Sendable () -> Void] {
+        let completions = insertions.values.compactMap { insertion in
+            insertion.completion.map { completion -> @Sendable () -> Void in
+                { [id = insertion.message.id] in completion(.success(id)) }
+            }
+        }
+        insertions = [:]
+        insertionBytes = 0
+        sizes = [:]
+        byteCount = 0
+        changes.clear()
+        return completions
+    }
+
+    // MARK: Changes
+
+    mutating func setStage(_ stage: StoredMessage.Stage, of id: StoredMessage.ID) {
+        guard !isClosed, sizes[id] != nil else { return }
+        if insertions[id] != nil {
+            insertions[id]?.message.stage = stage
+        } else {
+            changes.stages[id] = stage
+        }
+    }
+
+    mutating func beginSession(_ name: String) {
+        loseSession()
+        change { $0.session = name }
+    }
+
+    mutating func loseSession() {
+        change { $0.loseSession() }
+        for id in insertions.keys { insertions[id]?.message.stage = .published }
+    }
+
+    /// Applies a change to the next transaction.
+    mutating func change(_ body: (inout SQLiteChanges) -> Void) {
+        guard !isClosed else { return }
+        body(&changes)
+    }
+
+    /// Calls `done` after the next transaction, or at once if nothing waits.
+    mutating func afterNextTransaction(_ done: @escaping @Sendable () -> Void) {
+        changes.completions.append(done)
+    }
+
+    mutating func flush(_ done: @escaping @Sendable (Result<Void, SQLiteStoreError>) -> Void) {
+        flushes.append(done)
+    }
+
+    // MARK: Transactions
+
+    /// Begins a transaction with everything that was accepted.
+    mutating func takeBatch() -> Batch {
+        var batch = Batch()
+        batch.insertions = insertions.values.sorted { $0.message.id < $1.message.id }
+        (batch.changes, changes) = (changes, SQLiteChanges())
+        (batch.flushes, flushes) = (flushes, [])
+        batch.last = last
+        insertions = [:]
+        insertionBytes = 0
+        return batch
+    }
+
+    /// Accepts the callers that waited for room, after a transaction.
+    ///
+    /// - Returns: Calls to make with no lock held.
+    mutating func acceptWaiting() -> [@Sendable () -> Void] {
+        var calls: [@Sendable () -> Void] = []
+        var accepted = 0
+        while accepted < waiting.count, hasRoom {
+            let (message, completion) = waiting[accepted]
+            if let call = accept(message, completion) { calls.append(call) }
+            accepted += 1
+        }
+        waiting.removeFirst(accepted)
+        return calls
+    }
+
+    /// Notes that the messages of a transaction could not be written.
+    ///
+    /// A message whose caller waits is discarded, and callers that wait for room are refused. Another message waits for
+    /// the next transaction.
+    ///
+    /// - Returns: Calls to make with no lock held.
+    mutating func fail(
+        _ insertions: [Insertion],
+        _ error: SQLiteStoreError
+    ) -> [@Sendable () -> Void] {
+        var calls: [@Sendable () -> Void] = []
+        for insertion in insertions {
+            let id = insertion.message.id
+            if let completion = insertion.completion {
+                byteCount -= sizes.removeValue(forKey: id) ?? 0
+                calls.append { completion(.failure(error)) }
+            } else if sizes[id] != nil {
+                // Removed meanwhile otherwise.
+                self.insertions[id] = insertion
+                insertionBytes += insertion.size
+                changes.removals.remove(id)
+                if let stage = changes.stages.removeValue(forKey: id) {
+                    self.insertions[id]?.message.stage = stage
+                }
+            }
+        }
+        calls += waiting.map { _, completion in { completion(.failure(error)) } }
+        waiting = []
+        return calls
+    }
+
+    /// Discards what could not be written, and accepts nothing any more.
+    ///
+    /// - Returns: Calls to make with no lock held.
+    mutating func close() -> [@Sendable () -> Void] {
+        isClosed = true
+        let calls = fail(takeBatch().insertions, SQLiteStoreError(.closed, path: path))
+        _ = takeBatch()
+        return calls
+    }
+
+    /// Notes that the changes of a transaction could not be written: they wait for the next one.
+    mutating func putBack(_ failed: SQLiteChanges) {
+        changes.putBack(failed)
+    }
+
+    /// Whether anything waits.
+    var isEmpty: Bool {
+        insertions.isEmpty && changes.isEmpty && flushes.isEmpty && waiting.isEmpty
+    }
+    /// Whether a caller waits for the next transaction.
+    var isAwaited: Bool {
+        !flushes.isEmpty || !waiting.isEmpty || !changes.completions.isEmpty
+            || (!isBatched && !insertions.isEmpty)
+    }
+}

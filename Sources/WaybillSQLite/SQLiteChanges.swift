@@ -1,0 +1,62 @@
+import Waybill
+
+/// What one transaction writes, beside its new messages: the latest state of everything that has changed.
+///
+/// Its size is bounded, because no entry is about a message that is neither stored nor waits to be stored.
+struct SQLiteChanges {
+    /// Whether everything is removed first.
+    var isClearing = false
+    /// Whether the stages and identifiers of the session are forgotten first.
+    var isSessionLost = false
+    /// The name of the session, if that has changed.
+    var session: String?
+    /// The messages to remove.
+    var removals: Set<StoredMessage.ID> = []
+    var stages: [StoredMessage.ID: StoredMessage.Stage] = [:]
+    /// Whether an identifier is known.
+    var received: [UInt16: Bool] = [:]
+    var filters: [String]?
+    /// Called after the transaction.
+    var completions: [@Sendable () -> Void] = []
+
+    var isEmpty: Bool {
+        !isClearing && !isSessionLost && session == nil && removals.isEmpty && stages.isEmpty
+            && received.isEmpty && filters == nil
+    }
+
+    /// The number of entries.
+    var count: Int { removals.count + stages.count + received.count }
+
+    mutating func clear() {
+        let completions = completions
+        self = SQLiteChanges()
+        self.completions = completions
+        isClearing = true
+    }
+
+    mutating func loseSession() {
+        isSessionLost = true
+        stages = [:]
+        received = [:]
+    }
+
+    mutating func remove(_ id: StoredMessage.ID) {
+        removals.insert(id)
+        stages[id] = nil
+    }
+
+    /// Puts changes that could not be written before these.
+    mutating func putBack(_ failed: SQLiteChanges) {
+        // A later clearing makes them void.
+        guard !isClearing else { return }
+        var merged = failed
+        if isSessionLost { merged.loseSession() }
+        merged.session = session ?? merged.session
+        for id in removals { merged.remove(id) }
+        merged.stages.merge(stages) { $1 }
+        merged.received.merge(received) { $1 }
+        merged.filters = filters ?? merged.filters
+        merged.completions = completions
+        self = merged
+    }
+}

@@ -1,0 +1,70 @@
+public import Waybill
+
+extension SQLiteSessionStore {
+    /// When a stored message is on the disk.
+    public enum Synchronization: Hashable, Sendable {
+        /// A send begins when its message is on the disk: it survives the end of the process and of the machine.
+        ///
+        /// Messages that are stored at the same time share one write.
+        case full
+        /// A send begins when its message is written to the file: it survives the end of the process.
+        ///
+        /// The last messages may be lost when the machine loses its power.
+        case process
+        /// A send begins at once. Its message is on the disk after this time at the latest.
+        ///
+        /// A process that ends before loses the messages of that time. ``SQLiteSessionStore/flush()`` writes them at
+        /// once. A message that is acknowledged before its write is never written.
+        case batched(within: Duration)
+    }
+
+    /// What happens to a damaged file when the store is opened.
+    public enum CorruptFilePolicy: Hashable, Sendable {
+        /// Opening fails with ``SQLiteStoreError/Reason/corrupt``.
+        case refuse
+        /// The file is renamed, and the store begins empty; ``Event/setAside(path:_:)`` tells the new name.
+        case setAside
+    }
+
+    /// What a store reports.
+    public enum Event: Sendable {
+        /// A message was too old when the store was read: it was removed, and is not sent.
+        case expired(StoredMessage)
+        /// The file was damaged, was renamed to this path, and the store began empty.
+        case setAside(path: String, SQLiteStoreError)
+        /// Something could not be written that no caller waits for; the store tries it again.
+        case writeFailed(SQLiteStoreError)
+    }
+
+    /// The options of a store.
+    public struct Options: Sendable {
+        /// The maximum size of all stored messages, in bytes; 64 MiB by default.
+        ///
+        /// Body, topic, headers and 128 bytes count for each message. A message above the limit is refused before
+        /// anything is written. The files may take twice as much, and 8 MiB for the log.
+        public var maximumByteCount: Int
+        /// The maximum age of a message when the store is read; nil, the default, for no limit.
+        public var maximumAge: Duration?
+        /// When a stored message is on the disk; ``Synchronization/full`` by default.
+        public var synchronization: Synchronization
+        /// What happens to a damaged file; by default opening fails.
+        public var whenCorrupt: CorruptFilePolicy
+        /// Called with each report, on the thread that opens the store or on the one that writes it.
+        public var onEvent: (@Sendable (Event) -> Void)?
+
+        /// Makes options.
+        public init(
+            maximumByteCount: Int = 64 << 20,
+            maximumAge: Duration? = nil,
+            synchronization: Synchronization = .full,
+            whenCorrupt: CorruptFilePolicy = .refuse,
+            onEvent: (@Sendable (Event) -> Void)? = nil
+        ) {
+            self.maximumByteCount = maximumByteCount
+            self.maximumAge = maximumAge
+            self.synchronization = synchronization
+            self.whenCorrupt = whenCorrupt
+            self.onEvent = onEvent
+        }
+    }
+}

@@ -1,0 +1,66 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// The reason why a store on disk could not be opened, or has not stored something.
+///
+/// A send that could not be stored fails with `limitExceeded`, and has this error as `underlying`.
+public struct SQLiteStoreError: Error, Hashable, Sendable {
+    /// The kind of failure.
+    ///
+    /// More may come: a `switch` needs a `default`.
+    public struct Reason: Hashable, Sendable {
+        /// The name of the kind.
+        public let name: String
+
+        /// The system's SQLite is missing; the detail says what to install.
+        public static let libraryMissing = Reason(name: "libraryMissing")
+        /// Another store, of this process or of another one, has the file open.
+        public static let inUse = Reason(name: "inUse")
+        /// The file is damaged.
+        ///
+        /// ``SQLiteSessionStore/Options/whenCorrupt`` sets it aside instead.
+        public static let corrupt = Reason(name: "corrupt")
+        /// The file is a database of something else.
+        public static let notAStore = Reason(name: "notAStore")
+        /// A newer version of the package has written the file.
+        public static let newerVersion = Reason(name: "newerVersion")
+        /// The file cannot be opened or written, because of its folder or its permissions.
+        public static let cannotOpen = Reason(name: "cannotOpen")
+        /// The message would exceed ``SQLiteSessionStore/Options/maximumByteCount``.
+        ///
+        /// There is room again when stored messages are acknowledged.
+        public static let full = Reason(name: "full")
+        /// There is no room on the disk.
+        public static let diskFull = Reason(name: "diskFull")
+        /// The store was closed.
+        public static let closed = Reason(name: "closed")
+        /// Another error of SQLite; the detail is its text.
+        public static let failed = Reason(name: "failed")
+    }
+
+    /// The kind of failure.
+    public var reason: Reason
+    /// The text of SQLite, or what to do; empty where the reason says everything.
+    public var detail: String
+    /// The path of the file.
+    public var path: String
+
+    init(_ reason: Reason, _ detail: String = "", path: String) {
+        self.reason = reason
+        self.detail = detail
+        self.path = path
+    }
+}
+
+extension SQLiteStoreError: CustomStringConvertible, LocalizedError {
+    /// The kind, the detail and the file.
+    public var description: String {
+        detail.isEmpty ? "\(reason.name): \(path)" : "\(reason.name): \(detail) (\(path))"
+    }
+
+    /// As ``description``.
+    public var errorDescription: String? { description }
+}

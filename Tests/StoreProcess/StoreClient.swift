@@ -1,0 +1,148 @@
+#if os(Linux)
+    import Foundation
+    import Glibc
+    import Waybill
+    import WaybillMQTT
+    import WaybillSQLite
+
+    /// An MQTT client with a store on disk.
+    struct StoreClient {
+        private let arguments: [String]
+
+        init(_ arguments: [String]) {
+            self.arguments = arguments
+        }
+
+        func run() async throws {
+            switch arguments[0] {
+            case "send":
+                try await send(
+                    arguments[6] == "2" ? .exactlyOnce : .atLeastOnce,
+                    path: arguments[4],
+                    try Ledger(arguments[5]),
+                    from: Int(arguments[7]) ?? 0,
+                    arguments[8]
+                )
+            case "finish": try await finish(path: arguments[4])
+            default: try await receive(path: arguments[4], try Ledger(arguments[5]))
+            }
+        }
+
+        private var name: String { arguments[3] }
+
+        private func transport(_ store: any SessionStore) throws -> MQTTTransport {
+            let version: MQTTConfiguration.Version = arguments[2] == "5" ? .v5 : .v3_1_1
+            var configuration = MQTTConfiguration(version: version)
+            configuration.clientIdentifier = name
+            configuration.cleanStart = false
+            if version == .v5 { configuration.sessionExpiry = .seconds(3_600) }
+            configuration.store = store
+            configuration.reconnection.initialDelay = .milliseconds(10)
+            return try MQTTTransport(
+                url: "mqtt://127.0.0.1:\(arguments[1])",
+                configuration: configuration
+            )
+        }
+
+        /// Sends numbers, several at a time, until the process is killed.
+        private func send(
+            _ qos: QoS,
+            path: String,
+            _ ledger: Ledger,
+            from first: Int,
+            _ level: String
+        ) async throws {
+            let store = NumberedStore(
+                store: try SQLiteSessionStore(path: path, options: StoreProcess.options(level)),
+                ledger: ledger
+            )
+            let provider = Provider<AnyEntry>(transport: try transport(store))
+            try await provider.connect()
+            StoreProcess.say("connected")
+            let taskCount = 20
+            await withTaskGroup { group in
+                for task in 0..<taskCount {
+                    group.addTask {
+                        var number = first + task
+                        while true {
+                            do {
+                                try await provider.request(
+                                    .send(topic: name, body: .text("\(number)"), qos: qos)
+                                )
+                            } catch {
+                                StoreProcess.say("\(error)")
+                            }
+                            number += taskCount
+                        }
+                    }
+                }
+            }
+        }
+
+        /// Sends what the store has, and ends when it is empty.
+        private func finish(path: String) async throws {
+            let store = try SQLiteSessionStore(path: path)
+            let provider = Provider<AnyEntry>(transport: try transport(store))
+            try await provider.connect()
+            while store.byteCount > 0 { try await Task.sleep(for: .milliseconds(5)) }
+            await provider.shutdown()
+            store.close()
+        }
+
+        /// Writes each received number into the ledger before it is acknowledged.
+        private func receive(path: String, _ ledger: Ledger) async throws {
+            let store = try SQLiteSessionStore(path: path)
+            let provider = Provider<AnyEntry>(transport: try transport(store))
+            let messages = try await provider.messages(
+                .subscribe(topic: name, qos: .exactlyOnce)
+            )
+            StoreProcess.say("connected")
+            for try await message in messages {
+                if let number = Int(message.body.text ?? "") { ledger.append(number) }
+            }
+        }
+    }
+
+    /// A store that writes the number of each message into a ledger when the message is stored.
+    struct NumberedStore: SessionStore {
+        let store: SQLiteSessionStore
+        let ledger: Ledger
+
+        func insert(_ message: StoredMessage) throws -> StoredMessage.ID {
+            let id = try store.insert(message)
+            note(message)
+            return id
+        }
+
+        func add(_ message: StoredMessage) async throws -> StoredMessage.ID {
+            let id = try await store.add(message)
+            note(message)
+            return id
+        }
+
+        private func note(_ message: StoredMessage) {
+            guard let number = Int(String(decoding: message.body, as: UTF8.self)) else { return }
+            ledger.append(number)
+        }
+
+        func remove(_ id: StoredMessage.ID) { store.remove(id) }
+        func messages() throws -> [StoredMessage] { try store.messages() }
+        func removeAll() { store.removeAll() }
+        func setPendingUnsubscribes(_ filters: [String]) { store.setPendingUnsubscribes(filters) }
+        func pendingUnsubscribes() -> [String] { store.pendingUnsubscribes() }
+        func beginSession(_ name: String) -> Bool { store.beginSession(name) }
+        func loseSession() { store.loseSession() }
+        func setStage(
+            _ stage: StoredMessage.Stage,
+            of id: StoredMessage.ID,
+            done: @escaping @Sendable () -> Void
+        ) {
+            store.setStage(stage, of: id, done: done)
+        }
+        func insertReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
+            store.insertReceived(identifier, done: done)
+        }
+        func removeReceived(_ identifier: UInt16) { store.removeReceived(identifier) }
+        func receivedIdentifiers() -> [UInt16] { store.receivedIdentifiers() }
+    }
+#endif

@@ -1,0 +1,188 @@
+import CWaybillSQLite
+import Foundation
+import Testing
+import WaybillSQLite
+import WireCore
+import WireTestSupport
+
+@Suite("A damaged or foreign file", .timeLimit(.minutes(5))) struct DamageTests {
+    /// Runs statements on the file without a store.
+    private func execute(_ sql: String, at path: String) {
+        var database: UnsafeMutableRawPointer?
+        #expect(waybill_sqlite_open(path, 0, &database) == 0)
+        #expect(waybill_sqlite_execute(database, sql) == 0)
+        waybill_sqlite_close(database)
+    }
+
+    private func reason(_ temporary: TemporaryStore) -> SQLiteStoreError.Reason? {
+        let error = #expect(throws: SQLiteStoreError.self) { try temporary.open() }
+        #expect(error?.path == temporary.path)
+        return error?.reason
+    }
+
+    /// Makes a store with messages in the file, and none in the log.
+    private func filled(_ count: Int = 200) throws -> TemporaryStore {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open()
+        for number in 0..<count { _ = try store.insert(TemporaryStore.message(number)) }
+        store.close()
+        #expect(!FileManager.default.fileExists(atPath: temporary.path + "-wal"))
+        return temporary
+    }
+
+    @Test("A file cut short, or with other bytes in its pages, is corrupt")
+    func corrupt() throws {
+        let source = try filled()
+        let whole = try Data(contentsOf: URL(fileURLWithPath: source.path))
+        let pageSize = 4_096
+        #expect(whole.count > 5 * pageSize)
+        var damaged: [Data] = [whole.prefix(whole.count / 2), Data(repeating: 0x41, count: 9_000)]
+        for page in 0..<whole.count / pageSize {
+            var copy = whole
+            // The head of the page; of the first one, after the file's own head.
+            let start = page * pageSize + (page == 0 ? 100 : 0)
+            copy.replaceSubrange(start..<start + 12, with: Data(repeating: 0xEE, count: 12))
+            damaged.append(copy)
+        }
+        for data in damaged {
+            let temporary = try TemporaryStore()
+            try data.write(to: URL(fileURLWithPath: temporary.path))
+            #expect(reason(temporary) == .corrupt)
+            // Nothing has changed.
+            #expect(try Data(contentsOf: URL(fileURLWithPath: temporary.path)) == data)
+        }
+    }
+
+    @Test("A damaged file is set aside if that is wanted, and told")
+    func setAside() throws {
+        let temporary = try filled()
+        let damaged = Data(repeating: 0x41, count: 9_000)
+        try damaged.write(to: URL(fileURLWithPath: temporary.path))
+        let told = Locked<String?>(nil)
+        let store = try temporary.open { options in
+            options.whenCorrupt = .setAside
+            options.onEvent = { event in
+                guard case .setAside(let path, let error) = event else { return }
+                #expect(error.reason == .corrupt)
+                told.withLock { $0 = path }
+            }
+        }
+        #expect(try store.messages().isEmpty)
+        _ = try store.insert(TemporaryStore.message(1))
+        let path = try #require(told.withLock { $0 })
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == damaged)
+    }
+
+    @Test("Bytes that were changed while the store is open make it fail, not stop")
+    func damagedWhileOpen() throws {
+        let temporary = try filled(2_000)
+        let store = try temporary.open()
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: temporary.path))
+        let end = try file.seekToEnd()
+        try file.seek(toOffset: 4_096)
+        try file.write(contentsOf: Data(repeating: 0xEE, count: Int(end) - 4_096))
+        try file.close()
+        for id: UInt64 in 1...2_000 { store.remove(id) }
+        _ = try? store.messages()
+        _ = try? store.insert(TemporaryStore.message(1))
+        store.close()
+        #expect(reason(temporary) == .corrupt)
+    }
+
+    @Test("The database of another program is refused and left alone")
+    func notAStore() throws {
+        let temporary = try TemporaryStore()
+        execute("CREATE TABLE people (name TEXT)", at: temporary.path)
+        #expect(reason(temporary) == .notAStore)
+    }
+
+    @Test("A file of a newer version is refused")
+    func newer() throws {
+        let temporary = try filled()
+        execute("PRAGMA user_version = 3", at: temporary.path)
+        #expect(reason(temporary) == .newerVersion)
+        execute("PRAGMA user_version = 2", at: temporary.path)
+        #expect(try temporary.open().messages().count == 200)
+    }
+
+    @Test("A file of the first version is brought up to date")
+    func older() throws {
+        let temporary = try TemporaryStore()
+        execute(
+            """
+            PRAGMA application_id = 1466061684;
+            PRAGMA user_version = 1;
+            CREATE TABLE message (
+                id INTEGER PRIMARY KEY, topic TEXT NOT NULL, body BLOB NOT NULL, content_type TEXT,
+                headers BLOB NOT NULL, qos INTEGER NOT NULL, is_retained INTEGER NOT NULL,
+                stored INTEGER NOT NULL, expiry INTEGER, attempts INTEGER NOT NULL DEFAULT 0,
+                size INTEGER NOT NULL
+            );
+            CREATE TABLE pending_unsubscribe (position INTEGER PRIMARY KEY, filter TEXT NOT NULL);
+            CREATE TABLE store (key INTEGER PRIMARY KEY CHECK (key = 1), last INTEGER NOT NULL);
+            INSERT INTO store VALUES (1, 7);
+            INSERT INTO message VALUES (3, 't/3', x'61', NULL, x'', 1, 0, 1000, NULL, 4, 150);
+            INSERT INTO pending_unsubscribe (filter) VALUES ('a/#');
+            """,
+            at: temporary.path
+        )
+        let store = try temporary.open()
+        let messages = try store.messages()
+        #expect(messages.numbers == [3])
+        #expect(messages.first?.body == [0x61] && messages.first?.attempts == 5)
+        #expect(messages.first?.stage == .published)
+        #expect(store.pendingUnsubscribes() == ["a/#"])
+        #expect(store.byteCount == 150)
+        #expect(try store.insert(TemporaryStore.message(8)) == 8)
+    }
+
+    @Test("A folder that is not there, and a URL that is no file's")
+    func cannotOpen() throws {
+        let error = #expect(throws: SQLiteStoreError.self) {
+            try SQLiteSessionStore(path: "/nowhere/at/all/store")
+        }
+        #expect(error?.reason == .cannotOpen)
+        let url = try #require(URL(string: "https://example.com/store"))
+        #expect(throws: SQLiteStoreError.self) { try SQLiteSessionStore(url: url) }
+    }
+
+    @Test("Only the owner may read the file and its log")
+    func permissions() throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open()
+        _ = try store.insert(TemporaryStore.message(1))
+        for path in [temporary.path, temporary.path + "-wal"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+        }
+        store.close()
+    }
+
+    @Test("A log cut short at every byte of the last write: all earlier messages are there")
+    func cutShort() throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open()
+        for number in 0..<3 { _ = try store.insert(TemporaryStore.message(number, byteCount: 700)) }
+        let log = URL(fileURLWithPath: temporary.path + "-wal")
+        let file = try Data(contentsOf: URL(fileURLWithPath: temporary.path))
+        let before = try Data(contentsOf: log)
+        _ = try store.insert(TemporaryStore.message(3, byteCount: 700))
+        let after = try Data(contentsOf: log)
+        // The log only grows, and the file is not written before the log is full.
+        #expect(after.count > before.count && after.prefix(before.count) == before)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: temporary.path)) == file)
+        store.close()
+
+        let copy = try TemporaryStore(inMemory: true)
+        let copiedLog = URL(fileURLWithPath: copy.path + "-wal")
+        for count in before.count...after.count {
+            try file.write(to: URL(fileURLWithPath: copy.path))
+            try after.prefix(count).write(to: copiedLog)
+            let store = try copy.open()
+            let expected = count == after.count ? [0, 1, 2, 3] : [0, 1, 2]
+            #expect(try store.messages().numbers == expected, "\(count) bytes")
+            store.close()
+        }
+        print("a store was cut at each of \(after.count - before.count) bytes")
+    }
+}

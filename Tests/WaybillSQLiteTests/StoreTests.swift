@@ -1,0 +1,273 @@
+import CWaybillSQLite
+import Foundation
+import Testing
+import WaybillSQLite
+import WireCore
+import WireTestSupport
+
+@Suite("A store on disk", .timeLimit(.minutes(5))) struct StoreTests {
+    @Test("All parts of a message are there again, in the order of the numbers")
+    func contents() async throws {
+        let temporary = try TemporaryStore()
+        var message = StoredMessage(
+            topic: "a/\u{0}ü",
+            body: [0, 255, 10],
+            contentType: "text/plain",
+            headers: [["", ""], ["ä\u{0}", "b"], [], ["one"]],
+            qos: 2,
+            isRetained: true,
+            expiry: Date(timeIntervalSince1970: 4_000_000_000.5)
+        )
+        let store = try temporary.open()
+        #expect(try store.insert(message) == 1)
+        #expect(try await store.add(TemporaryStore.message(2)) == 2)
+        #expect(try store.insert(StoredMessage(topic: "", body: [], qos: 1)) == 3)
+        store.close()
+        let again = try temporary.open()
+        (message.id, message.attempts) = (1, 1)
+        let messages = try again.messages()
+        #expect(messages.first == message)
+        #expect(messages.map(\.id) == [1, 2, 3])
+        #expect(messages.last?.body == [])
+        #expect(try again.messages().map(\.attempts) == [2, 2, 2])
+    }
+
+    @Test(
+        "Many tasks: every number once, in the order of the numbers, and numbers never come again"
+    )
+    func order() async throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open()
+        let ids = try await withThrowingTaskGroup { group in
+            for task in 0..<20 {
+                group.addTask {
+                    var ids: [StoredMessage.ID] = []
+                    for step in 0..<20 {
+                        let message = TemporaryStore.message(task * 100 + step)
+                        ids.append(
+                            step.isMultiple(of: 2)
+                                ? try await store.add(message) : try store.insert(message)
+                        )
+                    }
+                    #expect(ids == ids.sorted())
+                    return ids
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(Set(ids) == Set(1...400))
+        #expect(try store.messages().map(\.id) == Array(1...400))
+        for id in ids { store.remove(id) }
+        try await store.flush()
+        #expect(store.byteCount == 0)
+        store.close()
+        let again = try temporary.open()
+        #expect(try again.messages().isEmpty)
+        #expect(try again.insert(TemporaryStore.message(1)) == 401)
+    }
+
+    @Test("A message above the limit is refused before it is written; a removal makes room")
+    func limit() async throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open { $0.maximumByteCount = 10_000 }
+        let first = try store.insert(TemporaryStore.message(1, byteCount: 5_000))
+        let error = await #expect(throws: SQLiteStoreError.self) {
+            try await store.add(TemporaryStore.message(2, byteCount: 5_000))
+        }
+        #expect(error?.reason == .full)
+        #expect(store.waiting.messages == 0)
+        store.remove(first)
+        #expect(try store.insert(TemporaryStore.message(3, byteCount: 5_000)) == 2)
+        store.close()
+        let again = try temporary.open { $0.maximumByteCount = 10_000 }
+        #expect(throws: SQLiteStoreError.self) {
+            try again.insert(TemporaryStore.message(4, byteCount: 5_000))
+        }
+        #expect(try again.messages().numbers == [3])
+    }
+
+    @Test("What is too old is dropped when the store is read, and told")
+    func expiry() throws {
+        let temporary = try TemporaryStore()
+        let now = Locked(Date(timeIntervalSince1970: 1_000))
+        let told = Locked<[Int]>([])
+        var options = SQLiteSessionStore.Options(maximumAge: .seconds(100))
+        options.onEvent = { event in
+            if case .expired(let message) = event {
+                told.withLock { $0 += [message].numbers }
+            }
+        }
+        let store = try SQLiteSessionStore(path: temporary.path, options: options) {
+            now.withLock { $0 }
+        }
+        for (number, expiry) in [(1, 1_050.0), (2, nil), (3, 1_200), (4, 1_060.001)] {
+            var message = TemporaryStore.message(number)
+            message.expiry = expiry.map { Date(timeIntervalSince1970: $0) }
+            _ = try store.insert(message)
+        }
+        now.withLock { $0 = Date(timeIntervalSince1970: 1_060) }
+        #expect(try store.messages().numbers == [2, 3, 4])
+        #expect(told.withLock { $0 } == [1])
+        now.withLock { $0 = Date(timeIntervalSince1970: 1_100) }
+        #expect(try store.messages().isEmpty)
+        #expect(told.withLock { $0 } == [1, 4, 2, 3] || told.withLock { $0 } == [1, 2, 3, 4])
+        #expect(store.byteCount == 0)
+    }
+
+    @Test("Stages, identifiers and filters are there again; another session forgets them")
+    func session() async throws {
+        let temporary = try TemporaryStore()
+        var store = try temporary.open()
+        #expect(store.beginSession("ada"))
+        let ids = try (1...3).map { try store.insert(TemporaryStore.message($0)) }
+        await withCheckedContinuation { done in
+            store.setStage(.released, of: ids[1]) { done.resume() }
+        }
+        for identifier: UInt16 in [7, 65_535, 1] {
+            await withCheckedContinuation { done in
+                store.insertReceived(identifier) { done.resume() }
+            }
+        }
+        store.removeReceived(7)
+        store.setPendingUnsubscribes(["a/#", "", "b\u{0}"])
+        store.close()
+
+        store = try temporary.open()
+        #expect(store.beginSession("ada"))
+        #expect(try store.messages().map(\.stage) == [.published, .released, .published])
+        #expect(store.receivedIdentifiers() == [1, 65_535])
+        #expect(store.pendingUnsubscribes() == ["a/#", "", "b\u{0}"])
+        #expect(store.beginSession("bob"))
+        #expect(try store.messages().map(\.stage) == [.published, .published, .published])
+        #expect(store.receivedIdentifiers() == [])
+        store.insertReceived(2) {}
+        store.setStage(.released, of: ids[0]) {}
+        store.loseSession()
+        #expect(try store.messages().map(\.stage) == [.published, .published, .published])
+        #expect(store.receivedIdentifiers() == [])
+        store.removeAll()
+        #expect(try store.messages().isEmpty)
+        #expect(store.pendingUnsubscribes() == [])
+    }
+
+    @Test("A batched message is accepted at once, and written by a flush or in time")
+    func batched() async throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open { $0.synchronization = .batched(within: .seconds(3_600)) }
+        let first = try await store.add(TemporaryStore.message(1))
+        _ = try store.insert(TemporaryStore.message(2))
+        store.setStage(.released, of: 99) {}
+        try await waitUntil { store.waiting.messages == 0 }
+        _ = try store.insert(TemporaryStore.message(3))
+        #expect(store.waiting.messages == 1)
+        store.remove(first)
+        try await store.flush()
+        let fourth = try await store.add(TemporaryStore.message(4))
+        // Neither the message nor its removal is written.
+        store.remove(fourth)
+        #expect(store.waiting.messages == 0 && store.waiting.changes == 0)
+        #expect(try store.messages().numbers == [2, 3])
+        store.close()
+
+        let soon = try temporary.open { $0.synchronization = .batched(within: .milliseconds(1)) }
+        _ = try soon.insert(TemporaryStore.message(5))
+        try await waitUntil { soon.waiting.messages == 0 }
+        #expect(try soon.messages().numbers == [2, 3, 5])
+    }
+
+    @Test("A closed store refuses messages, and ignores the rest")
+    func closed() async throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open { $0.synchronization = .batched(within: .seconds(3_600)) }
+        let id = try store.insert(TemporaryStore.message(1))
+        store.close()
+        store.close()
+        let error = #expect(throws: SQLiteStoreError.self) {
+            try store.insert(TemporaryStore.message(2))
+        }
+        #expect(error?.reason == .closed)
+        await #expect(throws: SQLiteStoreError.self) {
+            try await store.add(TemporaryStore.message(2))
+        }
+        #expect(throws: SQLiteStoreError.self) { try store.messages() }
+        store.remove(id)
+        store.removeAll()
+        store.setPendingUnsubscribes(["a"])
+        store.loseSession()
+        store.removeReceived(1)
+        #expect(!store.beginSession("x"))
+        await withCheckedContinuation { done in
+            store.setStage(.released, of: id) { done.resume() }
+        }
+        #expect(try temporary.open().messages().numbers == [1])
+    }
+
+    @Test("A store that was let go of writes what waits, and can be opened again")
+    func letGo() async throws {
+        let temporary = try TemporaryStore()
+        do {
+            let store = try temporary.open { $0.synchronization = .batched(within: .zero) }
+            _ = try store.insert(TemporaryStore.message(1))
+        }
+        try await waitUntil { (try? temporary.open().messages().numbers) == [1] }
+    }
+
+    /// Blocks the thread that writes, until the returned function is called.
+    private func blockWriter(_ store: SQLiteSessionStore) -> @Sendable () -> Void {
+        let (entered, released) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        store.setStage(.released, of: 0) {
+            entered.signal()
+            released.wait()
+        }
+        entered.wait()
+        return { released.signal() }
+    }
+
+    @Test(
+        "While the writer stands still, no call of an event loop waits, and what waits is bounded"
+    )
+    func bounds() async throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open()
+        let ids = try await withThrowingTaskGroup { group in
+            for number in 0..<500 {
+                group.addTask { try await store.add(TemporaryStore.message(number)) }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        let release = blockWriter(store)
+        // Calls of an event loop: they return, and the same change twice takes no more room.
+        for round in 0..<100 {
+            for id in ids {
+                store.setStage(round.isMultiple(of: 2) ? .released : .published, of: id) {}
+                if round > 50 { store.remove(id) }
+            }
+            for identifier: UInt16 in 1...100 {
+                store.insertReceived(identifier) {}
+                store.removeReceived(identifier)
+            }
+            store.setPendingUnsubscribes(["\(round)"])
+        }
+        #expect(store.waiting.changes <= 500 + 100)
+        // Callers that store messages.
+        let count = 5_000
+        try await withThrowingTaskGroup { group in
+            for number in 0..<count {
+                group.addTask {
+                    _ = try await store.add(TemporaryStore.message(number, byteCount: 5_000))
+                }
+            }
+            try await waitUntil { store.waiting.messages + store.waiting.callers == count }
+            // 4 MiB, and one message more at the most.
+            #expect(store.waiting.bytes <= 4 << 20 + 6_000)
+            #expect(store.waiting.callers > 4_000)
+            // None of them was told a result.
+            #expect(store.waiting.messages + store.waiting.callers == count)
+            release()
+            try await group.waitForAll()
+        }
+        #expect(try store.messages().count == count)
+        #expect(store.pendingUnsubscribes() == ["99"])
+        #expect(store.receivedIdentifiers() == [])
+    }
+}
