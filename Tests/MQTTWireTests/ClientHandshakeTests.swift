@@ -64,6 +64,9 @@ import Testing
     func notBegun() {
         var handshake = MQTTClientHandshake()
         #expect(throws: MQTTViolation.self) { try handshake.receive(.pingresp) }
+        #expect(throws: MQTTViolation.packetBeforeConnack(.connack)) {
+            try handshake.receive(.connack(MQTTConnack()))
+        }
         #expect(!handshake.hasBegun)
         #expect(!handshake.isUnanswered)
     }

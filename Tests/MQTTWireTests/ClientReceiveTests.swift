@@ -375,6 +375,24 @@ import WireTestSupport
         }
     }
 
+    @Test("A call that expires when the connection does is told of the connection's end")
+    func bothExpire() throws {
+        var harness = try harness(60)
+        try harness.publish(.atLeastOnce, timeout: .seconds(90))
+        _ = harness.sent
+        harness.advance(.seconds(60))
+        harness.advance(.seconds(1_000))
+        #expect(harness.told() == ["abandoned 0", "closed keepAliveTimedOut"])
+    }
+
+    @Test("A CONNACK before the CONNECT ends the connection, and nothing is sent")
+    func earlyConnack() throws {
+        var harness = try ClientHarness(connack: nil)
+        harness.receive(.connack(MQTTConnack()))
+        #expect(harness.sent == [])
+        #expect(harness.client.isFinished)
+    }
+
     @Test("Traffic postpones the ping; a client that only sends still detects a dead peer")
     func traffic() throws {
         var harness = try harness(60)

@@ -96,7 +96,7 @@ struct MQTTClientChannel: Sendable {
     ///
     /// In 3.1.1 a DISCONNECT would mean a normal end and discard the will, so none is sent.
     mutating func report(_ reasonCode: MQTTReasonCode, at now: WireInstant) {
-        guard configuration.version == .v5 else { return }
+        guard configuration.version == .v5, handshake.hasBegun else { return }
         try? write(.disconnect(MQTTDisconnect(reasonCode: reasonCode)), at: now)
     }
 

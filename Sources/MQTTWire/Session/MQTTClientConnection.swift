@@ -77,10 +77,11 @@ package struct MQTTClientConnection: ProtocolCore {
 
     package mutating func advance(to now: WireInstant) {
         guard !isFinished else { return }
+        // First, since a call that expires together with the connection is told of its end: a retry needs another one.
+        if let closure = channel.advance(to: now) { return close(closure) }
         for call in exchanges.session.takeExpired(at: now) {
             channel.events.append(.timedOut(call))
         }
-        if let closure = channel.advance(to: now) { close(closure) }
     }
 
     // MARK: The end

@@ -4,7 +4,7 @@
 ///
 /// | progress | event → next progress |
 /// | --- | --- |
-/// | none | CONNECT is sent → waiting |
+/// | none | CONNECT is sent → waiting; a packet of the server is refused |
 /// | waiting | the first packet of the server → answered |
 package struct MQTTClientHandshake: Sendable {
     private enum Progress: Sendable {
@@ -43,9 +43,12 @@ package struct MQTTClientHandshake: Sendable {
     /// Handles the first packet of the server.
     ///
     /// - Returns: The CONNACK, which accepts or refuses.
-    /// - Throws: `MQTTViolation` for any other packet, and for a CONNACK that the CONNECT does not permit.
+    /// - Throws: `MQTTViolation` for any other packet, for a CONNACK that the CONNECT does not permit, and for any packet
+    ///   before the CONNECT.
     package mutating func receive(_ packet: MQTTPacket) throws(MQTTViolation) -> MQTTConnack {
-        if progress == .waiting { progress = .answered }
+        // Nothing answers a CONNECT that was not sent.
+        guard progress == .waiting else { throw .packetBeforeConnack(packet.kind) }
+        progress = .answered
         guard case .connack(let connack) = packet else {
             // The CONNECT did not request enhanced authentication (MQTT 5, 4.12.0-6).
             if case .auth = packet { throw .unexpectedAuthentication }

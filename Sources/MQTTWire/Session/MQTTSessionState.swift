@@ -12,17 +12,7 @@ package struct MQTTSessionState: Sendable {
     var receiver = MQTTReceiver()
 
     /// Makes the state of a new session.
-    package init() {
-        self.init(publisher: MQTTPublisher(window: 0), receiver: MQTTReceiver())
-    }
-
-    /// - Parameters:
-    ///   - publisher: The sender's side, suspended.
-    ///   - receiver: The receiver's side, suspended.
-    init(publisher: MQTTPublisher, receiver: MQTTReceiver) {
-        self.publisher = publisher
-        self.receiver = receiver
-    }
+    package init() {}
 
     /// Whether no message is in flight, queued or incomplete, and no call is waiting to be told.
     package var isEmpty: Bool { publisher.isIdle && receiver.isIdle }
