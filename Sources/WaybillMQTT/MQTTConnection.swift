@@ -192,7 +192,7 @@ final class MQTTConnection: TransportConnection {
 
     /// Publishes with QoS 0.
     ///
-    /// Inlined, because another call would be a hundredth of a publish.
+    /// Inlined, because a call costs one percent of a publish.
     ///
     /// - Returns: The pause that the caller has to make before the next message.
     /// - Throws: `WaybillError` if nothing was sent.
@@ -324,15 +324,15 @@ final class MQTTConnection: TransportConnection {
     }
 
     private func handleEnd(_ cause: WaybillError?) {
-        let over = state.withLock { state in
+        let end = state.withLock { state in
             defer { state.end = MQTTConnectionEnd() }
-            return state
+            return state.end
         }
         connack.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )
-        over.end.failCalls()
-        over.drained?.resolve(.success(()))
+        end.failCalls()
+        state.withLock { $0.drained }?.resolve(.success(()))
     }
 
     // MARK: Events

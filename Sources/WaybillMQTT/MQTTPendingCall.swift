@@ -27,8 +27,9 @@ package enum MQTTAnswer: Sendable {
         else { throw Self.confusion }
         return suback.reasonCodes.map { code in
             let quality = MQTTQoS(rawValue: code.rawValue).map(MQTTMapping.quality)
-            let refusal = MQTTErrorMapping.refusal(code, suback.properties, request)
-            let result = quality.map(Result.success) ?? .failure(refusal)
+            let result =
+                quality.map(Result.success)
+                ?? .failure(MQTTErrorMapping.refusal(code, suback.properties, request))
             return MQTTGrant(result: result, hasBacklog: hasBacklog)
         }
     }

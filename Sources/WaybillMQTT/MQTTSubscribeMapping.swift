@@ -2,7 +2,7 @@ import MQTTWire
 import Waybill
 import WaybillSession
 
-/// Converts subscriptions into the filters of SUBSCRIBE packets, and checks UNSUBSCRIBE packets.
+/// Converts subscriptions into the filters of SUBSCRIBE packets, and checks requests to unsubscribe.
 enum MQTTSubscribeMapping {
     /// Returns the filters of a subscribe request, without duplicates.
     static func subscriptions(

@@ -10,16 +10,12 @@ package enum UTF8Validation {
 
     /// Scans the bytes once.
     ///
-    /// - Complexity: O(n); eight bytes at a time as long as they are ASCII.
+    /// - Complexity: O(n); eight or 32 bytes at a time as long as they are ASCII.
     package static func scan(_ bytes: UnsafeRawBufferPointer) -> Result {
         var containsNull = false
         var index = 0
         let count = bytes.count
         while index < count {
-            if count - index >= 32, isPlainASCII(bytes, at: index) {
-                index += 32
-                continue
-            }
             if count - index >= 8 {
                 // In bounds: eight bytes are left.
                 let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
@@ -29,6 +25,7 @@ package enum UTF8Validation {
                         containsNull = true
                     }
                     index += 8
+                    while count - index >= 32, isPlainASCII(bytes, at: index) { index += 32 }
                     continue
                 }
             }

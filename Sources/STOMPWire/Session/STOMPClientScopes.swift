@@ -2,7 +2,7 @@ package import WireCore
 
 /// The subscriptions and transactions that a client has opened on a connection.
 ///
-/// A request is checked against them, because the server would end the connection.
+/// A request is checked against them, because the server would end the connection for a wrong one.
 ///
 /// | request | it must name | after it |
 /// | --- | --- | --- |

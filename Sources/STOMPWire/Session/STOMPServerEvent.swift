@@ -68,10 +68,11 @@ package struct STOMPConnectRequest: Hashable, Sendable {
             return
         }
         if host == nil { throw .headerMissing(frame.command, STOMPHeaderName.host) }
-        let text = headers.first(STOMPHeaderName.heartBeat)
-        guard let told = text.map(STOMPHeartBeat.init(text:)) ?? STOMPHeartBeat.none else {
-            throw .heartBeatInvalid
+        guard let text = headers.first(STOMPHeaderName.heartBeat) else {
+            heartBeat = .none
+            return
         }
+        guard let told = STOMPHeartBeat(text: text) else { throw .heartBeatInvalid }
         heartBeat = told
     }
 

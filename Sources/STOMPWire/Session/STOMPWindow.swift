@@ -1,6 +1,6 @@
 import WireCore
 
-/// The requests without a receipt, as many as may be in flight, and the frames that wait for room among them.
+/// The requests whose RECEIPT has not arrived, at most as many as may be in flight, and the frames that wait for room.
 ///
 /// | frame | with room and nothing held | otherwise |
 /// | --- | --- | --- |

@@ -44,7 +44,7 @@ public struct Payload: Sendable {
     }
 
     /// No bytes, as a constant.
-    static var none: Payload {
+    static var empty: Payload {
         @inline(__always) get { Payload(storage: .text(""), shortCount: 0) }
     }
 

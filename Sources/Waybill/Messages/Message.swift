@@ -58,13 +58,11 @@ public struct Message: Sendable {
     }
 
     /// The fields that only some messages have, out of line so that the others are cheap to move.
-    @usableFromInline
     final class Uncommon: Sendable {
         let headers: Headers
         let contentType: String?
         let details: Details?
 
-        @usableFromInline
         init(headers: Headers, contentType: String?, details: Details?) {
             self.headers = headers
             self.contentType = contentType
@@ -84,15 +82,15 @@ public struct Message: Sendable {
     /// its block; a copy of its ``Payload/bytes`` or ``Payload/data`` does not.
     public var body: Payload
 
-    @usableFromInline var uncommon: Uncommon?
+    var uncommon: Uncommon?
 
     /// The object that is told when the message was taken or dropped.
     @usableFromInline package var delivery: (any MessageDelivery)?
 
     /// Two flags and the quality of service, in one byte: a value of few parts is moved without a call.
-    @usableFromInline var marks: UInt8
-    @inlinable static var retainedMark: UInt8 { 0x10 }
-    @inlinable static var duplicateMark: UInt8 { 0x20 }
+    private var marks: UInt8
+    private static var retainedMark: UInt8 { 0x10 }
+    private static var duplicateMark: UInt8 { 0x20 }
 
     /// The quality of service of the delivery.
     public var qos: QoS {
@@ -144,7 +142,7 @@ public struct Message: Sendable {
     ///
     /// Computed from constants, because a copy of a stored one takes a call.
     private static var placeholder: Message {
-        @inline(__always) get { Message(topic: "", body: .none, marks: 0) }
+        @inline(__always) get { Message(topic: "", body: .empty, marks: 0) }
     }
 
     /// Takes the message out of its place, which counts no references as a copy would.

@@ -118,9 +118,8 @@ final class MessageBuffer: Sendable {
         var sum = (counted: 0, bytes: 0, memory: 0)
         // By index, because iterating copies each message.
         for index in batch.indices {
-            let size = batch[index].body.count
             if batch[index].delivery == nil {
-                sum.bytes += size
+                sum.bytes += batch[index].body.count
                 sum.counted += 1
             }
             if account != nil { sum.memory += batch[index].memoryByteCount }

@@ -52,7 +52,7 @@ public struct Provider<Entry: EntryType>: Sendable {
     ///   `interceptorFailed`, and the errors of ``Transport/perform(_:)``; or `CancellationError`.
     @discardableResult
     public func request(_ entry: Entry) async throws -> Receipt {
-        let request = try Request.making(entry, encoders: runner.configuration.encoders)
+        let request = try makeRequest(entry, for: .receipt)
         return try await runner.perform(request)
     }
 
@@ -125,7 +125,7 @@ public struct Provider<Entry: EntryType>: Sendable {
 
     func makeRequest(
         _ entry: Entry,
-        for answer: RequestAnswer = .receipt
+        for answer: RequestAnswer
     ) throws(WaybillError) -> Request {
         try Request.making(entry, for: answer, encoders: runner.configuration.encoders)
     }

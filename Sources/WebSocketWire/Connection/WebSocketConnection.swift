@@ -36,7 +36,11 @@ package struct WebSocketConnection: ProtocolCore {
     var pendingViolation: WebSocketViolation?
     private var pings: WebSocketPingClock
 
-    /// Makes a side; the client has begun a handshake.
+    /// - Parameters:
+    ///   - role: The side.
+    ///   - handshake: The handshake that the client has begun; nil for a server.
+    ///   - configuration: The options.
+    ///   - now: The time.
     init(
         role: WebSocketRole,
         _ handshake: WebSocketClientHandshake?,

@@ -40,7 +40,7 @@ package struct WebSocketCloseCode: Hashable, Sendable, RawRepresentable {
         }
     }
 
-    /// Checks a Close before it is sent; `noStatusReceived` sends none of both.
+    /// Checks a Close before it is sent; `noStatusReceived` sends neither code nor reason.
     ///
     /// - Throws: `invalidCloseCode`, `controlPayloadTooLong`.
     func check(with reason: String) throws(WebSocketSendError) {
