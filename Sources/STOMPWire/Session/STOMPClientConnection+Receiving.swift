@@ -43,8 +43,8 @@ extension STOMPClientConnection {
         }
         switch frame.command {
         case .message:
-            if let event = try scopes.receive(frame, in: version) {
-                events.append(event)
+            if let (id, token) = try scopes.receive(frame, in: version) {
+                events.append(.message(subscriptionID: id, frame, token))
             } else {
                 writer.noteReceived("dropped: no such subscription", byteCount: 0)
                 takeTraces()

@@ -144,13 +144,13 @@ package struct STOMPClientScopes: Sendable {
 
     /// Finds the subscription of a message.
     ///
-    /// - Returns: The event, with a token if the message must be acknowledged; nil if the message was sent before the
-    ///   server handled the UNSUBSCRIBE.
+    /// - Returns: The id, with a token if the message must be acknowledged; nil if the message was sent before the server
+    ///   handled the UNSUBSCRIBE.
     /// - Throws: `headerMissing`.
     package mutating func receive(
         _ frame: STOMPFrame,
         in version: STOMPVersion?
-    ) throws(STOMPViolation) -> STOMPClientEvent? {
+    ) throws(STOMPViolation) -> (id: String, token: STOMPAckToken?)? {
         let places = frame.headers.places
         guard places.destination.isThere else {
             throw .headerMissing(.message, STOMPHeaderName.destination)
@@ -163,13 +163,13 @@ package struct STOMPClientScopes: Sendable {
         }
         guard let subscription = subscriptions.entry(for: frame.headers) else { return nil }
         guard subscription.ackMode != .auto else {
-            return .message(subscriptionID: subscription.id, frame, nil)
+            return (subscription.id, nil)
         }
         let isByAck = version == .v1_2
         guard let identifier = isByAck ? frame.headers.ack : frame.headers.messageID else {
             throw .headerMissing(.message, STOMPHeaderName.ack)
         }
         let token = STOMPAckToken(identifier: identifier, subscriptionID: subscription.id)
-        return .message(subscriptionID: subscription.id, frame, token)
+        return (subscription.id, token)
     }
 }
