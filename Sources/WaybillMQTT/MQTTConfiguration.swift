@@ -114,6 +114,15 @@ public struct MQTTConfiguration: Sendable {
     /// Only MQTT 5 servers get the value. Some servers send more to a slow app (Mosquitto 2.0.11 does). The client does
     /// not close such a connection: it accepts up to 65,535 waiting messages.
     public var receiveMaximum: UInt16 = 1_024
+    /// The number of topics that the server may replace by aliases (MQTT 5); 16 by default, 0 for none.
+    ///
+    /// The client keeps the topics of a connection's aliases, at most 1 MiB of them. Sixteen topics never exceed that. A
+    /// server that exceeds it loses its connection.
+    public var topicAliasMaximum: UInt16 = 16
+    /// Whether sends replace topics by aliases, as far as the server allows it (MQTT 5); true by default.
+    ///
+    /// An alias takes 3 bytes. The topics that save most get the aliases, at most 1,024 of them.
+    public var usesTopicAliases = true
     /// The maximum size of a received packet, in bytes; 1 MiB by default.
     ///
     /// A longer packet ends the connection.

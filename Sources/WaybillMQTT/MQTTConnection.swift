@@ -57,6 +57,7 @@ final class MQTTConnection: TransportConnection {
         core.inflightWindow = min(max(configuration.inflightWindow, 1), 65_535)
         core.connectTimeout = link.timeLeft
         core.acknowledgementTimeout = configuration.acknowledgementTimeout
+        core.usesTopicAliases = configuration.usesTopicAliases
         core.isTracing = configuration.wireLogger != nil
         // Set without automatic reconnection, too, because a connection follows a pause in any case.
         core.keepsSession = true

@@ -100,6 +100,9 @@ struct MQTTGreeter: Sendable {
             packet.properties.maximumPacketSize = UInt32(
                 clamping: max(configuration.maximumPacketSize, 1)
             )
+            if configuration.topicAliasMaximum > 0 {
+                packet.properties.topicAliasMaximum = configuration.topicAliasMaximum
+            }
             if configuration.asksForResponseInformation {
                 packet.properties.requestResponseInformation = true
             }

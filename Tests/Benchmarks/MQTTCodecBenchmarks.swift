@@ -12,6 +12,47 @@ enum MQTTCodecBenchmarks {
         print(#"{"job": "codec", "encode_ns": \#(encode), "decode_ns": \#(decode)}"#)
     }
 
+    /// Sends 100,000 messages of 64 bytes on 50 topics of 60 bytes through the core of a client.
+    ///
+    /// Prints the bytes on the wire and the processor time, for servers that allow 0, 10 and 50 aliases.
+    static func aliases() throws {
+        let count = 100_000
+        let topics = (0..<50).map { "\($0 + 10)" + String(repeating: "/topic", count: 9) + "/end" }
+        let payload = [UInt8](repeating: 1, count: 64)
+        for maximum in [0, 10, 50] as [UInt16] {
+            var connack = MQTTConnack()
+            connack.properties.topicAliasMaximum = maximum
+            var bytes = ByteWriter()
+            try MQTTPacket.connack(connack).encode(into: &bytes, version: .v5)
+            var client = MQTTClientConnection()
+            try client.connect(MQTTConnect(), hasSessionState: false, at: .zero)
+            var buffer = ReceiveBuffer()
+            buffer.append(bytes.takeBytes())
+            client.receive(&buffer, at: .zero)
+            let publishes = topics.map { MQTTPublish(topic: $0) }
+            var (byteCount, fastest) = (0, Double.infinity)
+            for _ in 0..<20 {
+                client.outbound.removeAll()
+                byteCount = 0
+                let start = Usage()
+                for number in 0..<count {
+                    let publish = publishes[number % topics.count]
+                    try client.publishAtMostOnce(publish, payload: payload, at: .zero)
+                    if client.outboundByteCount > 1 << 16 {
+                        byteCount += client.outboundByteCount
+                        client.outbound.removeAll()
+                    }
+                }
+                byteCount += client.outboundByteCount
+                fastest = min(fastest, start.nanoseconds(per: count))
+            }
+            print(
+                #"{"job": "aliases", "maximum": \#(maximum), "bytes": \#(byteCount), "#
+                    + #""ns_per_message": \#(fastest)}"#
+            )
+        }
+    }
+
     /// - Returns: The nanoseconds for each packet.
     static func encode(_ count: Int) throws -> Double {
         var writer = ByteWriter(capacity: 4_096)

@@ -47,6 +47,7 @@ struct SimulationWorkload: Sendable {
             configuration.authenticate = { _, password in
                 SimulatedTokens.admits(password, in: world)
             }
+            configuration.topicAliasMaximum = 2
             configuration.observe = { occurrence in
                 Self.observe(occurrence, world, ledger)
             }

@@ -9,9 +9,10 @@ import WireTestSupport
 /// The last packet to the server (MQTT 5, 3.14).
 @Suite("MQTT transport: the last packet", .timeLimit(.minutes(5))) struct FarewellTests {
     /// CONNECT of MQTT 5: client identifier `c`, clean start, keep alive 60, session expiry 3600, receive maximum
-    /// 1,024, packets up to 1 MiB.
+    /// 1,024, packets up to 1 MiB, topic alias maximum 16.
     private static let connect =
-        ("10 1B 0004 4D515454 05 02 003C 0D 11 00000E10 21 0400 27 00100000 0001 63" as Hex).bytes
+        ("10 1E 0004 4D515454 05 02 003C 10 11 00000E10 21 0400 27 00100000 22 0010 0001 63" as Hex)
+        .bytes
 
     private func provider(
         _ script: ScriptedByteStream,

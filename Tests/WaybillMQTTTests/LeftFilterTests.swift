@@ -143,7 +143,7 @@ import WireTestSupport
         let store = InMemorySessionStore()
         store.setPendingUnsubscribes(["a", "", "b"])
         let script = ScriptedByteStream(
-            .skip(29),
+            .skip(32),
             .reply(("20 03 01 00 00" as Hex).bytes),
             .expect(("A2 06 0002 00 0001 61" as Hex).bytes),
             // Reason code 0x87: not authorized.

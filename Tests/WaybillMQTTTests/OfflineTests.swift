@@ -213,7 +213,7 @@ struct OfflineTests {
     func destroyed() async throws {
         let store = InMemorySessionStore()
         let script = ScriptedByteStream(
-            .skip(29),
+            .skip(32),
             .reply(("20 03 00 00 00" as Hex).bytes),
             .skip(9),
             .expect(("E0 07 00 05 11 00000000" as Hex).bytes)

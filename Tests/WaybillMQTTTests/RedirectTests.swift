@@ -21,11 +21,11 @@ struct RedirectTests {
     func disconnected(code: UInt8) async throws {
         let clock = ManualClock()
         let first = ScriptedByteStream(
-            .skip(24),
+            .skip(27),
             .reply(Self.connack),
             .reply([0xE0, 0x01, code])
         )
-        let second = ScriptedByteStream(.skip(24), .reply(Self.connack))
+        let second = ScriptedByteStream(.skip(27), .reply(Self.connack))
         let (transport, provider) = try scripted([first, second], version: .v5, clock: clock)
         try await provider.request(.connect)
         try await waitUntil { "\(transport.states.current)".hasPrefix("waiting") }
@@ -41,11 +41,11 @@ struct RedirectTests {
     @Test("Where there is another host, that one is connected to without a wait")
     func otherHost() async throws {
         let first = ScriptedByteStream(
-            .skip(24),
+            .skip(27),
             .reply(Self.connack),
             .reply(("E0 01 9C" as Hex).bytes)
         )
-        let second = ScriptedByteStream(.skip(24), .reply(Self.connack))
+        let second = ScriptedByteStream(.skip(27), .reply(Self.connack))
         let (transport, provider) = try scripted([first, second], version: .v5) {
             $0.failover.hosts = ["b"]
         }
@@ -59,7 +59,7 @@ struct RedirectTests {
         for (code, outcome) in [
             (UInt8(0x9C), WaybillError.Code.connectionRefused), (0x9D, .rejected),
         ] {
-            let script = ScriptedByteStream(.skip(24), .reply([0x20, 0x03, 0x00, code, 0x00]))
+            let script = ScriptedByteStream(.skip(27), .reply([0x20, 0x03, 0x00, code, 0x00]))
             let (transport, provider) = try scripted([script], version: .v5)
             let error = await expectError(outcome) { try await provider.request(.connect) }
             #expect(error?.isServerBusy == (code == 0x9C))
@@ -70,7 +70,7 @@ struct RedirectTests {
     @Test("A server whose packets are too small for an acknowledgement is refused, by a limit")
     func packetSize() async throws {
         let script = ScriptedByteStream(
-            .skip(24),
+            .skip(27),
             .reply(("20 08 00 00 05 27 00 00 00 04" as Hex).bytes),
             .expect(("E0 01 95" as Hex).bytes)
         )

@@ -12,7 +12,7 @@ import WireTestSupport
 
     /// CONNECT with client identifier `c`, keep alive 60, receive maximum 1,024, packets of 1 MiB.
     private static let connect =
-        ("10 16 0004 4D515454 05 02 003C 08 21 0400 27 00100000 0001 63" as Hex).bytes
+        ("10 19 0004 4D515454 05 02 003C 0B 21 0400 27 00100000 22 0010 0001 63" as Hex).bytes
     private static let connack = ("20 03 00 00 00" as Hex).bytes
     private static let topic = field("waybill/reply/c/00")
     /// The subscription options: QoS 1, no retained messages.
@@ -164,7 +164,8 @@ import WireTestSupport
         let properties = [0x08] + topic + [0x09] + Self.field("1-00")
         let (transport, provider, script) = try client([
             .expect(
-                ("10 18 0004 4D515454 05 02 003C 0A 21 0400 27 00100000 19 01 0001 63" as Hex).bytes
+                ("10 1B 0004 4D515454 05 02 003C 0D 21 0400 27 00100000 22 0010 19 01 0001 63"
+                    as Hex).bytes
             ),
             .reply(Self.packet(0x20, [0, 0, 6, 0x1A] + Self.field("you"))),
             .expect(Self.packet(0x82, [0, 1, 2, 0x0B, 1] + topic + [0x21])),

@@ -79,7 +79,7 @@ struct RetainedTests {
     func joining(handling: SubscribeOptions.RetainHandling) async throws {
         let options: UInt8 = handling == .doNotSend ? 0x21 : 0x11
         let script = ScriptedByteStream(
-            .skip(24),
+            .skip(27),
             .reply(("20 03 00 00 00" as Hex).bytes),
             // With subscription identifier 1.
             .expect(("82 09 0001 02 0B01 0001 72" as Hex).bytes + [options]),

@@ -17,7 +17,7 @@ struct UnsubscribeTests {
     @Test("Headers of an unsubscribe are its user properties (MQTT 5, 3.10.2.1.2)")
     func headers() async throws {
         let script = ScriptedByteStream(
-            .skip(24),
+            .skip(27),
             .reply(("20 03 00 00 00" as Hex).bytes),
             .expect(("A2 0D 0001 07 26 0001 6E 0001 76 0001 74" as Hex).bytes),
             .reply(("B0 04 0001 00 00" as Hex).bytes)

@@ -163,7 +163,7 @@ extension ByteReader {
             return properties.userProperties.append(MQTTUserProperty(name: name, value: value))
         }
         if case .integer(let number) = value, !identifier.allows(number) {
-            throw .propertyOutOfRange(kind)
+            throw identifier == .topicAlias ? .topicAliasInvalid : .propertyOutOfRange(kind)
         }
         properties.list.append(MQTTProperty(identifier: identifier, value: value))
     }

@@ -140,6 +140,7 @@ extension MQTTPublish: CustomStringConvertible {
     package var description: String {
         var text = "PUBLISH topic=\(topic) qos=\(qos.rawValue)"
         if packetIdentifier != 0 { text += " id=\(packetIdentifier)" }
+        if let alias = properties.topicAlias { text += " alias=\(alias)" }
         if isRetained { text += " retain" }
         if isDuplicate { text += " dup" }
         return text + " payload=\(payload.count) bytes"

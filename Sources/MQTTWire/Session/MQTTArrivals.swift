@@ -99,19 +99,24 @@ package struct MQTTArrivals: Sendable {
         in buffer: ReceiveBuffer
     ) {
         if records.isEmpty { memory = buffer.filled }
-        topics.append(publish.topic)
+        if topics.last?.hasSameBytes(as: publish.topic) != true { topics.append(publish.topic) }
         // A number that no decoder has: the next topic is entered again.
         lastTopicNumber = -1
-        properties[records.count] = publish.properties
-        var flags: Flags = publish.isRetained ? [.isRetained, .hasProperties] : .hasProperties
+        var flags: Flags = publish.isRetained ? .isRetained : []
         if publish.isDuplicate { flags.insert(.isDuplicate) }
+        // A message whose topic alias was replaced often has no other property.
+        let identifier = publish.properties.onlySubscriptionIdentifier
+        if identifier == nil {
+            properties[records.count] = publish.properties
+            flags.insert(.hasProperties)
+        }
         records.append(
             Record(
                 serial: receipt?.serial ?? 0,
                 offset: UInt32(publish.payload.offset),
                 count: UInt32(publish.payload.count),
                 topic: UInt32(topics.count - 1),
-                subscriptionIdentifier: 0,
+                subscriptionIdentifier: identifier ?? 0,
                 packetIdentifier: publish.packetIdentifier,
                 qos: publish.qos,
                 flags: flags

@@ -28,6 +28,8 @@ struct MQTTClientChannel: Sendable {
     var decoder: MQTTPacketDecoder
     var writer: MQTTPacketWriter
     var events = MQTTClientEventQueue()
+    /// The topic aliases of the server.
+    var aliases = MQTTReceivedAliases()
 
     init(_ configuration: MQTTClientConfiguration) {
         self.configuration = configuration
@@ -64,6 +66,7 @@ struct MQTTClientChannel: Sendable {
         try write(.connect(packet), at: now)
         handshake = MQTTClientHandshake(packet, expectsSession: expectsSession)
         keepAlive = MQTTKeepAlive(interval: .seconds(Int64(packet.keepAlive)), at: now)
+        aliases = MQTTReceivedAliases(maximum: packet.properties.topicAliasMaximum ?? 0)
         state = .connecting(deadline: now.advanced(by: configuration.connectTimeout))
     }
 
@@ -131,6 +134,9 @@ struct MQTTClientChannel: Sendable {
         }
         let limits = MQTTServerLimits(connack, version: configuration.version)
         writer.maximumPacketSize = limits.maximumPacketSize
+        if configuration.usesTopicAliases {
+            writer.aliases = MQTTSentAliases(maximum: limits.topicAliasMaximum)
+        }
         guard limits.maximumPacketSize >= MQTTServerLimits.smallestPacketSize else {
             report(.packetTooLarge, at: now)
             return .refused(.packetSizeTooSmall(limits.maximumPacketSize))

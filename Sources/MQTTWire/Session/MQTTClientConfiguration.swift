@@ -14,6 +14,8 @@ package struct MQTTClientConfiguration: Sendable {
     /// The end of the connection then abandons only the calls that wait for SUBACK or UNSUBACK. The rest is in
     /// ``MQTTClientConnection/takeSessionState()``.
     package var keepsSession = false
+    /// Whether messages name their topics by aliases, as far as the server allows it.
+    package var usesTopicAliases = true
     /// Whether packets are reported as ``MQTTClientEvent/trace(_:)``.
     package var isTracing = false
 

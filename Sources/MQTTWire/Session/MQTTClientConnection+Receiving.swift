@@ -69,10 +69,9 @@ extension MQTTClientConnection {
         in buffer: ReceiveBuffer,
         at now: WireInstant
     ) throws(MQTTViolation) {
-        // The client's CONNECT allows no topic alias, because it sets no maximum (MQTT 5, 3.1.2-27).
-        if !publish.properties.isEmpty, publish.properties.topicAlias != nil {
-            throw .topicAliasInvalid
-        }
+        var publish = publish
+        // Before a repetition is discarded, because it may define an alias, too.
+        try channel.aliases.resolve(&publish)
         let isDuplicate = publish.isDuplicate
         let arrival = try receive(publish.qos, publish.packetIdentifier, isDuplicate, at: now)
         guard case .deliver(let receipt) = arrival else { return }

@@ -53,6 +53,9 @@ package struct MQTTClientConnection: ProtocolCore {
     /// The limits from the server's CONNACK.
     package var limits: MQTTServerLimits { exchanges.limits }
 
+    /// The bytes that topic aliases have saved on this connection.
+    package var savedByteCount: Int { channel.writer.aliases.savedByteCount }
+
     /// Whether outbound messages of QoS 1 and 2 are in flight or queued.
     package var hasMessagesUnderWay: Bool { !exchanges.session.publisher.isIdle }
 

@@ -80,8 +80,13 @@ package struct MQTTClientExchanges: Sendable {
     /// Checks a message against the limits, except for its length.
     package func check(_ publish: MQTTPublish) throws(MQTTSendError) {
         try limits.check(publish)
+        guard !publish.properties.isEmpty else { return }
         guard !publish.properties.contains(.subscriptionIdentifier) else {
             throw .subscriptionIdentifierNotAllowed
+        }
+        // The writer alone knows the aliases of the connection.
+        guard !publish.properties.contains(.topicAlias) else {
+            throw .encoding(.propertyNotAllowed(.topicAlias))
         }
     }
 

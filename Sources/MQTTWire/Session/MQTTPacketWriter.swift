@@ -7,6 +7,8 @@ package struct MQTTPacketWriter: Sendable {
     package var maximumPacketSize = Int.max
     /// The bytes for the peer.
     package var outbound = ByteWriter()
+    /// The topic aliases of the connection.
+    package var aliases = MQTTSentAliases()
     /// Whether packets are recorded for ``takeTraces()``.
     package let isTracing: Bool
     private var traces: [MQTTTrace] = []
@@ -43,7 +45,48 @@ package struct MQTTPacketWriter: Sendable {
         _ publish: MQTTPublish,
         payload: some WireBytes
     ) throws(MQTTSendError) {
+        guard aliases.isEmpty else { return try writeWithAlias(publish, payload: payload) }
         if maximumPacketSize < .max { try checkSize(of: publish, payload: payload) }
+        try append(publish, payload: payload)
+    }
+
+    /// Writes a message that may name its topic by an alias.
+    private mutating func writeWithAlias(
+        _ publish: MQTTPublish,
+        payload: some WireBytes
+    ) throws(MQTTSendError) {
+        // With its topic, because the message must also fit after a reconnection.
+        try checkSize(of: publish, payload: payload)
+        // A repetition has its topic, as the message of the earlier connection had.
+        let naming = publish.isDuplicate ? .topic : aliases.naming(of: publish.topic)
+        let (start, payloadByteCount) = (outbound.count, payload.wireByteCount)
+        var named = publish
+        switch naming {
+        case .topic: return try append(publish, payload: payload)
+        case .definition(let alias):
+            named.add(alias)
+            // The alias may make the packet too long.
+            guard
+                named.encodedSize(version: version, payloadByteCount: payloadByteCount)
+                    <= min(maximumPacketSize, MQTTPublish.maximumPacketSize)
+            else { return try append(publish, payload: payload) }
+            try append(named, payload: payload)
+            aliases.noteDefinition(of: alias, for: publish.topic)
+        case .alias(let alias):
+            named.add(alias)
+            named.topic = ""
+            try append(named, payload: payload)
+        }
+        aliases.savedByteCount +=
+            publish.encodedSize(version: version, payloadByteCount: payloadByteCount)
+            - (outbound.count - start)
+    }
+
+    @inline(__always)
+    private mutating func append(
+        _ publish: MQTTPublish,
+        payload: some WireBytes
+    ) throws(MQTTSendError) {
         let start = outbound.count
         do {
             try publish.encode(into: &outbound, version: version, payload: payload)
@@ -69,6 +112,7 @@ package struct MQTTPacketWriter: Sendable {
     package func check(_ message: MQTTOutgoingMessage) throws(MQTTSendError) {
         var scratch = self
         scratch.outbound = ByteWriter()
+        scratch.aliases = MQTTSentAliases()
         var publish = message.publish
         if publish.qos != .atMostOnce { publish.packetIdentifier = 1 }
         try scratch.checkSize(of: publish, payload: message.payload)
@@ -110,5 +154,16 @@ package struct MQTTPacketWriter: Sendable {
     package mutating func takeTraces() -> [MQTTTrace] {
         defer { traces = [] }
         return traces
+    }
+}
+
+extension MQTTPublish {
+    /// Adds an alias.
+    fileprivate mutating func add(_ alias: MQTTSentAliases.Alias) {
+        if properties.isEmpty {
+            properties = alias.properties
+        } else {
+            properties.topicAlias = alias.number
+        }
     }
 }

@@ -43,6 +43,10 @@ package struct MQTTServerConnection: ProtocolCore {
 
     /// The number of messages of QoS 1 and 2 in flight to the client; the client may lower it.
     private var window = 1_000
+    /// The highest topic alias that the client allows.
+    private var topicAliasMaximum: UInt16 = 0
+    /// The topic aliases of the client.
+    private var aliases = MQTTReceivedAliases()
 
     /// - Parameters:
     ///   - maximumPacketSize: The longest packet to accept, in bytes.
@@ -117,6 +121,8 @@ package struct MQTTServerConnection: ProtocolCore {
 
     /// Accepts the client.
     ///
+    /// A server that allows the client topic aliases uses as many of its own, if the client allows them, too.
+    ///
     /// - Parameters:
     ///   - connack: The CONNACK.
     ///   - earlier: The state from ``takeSessionState()`` at the end of the client's last connection; it is discarded
@@ -129,6 +135,9 @@ package struct MQTTServerConnection: ProtocolCore {
         state = .connected
         write(.connack(connack))
         if connack.sessionPresent { session = earlier }
+        let allowed = connack.properties.topicAliasMaximum ?? 0
+        aliases = MQTTReceivedAliases(maximum: allowed)
+        writer.aliases = MQTTSentAliases(maximum: min(allowed, topicAliasMaximum))
         session.receiver.maximum =
             connack.properties.receiveMaximum.map(Int.init) ?? Int(UInt16.max)
         if connack.sessionPresent {
@@ -264,12 +273,14 @@ package struct MQTTServerConnection: ProtocolCore {
         writer.maximumPacketSize = properties.maximumPacketSize.map(Int.init) ?? .max
         window = min(window, properties.receiveMaximum.map(Int.init) ?? window)
         session.publisher.window = window
+        topicAliasMaximum = properties.topicAliasMaximum ?? 0
         state = .asked
         events.append(.connect(connect))
     }
 
     private mutating func handlePublish(_ publish: MQTTPublish) throws(MQTTViolation) {
-        guard publish.properties.topicAlias == nil else { throw .topicAliasInvalid }
+        var publish = publish
+        try aliases.resolve(&publish)
         let arrival = try session.receiver.receive(
             publish.qos,
             publish.packetIdentifier,

@@ -15,6 +15,8 @@ package struct MQTTServerLimits: Hashable, Sendable {
     /// Whether it supports subscription identifiers; false for 3.1.1.
     package var subscriptionIdentifiersAvailable = true
     package var sharedSubscriptionAvailable = true
+    /// The highest topic alias that it accepts; 0 for none.
+    package var topicAliasMaximum: UInt16 = 0
 
     /// Makes the limits before a CONNACK.
     package init() {}
@@ -59,5 +61,6 @@ package struct MQTTServerLimits: Hashable, Sendable {
             version == .v5 && (properties.subscriptionIdentifiersAvailable ?? true)
         sharedSubscriptionAvailable =
             properties.sharedSubscriptionAvailable ?? sharedSubscriptionAvailable
+        topicAliasMaximum = properties.topicAliasMaximum ?? topicAliasMaximum
     }
 }

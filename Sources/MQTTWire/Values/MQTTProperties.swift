@@ -31,6 +31,16 @@ package struct MQTTProperties: Hashable, Sendable {
         return false
     }
 
+    /// The subscription identifier, if there is no other property; 0 without any property; otherwise nil.
+    var onlySubscriptionIdentifier: UInt32? {
+        guard userProperties.isEmpty, list.count < 2 else { return nil }
+        guard let property = list.first else { return 0 }
+        guard property.identifier == .subscriptionIdentifier,
+            case .integer(let number) = property.value
+        else { return nil }
+        return number
+    }
+
     private func value(_ identifier: MQTTPropertyIdentifier) -> MQTTProperty.Value? {
         list.first { $0.identifier == identifier }?.value
     }

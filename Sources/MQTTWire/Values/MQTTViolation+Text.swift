@@ -56,6 +56,8 @@ extension MQTTViolation {
         case .unexpectedSessionPresent: "CONNACK with a session that was not asked for"
         case .receiveMaximumExceeded: "more unacknowledged messages than the receive maximum"
         case .topicAliasInvalid: "a topic alias that is 0 or above the maximum"
+        case .topicAliasUnknown: "PUBLISH without a topic, whose topic alias stands for none"
+        case .topicAliasesTooLong: "topics with aliases that are together too long"
         case .reasonCodeCountWrong(let kind):
             "\(kind.name) with a number of reason codes that is not the number of filters"
         case .unexpectedAuthentication: "AUTH that was not asked for"

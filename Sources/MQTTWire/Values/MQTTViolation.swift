@@ -63,8 +63,12 @@ package enum MQTTViolation: Error, Hashable, Sendable {
     case unexpectedSessionPresent
     /// More unacknowledged messages than this side allows (3.3.4-9).
     case receiveMaximumExceeded
-    /// A topic alias above this side's limit (3.1.2-26 and 3.1.2-27).
+    /// A topic alias that is 0 or above this side's limit (3.1.2-26 and 3.1.2-27).
     case topicAliasInvalid
+    /// An empty topic name with a topic alias that stands for none (3.3.2.3.4).
+    case topicAliasUnknown
+    /// Topics with aliases that are together longer than this side allows.
+    case topicAliasesTooLong
     /// More or fewer reason codes than filters (3.8.4-6).
     case reasonCodeCountWrong(MQTTPacketKind)
     /// Authentication that the CONNECT did not request (4.12.0-6).
@@ -89,6 +93,7 @@ extension MQTTViolation {
         case .topicFilterInvalid: .topicFilterInvalid
         case .receiveMaximumExceeded: .receiveMaximumExceeded
         case .topicAliasInvalid: .topicAliasInvalid
+        case .topicAliasesTooLong: .quotaExceeded
         default: .protocolError
         }
     }

@@ -67,6 +67,10 @@ public final class LoopbackBroker: Sendable {
         public var maximumPacketSize = 16 << 20
         /// The Receive Maximum in CONNACK, for messages of QoS 1 and 2; nil sends none.
         public var receiveMaximum: UInt16?
+        /// The Topic Alias Maximum in CONNACK; nil sends none.
+        ///
+        /// The broker names topics by as many aliases of its own, if the client allows them.
+        public var topicAliasMaximum: UInt16?
         /// The keep alive in seconds that MQTT 5 clients must use; nil leaves it to them.
         public var serverKeepAlive: UInt16?
         /// The interval of heart-beats in both directions, zero for none; nil follows each STOMP client.

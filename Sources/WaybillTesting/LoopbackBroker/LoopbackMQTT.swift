@@ -102,6 +102,7 @@ struct LoopbackMQTT: Sendable {
         var connack = MQTTConnack(sessionPresent: admission.isPresent)
         if connect.version == .v5 {
             connack.properties.receiveMaximum = hub.configuration.receiveMaximum
+            connack.properties.topicAliasMaximum = hub.configuration.topicAliasMaximum
             connack.properties.serverKeepAlive = hub.configuration.serverKeepAlive
             connack.properties.maximumPacketSize = UInt32(
                 clamping: hub.configuration.maximumPacketSize

@@ -195,8 +195,9 @@ struct ConnectionResumptionTests {
         configuration.clientIdentifier = "c"
         configuration.cleanStart = false
         configuration.sessionExpiry = is311 ? nil : .seconds(100)
-        // 5 bytes of session expiry, 3 of receive maximum, 5 of packet size, and 1 for their length.
-        let greeting = 15 + (is311 ? 0 : 14)
+        // 5 bytes of session expiry, 3 of receive maximum, 5 of packet size, 3 of topic alias maximum, and 1 for their
+        // length.
+        let greeting = 15 + (is311 ? 0 : 17)
         let properties: [UInt8] = is311 ? [] : [0]
         let rest: [UInt8] = [0, 1, UInt8(ascii: "t"), 0, 1] + properties + [UInt8(ascii: "x")]
         func publish(_ first: UInt8) -> [UInt8] { [first, UInt8(rest.count)] + rest }

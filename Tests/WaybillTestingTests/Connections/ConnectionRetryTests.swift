@@ -83,9 +83,9 @@ struct ConnectionRetryTests {
     )
     func refusedMessages(attempts: Int) async throws {
         let bench = try Bench(.mqtt5)
-        // CONNECT of 45 bytes, and CONNACK. Then PUBLISH of 44 bytes, each with its own identifier, and "not
+        // CONNECT of 48 bytes, and CONNACK. Then PUBLISH of 44 bytes, each with its own identifier, and "not
         // authorized".
-        var steps: [ScriptedByteStream.Step] = [.skip(45), .reply([0x20, 3, 0, 0, 0])]
+        var steps: [ScriptedByteStream.Step] = [.skip(48), .reply([0x20, 3, 0, 0, 0])]
         for identifier in 1...UInt8(attempts + 1) {
             steps += [
                 .expect([0x32, 42, 0, 4] + "room".utf8 + [0, identifier]), .skip(34),
@@ -103,7 +103,7 @@ struct ConnectionRetryTests {
         await bench.settle()
         // The script would refuse one more, too.
         #expect(script.failures.isEmpty, "\(script.failures)")
-        #expect(bench.dialer.written == 45 + 44 * attempts)
+        #expect(bench.dialer.written == 48 + 44 * attempts)
     }
 
     @Test(

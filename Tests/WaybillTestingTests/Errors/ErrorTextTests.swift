@@ -28,6 +28,7 @@ import WebSocketWire
         .propertyRepeated(.pingresp), .propertyOutOfRange(.disconnect),
         .reasonCodeNotAllowed(.auth), .passwordWithoutUserName, .packetBeforeConnack(.subscribe),
         .secondConnack, .unexpectedSessionPresent, .receiveMaximumExceeded, .topicAliasInvalid,
+        .topicAliasUnknown, .topicAliasesTooLong,
         .reasonCodeCountWrong(.unsubscribe), .unexpectedAuthentication,
         .unrequestedProblemInformation, .unrequestedResponseInformation,
     ]
