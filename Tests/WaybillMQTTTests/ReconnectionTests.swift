@@ -136,7 +136,7 @@ struct ReconnectionTests {
     @Test("Another client took the session over: no fight for it")
     func takenOver() async throws {
         let first = ScriptedByteStream(
-            .skip(23),
+            .skip(26),
             .reply(("20 03 00 00 00" as Hex).bytes),
             .skip(9),
             .reply(("90 04 0001 00 00" as Hex).bytes),
@@ -167,10 +167,10 @@ struct ReconnectionTests {
     @Test("A late CONNECT of this client's own takes the session over: it connects again, once")
     func takenOverByLateAttempt() async throws {
         let accepted = ("20 03 00 00 00" as Hex).bytes
-        let silent = ScriptedByteStream(.skip(23), .skip(1 << 20))
-        let first = ScriptedByteStream(.skip(23), .reply(accepted + Self.takenOver))
+        let silent = ScriptedByteStream(.skip(26), .skip(1 << 20))
+        let first = ScriptedByteStream(.skip(26), .reply(accepted + Self.takenOver))
         let second = ScriptedByteStream(
-            .skip(23),
+            .skip(26),
             .reply(accepted),
             .skip(6),
             .reply(Self.takenOver)
@@ -199,12 +199,12 @@ struct ReconnectionTests {
         // One takeover alone is put down to the late attempts. Otherwise two clients could disconnect each other for
         // long.
         let closings = (0..<3).map { _ in
-            ScriptedByteStream(.skip(23), isReset ? .reset : .finish)
+            ScriptedByteStream(.skip(26), isReset ? .reset : .finish)
         }
         let accepted = ("20 03 00 00 00" as Hex).bytes
-        let first = ScriptedByteStream(.skip(23), .reply(accepted + Self.takenOver))
+        let first = ScriptedByteStream(.skip(26), .reply(accepted + Self.takenOver))
         let second = ScriptedByteStream(
-            .skip(23),
+            .skip(26),
             .reply(accepted),
             .skip(6),
             .reply(Self.takenOver)
@@ -224,9 +224,9 @@ struct ReconnectionTests {
 
     @Test("Long after an attempt was given up, a session that is taken over is another client's")
     func takenOverMuchLater() async throws {
-        let silent = ScriptedByteStream(.skip(23), .skip(1 << 20))
+        let silent = ScriptedByteStream(.skip(26), .skip(1 << 20))
         let first = ScriptedByteStream(
-            .skip(23),
+            .skip(26),
             .reply(("20 03 00 00 00" as Hex).bytes + Self.takenOver)
         )
         let clock = ManualClock()
