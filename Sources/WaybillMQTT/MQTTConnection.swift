@@ -159,7 +159,11 @@ final class MQTTConnection: TransportConnection {
         )
         let dropped = driver.withCore(.immediate) { core, now in core.resumeSession(at: now) }
         for message in dropped {
-            (message.call as? MQTTPendingCall)?.fail(MQTTErrorMapping.error(message.cause))
+            switch message.call {
+            case let call as MQTTPendingCall: call.fail(MQTTErrorMapping.error(message.cause))
+            case let call as MQTTStoredCall: call.drop(message, over: self)
+            default: break
+            }
         }
     }
 
@@ -170,7 +174,8 @@ final class MQTTConnection: TransportConnection {
         _ publish: MQTTPublish,
         _ request: Request,
         timeout: Duration?,
-        isObserved: Bool
+        isObserved: Bool,
+        storedNumber: UInt64? = nil
     ) async throws -> Receipt {
         guard publish.qos != .atMostOnce else {
             let pause = try submitAtMostOnce(publish, request, isObserved: isObserved)
@@ -181,7 +186,14 @@ final class MQTTConnection: TransportConnection {
             let call = MQTTPendingCall()
             let answer = try await call.answer(
                 sending: { () throws(WaybillError) in
-                    try submit(publish, request, timeout: timeout, call, isObserved: isObserved)
+                    try submit(
+                        publish,
+                        request,
+                        timeout: timeout,
+                        call,
+                        isObserved: isObserved,
+                        storedNumber: storedNumber
+                    )
                 },
                 withdrawing: { [session] in session.cancel($0) }
             )
@@ -223,14 +235,19 @@ final class MQTTConnection: TransportConnection {
         _ request: Request,
         timeout: Duration?,
         _ call: any MQTTCall,
-        isObserved: Bool = true
+        isObserved: Bool = true,
+        storedNumber: UInt64? = nil
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
                 if publish.qos == .atMostOnce {
                     try core.publishAtMostOnce(publish, payload: request.body, at: now)
                 } else {
-                    let message = MQTTOutgoingMessage(publish: publish, payload: request.body)
+                    let message = MQTTOutgoingMessage(
+                        publish: publish,
+                        payload: request.body,
+                        storedNumber: storedNumber
+                    )
                     try core.publish(message, call: call, timeout: timeout, at: now)
                 }
                 if isObserved { reportSent(publish, request) }
@@ -364,6 +381,7 @@ final class MQTTConnection: TransportConnection {
     private func handle(_ event: MQTTClientEvent) {
         switch event {
         case .connected(let connack):
+            if !connack.sessionPresent { session.loseStoredSession() }
             // Attached first, because messages may follow at once.
             subscriptions.attach(self, hasSession: connack.sessionPresent)
             let keepsAlive = driver.withCore { core, _ in core.keepsAlive }
@@ -380,6 +398,10 @@ final class MQTTConnection: TransportConnection {
                 call.succeed(.unsubscribed(unsuback))
             } else {
                 (call as? MQTTStoredCall)?.didEnd()
+            }
+        case .mustStore(let step):
+            session.store(step) { [driver] in
+                driver.withCore { core, now in core.stored(step, at: now) }
             }
         case .timedOut(let call):
             (call as? MQTTPendingCall)?.fail(

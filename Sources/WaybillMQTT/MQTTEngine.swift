@@ -46,7 +46,18 @@ final class MQTTEngine: Sendable {
             reconnection: configuration.reconnection,
             offlineQueue: configuration.offlineQueue
         )
-        let session = MQTTSession(environment: environment)
+        var outbox = configuration.store.map { [version, events] in
+            MQTTOutbox($0, version: version, reportingTo: events)
+        }
+        // Without an identifier of its own the client could not ask for the session again.
+        let restored =
+            configuration.keepsSession && !configuration.cleanStart
+            ? configuration.clientIdentifier.flatMap { outbox?.restoredSession($0) } : nil
+        let session = MQTTSession(
+            environment: environment,
+            store: restored == nil ? nil : configuration.store,
+            restored: restored ?? MQTTSessionState()
+        )
         let account = MemoryAccount(limit: configuration.memoryLimit)
         let catchAll = CatchAll(reportingTo: events, account: account)
         self.catchAll = catchAll
@@ -67,9 +78,7 @@ final class MQTTEngine: Sendable {
         self.subscriptions = subscriptions
         self.replies = replies
         self.session = session
-        outbox = configuration.store.map { [version, events] in
-            MQTTOutbox($0, version: version, reportingTo: events)
-        }
+        self.outbox = outbox
         lifecycle = ConnectionLifecycle(
             settings,
             failover,
@@ -88,7 +97,7 @@ final class MQTTEngine: Sendable {
                 catchAll: catchAll
             )
         )
-        if let outbox { lifecycle.requests.preload(outbox.leftovers()) }
+        if let outbox, !outbox.keepsExchanges { lifecycle.requests.preload(outbox.leftovers()) }
         hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
         }
     }
@@ -155,11 +164,11 @@ final class MQTTEngine: Sendable {
             let isObserved = begun != nil
             let receipt: Receipt
             if let outbox, options.qos != .atMostOnce {
-                receipt = try await outbox.keeping(request, options) {
-                    try await send(publish, request, options, isObserved: isObserved)
+                receipt = try await outbox.keeping(request, options) { number in
+                    try await send(publish, request, options, isObserved, storedNumber: number)
                 }
             } else {
-                receipt = try await send(publish, request, options, isObserved: isObserved)
+                receipt = try await send(publish, request, options, isObserved)
             }
             guard options.qos != .atMostOnce else { return receipt }
             events.reportSend(topic, byteCount: byteCount, qos: options.qos, nil, since: begun)
@@ -174,12 +183,13 @@ final class MQTTEngine: Sendable {
         _ publish: MQTTPublish,
         _ request: Request,
         _ options: SendOptions,
-        isObserved: Bool
+        _ isObserved: Bool,
+        storedNumber: UInt64? = nil
     ) async throws -> Receipt {
         let isAcknowledged = publish.qos != .atMostOnce
         return try await lifecycle.requests.sending {
             guard lifecycle.requests.queues(isAcknowledged: isAcknowledged) else { return nil }
-            return try await queued(publish, request, options)
+            return try await queued(publish, request, options, storedNumber)
         } connection: {
             try await connection(for: request) { () throws(WaybillError) in
                 try check(publish, request)
@@ -189,7 +199,8 @@ final class MQTTEngine: Sendable {
                 publish,
                 request,
                 timeout: options.timeout,
-                isObserved: isObserved
+                isObserved: isObserved,
+                storedNumber: storedNumber
             )
         }
     }
@@ -198,7 +209,8 @@ final class MQTTEngine: Sendable {
     private func queued(
         _ publish: MQTTPublish,
         _ request: Request,
-        _ options: SendOptions
+        _ options: SendOptions,
+        _ storedNumber: UInt64?
     ) async throws -> Receipt {
         try check(publish, request)
         let stated =
@@ -208,7 +220,13 @@ final class MQTTEngine: Sendable {
             request,
             timeout: min(stated, options.expiry ?? stated),
             send: { connection, call throws(WaybillError) in
-                try connection.submit(publish, request, timeout: options.timeout, call)
+                try connection.submit(
+                    publish,
+                    request,
+                    timeout: options.timeout,
+                    call,
+                    storedNumber: storedNumber
+                )
             },
             withdraw: { [session] call in session.cancel(call) }
         )

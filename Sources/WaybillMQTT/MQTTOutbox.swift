@@ -10,8 +10,16 @@ import WireCore
 #endif
 
 /// Keeps sends in a store until their result is known.
+///
+/// With a session that the server keeps, too, the store has the exchanges, and a later process continues them
+/// (``restoredSession(_:)``). Otherwise a later process sends the messages as new ones (``leftovers()``).
 struct MQTTOutbox: Sendable {
-    private let store: any SessionStore
+    /// A timeout that never ends: no task waits for the messages of an earlier process.
+    private static let never = Duration.seconds(Int64.max)
+
+    let store: any SessionStore
+    /// Whether the packet identifiers of messages follow from their numbers in the store.
+    private(set) var keepsExchanges = false
     private let version: MQTTVersion
     private let events: TransportEventSource
 
@@ -26,7 +34,7 @@ struct MQTTOutbox: Sendable {
     func keeping(
         _ request: Request,
         _ options: SendOptions,
-        _ send: () async throws -> Receipt
+        _ send: (_ storedNumber: UInt64?) async throws -> Receipt
     ) async throws -> Receipt {
         let id: StoredMessage.ID
         do {
@@ -39,7 +47,7 @@ struct MQTTOutbox: Sendable {
             ).about(request)
         }
         do {
-            let receipt = try await send()
+            let receipt = try await send(keepsExchanges ? id : nil)
             store.remove(id)
             return receipt
         } catch let error as WaybillError where error.code == .shutDown {
@@ -49,6 +57,61 @@ struct MQTTOutbox: Sendable {
             store.remove(id)
             throw error
         }
+    }
+
+    /// Begins or continues the session whose exchanges are stored.
+    ///
+    /// - Parameter clientIdentifier: The client identifier.
+    /// - Returns: The state at the end of the last transport; nil if the store keeps no exchanges.
+    mutating func restoredSession(_ clientIdentifier: String) -> MQTTSessionState? {
+        guard store.beginSession(clientIdentifier) else { return nil }
+        keepsExchanges = true
+        var session = MQTTSessionState(received: store.receivedIdentifiers())
+        for message in (try? store.messages()) ?? [] {
+            let isReleased = message.stage == .released && message.qos == 2
+            let call = call(of: message)
+            do throws(WaybillError) {
+                // The exchange of a released message ends without sending it.
+                let (request, options) = try message.request(at: isReleased ? .distantPast : Date())
+                let publish = try MQTTPublishMapping.packet(request, options, version: version)
+                try MQTTPublishMapping.check(publish, request, version: version)
+                let outgoing = MQTTOutgoingMessage(
+                    publish: publish,
+                    payload: request.body,
+                    storedNumber: message.id
+                )
+                session.restore(outgoing, isReleased: isReleased, call: call)
+            } catch {
+                drop(message, call, error)
+            }
+        }
+        return session
+    }
+
+    /// Makes the call of a message that no task waits for.
+    private func call(of message: StoredMessage) -> MQTTStoredCall {
+        MQTTStoredCall { [store] in
+            store.remove(message.id)
+        } didDrop: { call, dropped, connection in
+            // A message that the server had not confirmed is sent as a new one, although it may then arrive twice.
+            guard dropped.cause == .sessionLost, !dropped.wasReleased else {
+                return drop(message, call, MQTTErrorMapping.error(dropped.cause))
+            }
+            // Without a connection it stays in the store.
+            try? send(message, over: connection)
+        }
+    }
+
+    /// Gives up a message that can never be sent.
+    private func drop(_ message: StoredMessage, _ call: MQTTStoredCall, _ error: WaybillError) {
+        call.didEnd()
+        events.reportSend(
+            message.topic,
+            byteCount: message.body.count,
+            qos: message.qos == 2 ? .exactlyOnce : .atLeastOnce,
+            error,
+            since: nil
+        )
     }
 
     /// Returns the stored sends of earlier transports, in order.
@@ -70,22 +133,21 @@ struct MQTTOutbox: Sendable {
         _ message: StoredMessage,
         over connection: MQTTConnection
     ) throws(WaybillError) {
-        let call = MQTTStoredCall { [store] in store.remove(message.id) }
+        let call = call(of: message)
         do throws(WaybillError) {
             let (request, options) = try message.request(at: Date())
             let publish = try MQTTPublishMapping.packet(request, options, version: version)
-            try connection.submit(publish, request, timeout: nil, call)
+            try connection.submit(
+                publish,
+                request,
+                timeout: Self.never,
+                call,
+                storedNumber: keepsExchanges ? message.id : nil
+            )
         } catch {
             guard error.code != .notConnected else { throw error }
-            // The message can never be sent over such a connection. It would be tried again forever.
-            call.didEnd()
-            events.reportSend(
-                message.topic,
-                byteCount: message.body.count,
-                qos: message.qos == 2 ? .exactlyOnce : .atLeastOnce,
-                error,
-                since: nil
-            )
+            // It would be tried again forever.
+            drop(message, call, error)
         }
     }
 
@@ -96,11 +158,21 @@ struct MQTTOutbox: Sendable {
 
 /// A call without a waiting task, such as one of an earlier process.
 final class MQTTStoredCall: MQTTCall {
+    typealias Drop = @Sendable (MQTTStoredCall, MQTTDroppedMessage, MQTTConnection) -> Void
+
     /// Called when the server has answered.
     let didEnd: @Sendable () -> Void
+    /// Called when the message was dropped as the session was resumed.
+    private let didDrop: Drop?
 
-    init(didEnd: @escaping @Sendable () -> Void) {
+    init(didEnd: @escaping @Sendable () -> Void, didDrop: Drop? = nil) {
         self.didEnd = didEnd
+        self.didDrop = didDrop
+    }
+
+    /// Notes that the message was dropped as the session was resumed over a connection.
+    func drop(_ message: MQTTDroppedMessage, over connection: MQTTConnection) {
+        didDrop?(self, message, connection)
     }
 }
 

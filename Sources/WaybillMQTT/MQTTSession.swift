@@ -41,10 +41,21 @@ final class MQTTSession: Sendable {
 
     private let state = Locked(State())
     private let clock: any TimerSource
+    /// The store that has the exchanges; nil if they end with the process.
+    private let store: (any SessionStore)?
 
-    /// - Parameter environment: The clock.
-    init(environment: LinkEnvironment) {
+    /// - Parameters:
+    ///   - environment: The clock.
+    ///   - store: The store that has the exchanges.
+    ///   - restored: The state at the end of an earlier process.
+    init(
+        environment: LinkEnvironment,
+        store: (any SessionStore)? = nil,
+        restored: MQTTSessionState = MQTTSessionState()
+    ) {
         clock = environment.clock
+        self.store = store
+        state.withLock { $0.place = .parked(restored) }
     }
 
     /// The client identifier that the server has assigned, which reconnections use.
@@ -105,16 +116,19 @@ final class MQTTSession: Sendable {
     /// Keeps the state until a connection begins.
     func park(_ connection: MQTTSessionState) {
         var connection = connection
-        state.withLock { state in
-            guard case .moving(let actions) = state.place else { return }
+        let taken = state.withLock { state -> [UInt16] in
+            guard case .moving(let actions) = state.place else { return [] }
             for action in actions {
                 switch action {
                 case .acknowledge(let receipt, let reason): connection.acknowledge(receipt, reason)
                 case .cancel(let call): connection.cancel(call)
                 }
             }
+            let taken = connection.takeTaken()
             state.place = .parked(connection)
+            return taken
         }
+        storeTaken(taken)
         watch()
     }
 
@@ -126,7 +140,8 @@ final class MQTTSession: Sendable {
     func conclude(_ error: WaybillError, keepsSession: Bool) {
         let calls = state.withLock { state -> [any MQTTCall] in
             guard case .parked(var connection) = state.place else { return [] }
-            let calls = connection.calls
+            // No task waits for a stored message: it is sent over a later connection.
+            let calls = connection.calls.filter { !keepsSession || !($0 is MQTTStoredCall) }
             for call in calls { connection.cancel(call) }
             if !keepsSession { connection.removeAll() }
             state.place = .parked(connection)
@@ -134,6 +149,27 @@ final class MQTTSession: Sendable {
             return calls
         }
         for call in calls { (call as? MQTTPendingCall)?.fail(error) }
+    }
+
+    // MARK: Stored exchanges
+
+    /// Notes that the server has lost the session.
+    func loseStoredSession() {
+        store?.loseSession()
+    }
+
+    /// Stores a step, and calls `done` when that is on the disk or cannot be.
+    func store(_ step: MQTTStorageStep, done: @escaping @Sendable () -> Void) {
+        guard let store else { return done() }
+        switch step {
+        case .released(let number, _): store.setStage(.released, of: number, done: done)
+        case .taken(let identifier): store.insertReceived(identifier, done: done)
+        case .forgotten(let identifier): store.removeReceived(identifier, done: done)
+        }
+    }
+
+    private func storeTaken(_ identifiers: [UInt16]) {
+        for identifier in identifiers { store(.taken(identifier)) {} }
     }
 
     // MARK: Abandoned attempts
@@ -225,18 +261,21 @@ final class MQTTSession: Sendable {
     @discardableResult
     func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool {
         while true {
-            let (connection, isFirst) = state.withLock { state -> (MQTTConnection?, Bool) in
+            let (connection, isFirst, taken) = state.withLock {
+                state -> (MQTTConnection?, Bool, [UInt16]) in
                 switch state.place {
-                case .with(let connection): return (connection, true)
+                case .with(let connection): return (connection, true, [])
                 case .moving(let actions):
                     state.place = .moving(actions + [.acknowledge(receipt, reason)])
-                    return (nil, true)
+                    return (nil, true, [])
                 case .parked(var connection):
                     let isFirst = connection.acknowledge(receipt, reason)
+                    let taken = connection.takeTaken()
                     state.place = .parked(connection)
-                    return (nil, isFirst)
+                    return (nil, isFirst, taken)
                 }
             }
+            storeTaken(taken)
             guard let connection else { return isFirst }
             // Nil means that the state was just taken from the connection. The next turn finds its new place.
             if let isFirst = connection.driver.acknowledge(receipt, reason) { return isFirst }

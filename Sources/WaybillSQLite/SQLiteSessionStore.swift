@@ -270,9 +270,12 @@ public final class SQLiteSessionStore: SessionStore {
         plan()
     }
 
-    /// Removes an identifier, soon after the call returns.
-    public func removeReceived(_ identifier: UInt16) {
-        state.withLock { $0.backlog.change { $0.received[identifier] = false } }
+    /// Removes an identifier, and calls `done` on the thread that writes.
+    public func removeReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            state.backlog.change { $0.received[identifier] = false }
+            state.backlog.afterNextTransaction(done)
+        }
         plan()
     }
 

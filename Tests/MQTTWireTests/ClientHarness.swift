@@ -24,6 +24,8 @@ struct ClientHarness {
     var log: [String] = []
     /// The topics of the delivered messages, in order.
     var topics: [String] = []
+    /// The steps that must be stored, in order.
+    var steps: [MQTTStorageStep] = []
     /// The receipts of the delivered messages, in order.
     var receipts: [MQTTDeliveryReceipt] = []
 
@@ -185,6 +187,9 @@ struct ClientHarness {
             case .subscribed(let call, let suback, _):
                 log.append("subscribed \(number(call)) \(suback.reasonCodes)")
             case .unsubscribed(let call, _): log.append("unsubscribed \(number(call))")
+            case .mustStore(let step):
+                steps.append(step)
+                log.append("store \("\(step)".replacing(/MQTTWire\.\w+\./, with: "."))")
             case .timedOut(let call): log.append("timed out \(number(call))")
             case .abandoned(let call): log.append("abandoned \(number(call))")
             case .trace(let trace): log.append("trace \(trace.isOutbound) \(trace.text)")

@@ -154,6 +154,7 @@ import WireTestSupport
                     }
                 case .published(let call, _, _): tell(call, "published")
                 case .timedOut(let call): tell(call, "timed out")
+                case .mustStore: Issue.record("nothing is stored here")
                 case .abandoned(let call): tell(call, "abandoned")
                 default: break
                 }

@@ -39,7 +39,7 @@
         }
 
         @Test(
-            "A killed sender loses no message that was stored",
+            "A killed sender loses no message that was stored, and sends none twice at QoS 2",
             arguments: [MQTTConfiguration.Version.v5, .v3_1_1],
             [1, 2]
         )
@@ -93,6 +93,8 @@
                 "\(counts.count - 1) arrived, 0 lost, \(repeated) repeated"
             )
             #expect(accepted.count >= Self.kills)
+            // A message of QoS 1 may come twice.
+            #expect(qos == 1 || repeated == 0)
             taking.cancel()
             await receiver.shutdown()
         }

@@ -23,8 +23,7 @@
                     from: Int(arguments[7]) ?? 0,
                     arguments[8]
                 )
-            case "finish": try await finish(path: arguments[4])
-            default: try await receive(path: arguments[4], try Ledger(arguments[5]))
+            default: try await finish(path: arguments[4])
             }
         }
 
@@ -88,19 +87,6 @@
             await provider.shutdown()
             store.close()
         }
-
-        /// Writes each received number into the ledger before it is acknowledged.
-        private func receive(path: String, _ ledger: Ledger) async throws {
-            let store = try SQLiteSessionStore(path: path)
-            let provider = Provider<AnyEntry>(transport: try transport(store))
-            let messages = try await provider.messages(
-                .subscribe(topic: name, qos: .exactlyOnce)
-            )
-            StoreProcess.say("connected")
-            for try await message in messages {
-                if let number = Int(message.body.text ?? "") { ledger.append(number) }
-            }
-        }
     }
 
     /// A store that writes the number of each message into a ledger when the message is stored.
@@ -142,7 +128,9 @@
         func insertReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
             store.insertReceived(identifier, done: done)
         }
-        func removeReceived(_ identifier: UInt16) { store.removeReceived(identifier) }
+        func removeReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
+            store.removeReceived(identifier, done: done)
+        }
         func receivedIdentifiers() -> [UInt16] { store.receivedIdentifiers() }
     }
 #endif

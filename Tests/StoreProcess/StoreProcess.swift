@@ -12,7 +12,6 @@
     ///     WaybillStoreProcess send PORT VERSION NAME PATH LEDGER QOS FIRST LEVEL
     ///                                                                 sends until it is killed
     ///     WaybillStoreProcess finish PORT VERSION NAME PATH           sends what is stored, and ends
-    ///     WaybillStoreProcess receive PORT VERSION NAME PATH LEDGER   receives until it is killed
     ///
     /// The name is that of the client and of the topic.
     @main
@@ -24,7 +23,7 @@
                 case ("hold", 2): try hold(arguments[1])
                 case ("fill", 4): try await fill(arguments[1], arguments[2], arguments[3])
                 case ("limited", 2): try limited(arguments[1])
-                case ("send", 9), ("finish", 5), ("receive", 6):
+                case ("send", 9), ("finish", 5):
                     try await StoreClient(arguments).run()
                 default:
                     say("usage: see the source")

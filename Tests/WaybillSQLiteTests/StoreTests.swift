@@ -128,7 +128,7 @@ import WireTestSupport
                 store.insertReceived(identifier) { done.resume() }
             }
         }
-        store.removeReceived(7)
+        store.removeReceived(7) {}
         store.setPendingUnsubscribes(["a/#", "", "b\u{0}"])
         store.close()
 
@@ -194,7 +194,7 @@ import WireTestSupport
         store.removeAll()
         store.setPendingUnsubscribes(["a"])
         store.loseSession()
-        store.removeReceived(1)
+        store.removeReceived(1) {}
         #expect(!store.beginSession("x"))
         await withCheckedContinuation { done in
             store.setStage(.released, of: id) { done.resume() }
@@ -244,7 +244,7 @@ import WireTestSupport
             }
             for identifier: UInt16 in 1...100 {
                 store.insertReceived(identifier) {}
-                store.removeReceived(identifier)
+                store.removeReceived(identifier) {}
             }
             store.setPendingUnsubscribes(["\(round)"])
         }

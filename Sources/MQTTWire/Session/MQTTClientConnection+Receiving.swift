@@ -86,11 +86,13 @@ extension MQTTClientConnection {
     ) throws(MQTTViolation) -> MQTTReceiver.Arrival {
         guard qos != .atMostOnce else { return .deliver(nil) }
         defer { channel.noteSent(at: now) }
-        return try exchanges.session.receiver.receive(
+        let arrival = try exchanges.session.receiver.receive(
             qos,
             identifier,
             isDuplicate: isDuplicate,
             to: &channel.writer
         )
+        if case .repetition = arrival { reportTaken() }
+        return arrival
     }
 }

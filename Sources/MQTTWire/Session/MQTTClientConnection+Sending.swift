@@ -125,7 +125,29 @@ extension MQTTClientConnection {
     ) -> Bool {
         guard isConnected else { return exchanges.session.acknowledge(receipt, reasonCode) }
         defer { channel.noteSent(at: now) }
-        return exchanges.session.receiver.acknowledge(receipt, reasonCode, to: &channel.writer)
+        let isFirst = exchanges.session.receiver.acknowledge(
+            receipt,
+            reasonCode,
+            to: &channel.writer
+        )
+        if receipt.qos == .exactlyOnce { reportTaken() }
+        return isFirst
+    }
+
+    /// Reports the identifiers that have to be stored before their PUBRECs are sent.
+    mutating func reportTaken() {
+        for identifier in exchanges.session.takeTaken() {
+            channel.events.append(.mustStore(.taken(identifier)))
+        }
+    }
+
+    /// Goes on with a step of ``MQTTClientEvent/mustStore(_:)`` that is stored now.
+    ///
+    /// Does nothing after the end of the connection: the next one repeats the step.
+    package mutating func stored(_ step: MQTTStorageStep, at now: WireInstant) {
+        guard isConnected else { return }
+        exchanges.stored(step, to: &channel.writer)
+        channel.noteSent(at: now)
     }
 
     // MARK: Giving up

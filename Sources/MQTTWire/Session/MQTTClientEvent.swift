@@ -14,6 +14,8 @@ package enum MQTTClientEvent: Sendable {
     case subscribed(any MQTTCall, MQTTSuback, hasBacklog: Bool)
     /// The server has answered an UNSUBSCRIBE.
     case unsubscribed(any MQTTCall, MQTTUnsuback)
+    /// A step that has to be stored before the core goes on with it.
+    case mustStore(MQTTStorageStep)
     /// The time limit of a call has passed.
     case timedOut(any MQTTCall)
     /// A call will get no answer, because the connection has ended.

@@ -131,10 +131,16 @@ package struct MQTTClientExchanges: Sendable {
         case .puback(let puback):
             return published(session.publisher.receive(puback, isComplete: false, to: &writer))
         case .pubrec(let pubrec):
+            if let number = session.publisher.storedNumber(of: pubrec) {
+                return .mustStore(.released(number: number, pubrec.packetIdentifier))
+            }
             return published(session.publisher.receivePubrec(pubrec, to: &writer))
         case .pubcomp(let pubcomp):
             return published(session.publisher.receive(pubcomp, isComplete: true, to: &writer))
         case .pubrel(let pubrel):
+            if session.receiver.isStored(pubrel) {
+                return .mustStore(.forgotten(pubrel.packetIdentifier))
+            }
             session.receiver.receivePubrel(pubrel, to: &writer)
             return nil
         case .suback(let suback):
@@ -152,6 +158,21 @@ package struct MQTTClientExchanges: Sendable {
             let call = session.publisher.endRequest(unsuback.packetIdentifier, to: &writer)?.call
             return call.map { .unsubscribed($0, unsuback) }
         default: throw .unexpectedPacket(packet.kind)
+        }
+    }
+
+    /// Goes on with a step that is stored.
+    package mutating func stored(_ step: MQTTStorageStep, to writer: inout MQTTPacketWriter) {
+        switch step {
+        case .released(let number, let identifier):
+            let pubrec = MQTTAcknowledgement(packetIdentifier: identifier)
+            // The connection may have repeated PUBLISH for another message with this identifier.
+            guard session.publisher.storedNumber(of: pubrec) == number else { return }
+            _ = session.publisher.receivePubrec(pubrec, to: &writer)
+        case .taken(let identifier): session.receiver.sendPubrec(identifier, to: &writer)
+        case .forgotten(let identifier):
+            let pubrel = MQTTAcknowledgement(packetIdentifier: identifier)
+            session.receiver.receivePubrel(pubrel, to: &writer)
         }
     }
 

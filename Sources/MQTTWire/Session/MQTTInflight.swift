@@ -9,10 +9,21 @@ package struct MQTTOutgoingMessage: Sendable {
     package var publish: MQTTPublish
     /// The payload, kept until the peer has accepted the message.
     package var payload: any WireBytes
+    /// The number of the message in a store that keeps the exchanges; nil without one.
+    ///
+    /// The message's packet identifier follows from it, so that a later process knows the identifier. The stage of the
+    /// exchange is stored before PUBREL is sent (``MQTTStorageStep``).
+    package var storedNumber: UInt64?
 
-    package init(publish: MQTTPublish, payload: any WireBytes) {
+    package init(publish: MQTTPublish, payload: any WireBytes, storedNumber: UInt64? = nil) {
         self.publish = publish
         self.payload = payload
+        self.storedNumber = storedNumber
+    }
+
+    /// The packet identifier of a stored message; nil for a message with any free identifier.
+    var reservedIdentifier: UInt16? {
+        storedNumber.map { UInt16(truncatingIfNeeded: $0) | MQTTInflight.firstReserved }
     }
 }
 
@@ -80,12 +91,19 @@ package struct MQTTInflight: Sendable {
     private var keys: [Key?]
     private var places: [Entry?]
     private var lastIdentifier: UInt16 = 0
+    /// The last identifier that an exchange may choose; those from ``firstReserved`` on may belong to stored messages.
+    private let lastFree: UInt16
     private var lastSequence: UInt64 = 0
 
     /// The number of open exchanges.
     package private(set) var count = 0
 
-    package init() {
+    /// The first identifier of stored messages.
+    static let firstReserved: UInt16 = 0x8000
+
+    /// - Parameter reservesIdentifiers: Whether half of the identifiers are kept for stored messages.
+    package init(reservesIdentifiers: Bool = false) {
+        lastFree = reservesIdentifiers ? Self.firstReserved - 1 : .max
         // As few as an idle connection needs, at about 150 bytes each; the table doubles as it fills.
         places = [nil]
         keys = [nil]
@@ -114,15 +132,24 @@ package struct MQTTInflight: Sendable {
         places.compactMap { $0 }.sorted { $0.sequence < $1.sequence }
     }
 
+    /// Whether half of the identifiers are kept for stored messages.
+    package var reservesIdentifiers: Bool { lastFree != .max }
+
     /// Starts an exchange with a free identifier.
     ///
-    /// - Returns: The identifier, or nil when all 65,535 are in use.
+    /// - Parameters:
+    ///   - exchange: The exchange.
+    ///   - reserved: The identifier; nil for any that is free.
+    ///   - call: The waiting call.
+    ///   - deadline: The time limit of the call.
+    /// - Returns: The identifier, or nil when it is in use, or when all of them are.
     package mutating func begin(
         _ exchange: Exchange,
+        as reserved: UInt16? = nil,
         call: (any MQTTCall)?,
         deadline: WireInstant
     ) -> UInt16? {
-        guard let identifier = nextIdentifier() else { return nil }
+        guard let identifier = reserved.map({ claim($0) }) ?? nextIdentifier() else { return nil }
         lastSequence += 1
         let place = place(of: identifier)
         keys[place] = Key(
@@ -181,6 +208,14 @@ package struct MQTTInflight: Sendable {
         return requests.sorted { $0.sequence < $1.sequence }
     }
 
+    /// Notes that a message was sent on an earlier connection, if at all.
+    mutating func noteEarlier(_ identifier: UInt16) {
+        guard key(identifier) != nil else { return }
+        let place = place(of: identifier)
+        keys[place]?.isOfThisConnection = false
+        places[place]?.isOfThisConnection = false
+    }
+
     /// Notes that a PUBLISH of an earlier connection was resent.
     package mutating func noteRepeated(_ packetIdentifier: UInt16) {
         guard key(packetIdentifier) != nil else { return }
@@ -190,7 +225,13 @@ package struct MQTTInflight: Sendable {
     }
 
     /// Whether an exchange can begin.
-    package var hasIdentifierLeft: Bool { count < 65_535 }
+    ///
+    /// - Parameter reserved: Its identifier; nil for any that is free.
+    /// - Returns: False if that is in use, or if all are.
+    package func canBegin(as reserved: UInt16? = nil) -> Bool {
+        if let reserved { return key(reserved) == nil }
+        return count < Int(lastFree)
+    }
 
     /// Takes the calls whose time limit has passed; their exchanges continue without them.
     ///
@@ -225,12 +266,20 @@ package struct MQTTInflight: Sendable {
         Int(identifier) & (places.count - 1)
     }
 
+    /// Makes a place for an identifier, unless it is in use.
+    private mutating func claim(_ identifier: UInt16) -> UInt16? {
+        guard key(identifier) == nil else { return nil }
+        // Another identifier has another place in a larger table, at the latest in one with all identifiers.
+        while keys[place(of: identifier)] != nil, places.count < 65_536 { grow() }
+        return identifier
+    }
+
     /// Returns the next identifier with a free place; zero is not valid (MQTT 5, 2.2.1-3).
     private mutating func nextIdentifier() -> UInt16? {
         if count * 2 >= places.count, places.count < 65_536 { grow() }
-        guard hasIdentifierLeft else { return nil }
+        guard canBegin() else { return nil }
         repeat {
-            lastIdentifier = lastIdentifier == .max ? 1 : lastIdentifier + 1
+            lastIdentifier = lastIdentifier >= lastFree ? 1 : lastIdentifier + 1
         } while keys[place(of: lastIdentifier)] != nil
         return lastIdentifier
     }

@@ -67,6 +67,14 @@ package struct MQTTOutgoingQueue: Sendable {
         count -= 1
     }
 
+    /// The packet identifier of the first message that still waits, if that is a stored message.
+    var firstReservedIdentifier: UInt16? {
+        for index in head..<entries.count where entries[index] != nil {
+            return entries[index]?.message.reservedIdentifier
+        }
+        return nil
+    }
+
     /// Takes the first message that still waits.
     package mutating func popFirst() -> Entry? {
         while head < entries.count {

@@ -1,3 +1,5 @@
+import WireCore
+
 /// A message that is dropped when a session is resumed.
 package struct MQTTDroppedMessage: Sendable {
     /// The reason for the drop.
@@ -12,6 +14,8 @@ package struct MQTTDroppedMessage: Sendable {
     /// The waiting call; nil if no call waits any more.
     package let call: (any MQTTCall)?
     package let cause: Cause
+    /// Whether the server had confirmed that it has the message (PUBREC).
+    package var wasReleased = false
 }
 
 /// The parts of the state that outlive the connection (MQTT 5, 4.1 and 4.4).
@@ -57,8 +61,33 @@ extension MQTTPublisher {
                 lost.append(entry)
             }
         }
-        inflight = MQTTInflight()
+        inflight = MQTTInflight(reservesIdentifiers: inflight.reservesIdentifiers)
         queue.prepend(first)
+    }
+
+    /// Adds the exchange of an earlier process.
+    ///
+    /// A message whose identifier is in use by an earlier one waits behind all others.
+    mutating func restore(
+        _ message: MQTTOutgoingMessage,
+        isReleased: Bool,
+        call: any MQTTCall
+    ) {
+        let exchange: MQTTInflight.Exchange =
+            message.publish.qos == .exactlyOnce
+            ? .publishExactlyOnce(message) : .publishAtLeastOnce(message)
+        let deadline = WireInstant(nanoseconds: .max)
+        let identifier = inflight.begin(
+            exchange,
+            as: message.reservedIdentifier,
+            call: call,
+            deadline: deadline
+        )
+        guard let identifier else {
+            return queue.append(.init(message: message, call: call, deadline: deadline))
+        }
+        inflight.noteEarlier(identifier)
+        if isReleased { inflight.release(identifier) }
     }
 
     /// Resumes the session: resends PUBREL and PUBLISH, then sends the waiting messages (MQTT 5, 4.4.0-1).
@@ -77,7 +106,13 @@ extension MQTTPublisher {
         limits: MQTTServerLimits,
         to writer: inout MQTTPacketWriter
     ) -> [MQTTDroppedMessage] {
-        var dropped = lost.map { MQTTDroppedMessage(call: $0.call, cause: .sessionLost) }
+        var dropped = lost.map {
+            MQTTDroppedMessage(
+                call: $0.call,
+                cause: .sessionLost,
+                wasReleased: $0.message == nil
+            )
+        }
         lost = []
         func check(_ message: MQTTOutgoingMessage) throws(MQTTSendError) {
             try limits.check(message.publish)

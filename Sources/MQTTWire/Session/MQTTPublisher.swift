@@ -15,7 +15,7 @@ package struct MQTTPublisher: Sendable {
     }
 
     /// The exchanges that wait for an acknowledgement, including SUBSCRIBE and UNSUBSCRIBE.
-    package var inflight = MQTTInflight()
+    package var inflight: MQTTInflight
     /// The number of messages that may be in flight.
     package var window: Int
     /// Messages that wait for room in the window.
@@ -28,8 +28,9 @@ package struct MQTTPublisher: Sendable {
     /// A lower bound of the calls' time limits; nil if no call waits.
     package internal(set) var earliestDeadline: WireInstant?
 
-    package init(window: Int) {
+    package init(window: Int, reservesIdentifiers: Bool = false) {
         self.window = window
+        inflight = MQTTInflight(reservesIdentifiers: reservesIdentifiers)
     }
 
     /// Sends a message, or queues it when the window is full.
@@ -41,7 +42,9 @@ package struct MQTTPublisher: Sendable {
         deadline: WireInstant,
         to writer: inout MQTTPacketWriter
     ) throws(MQTTSendError) {
-        if queue.isEmpty, messagesUnderWay < window {
+        if queue.isEmpty, messagesUnderWay < window,
+            message.storedNumber == nil || inflight.canBegin(as: message.reservedIdentifier)
+        {
             try start(message, call: call, deadline: deadline, to: &writer)
         } else {
             // Refused now rather than when its turn comes.
@@ -60,9 +63,13 @@ package struct MQTTPublisher: Sendable {
         let exchange: MQTTInflight.Exchange =
             message.publish.qos == .exactlyOnce
             ? .publishExactlyOnce(message) : .publishAtLeastOnce(message)
-        guard let identifier = inflight.begin(exchange, call: call, deadline: deadline) else {
-            throw .noPacketIdentifierLeft
-        }
+        let begun = inflight.begin(
+            exchange,
+            as: message.reservedIdentifier,
+            call: call,
+            deadline: deadline
+        )
+        guard let identifier = begun else { throw .noPacketIdentifierLeft }
         var publish = message.publish
         publish.packetIdentifier = identifier
         do {
@@ -130,6 +137,15 @@ package struct MQTTPublisher: Sendable {
         return nil
     }
 
+    /// The number of a stored message whose next stage has to be stored before PUBREL is sent; nil if none has.
+    package func storedNumber(of pubrec: MQTTAcknowledgement) -> UInt64? {
+        let identifier = pubrec.packetIdentifier
+        guard !pubrec.reasonCode.isFailure, inflight.kind(identifier) == .publishExactlyOnce else {
+            return nil
+        }
+        return inflight.entry(identifier)?.message?.storedNumber
+    }
+
     private mutating func end(
         _ acknowledgement: MQTTAcknowledgement,
         to writer: inout MQTTPacketWriter
@@ -156,7 +172,10 @@ package struct MQTTPublisher: Sendable {
             if let identifier = repetitions.popLast() {
                 sendAgain(identifier, to: &writer)
             } else {
-                guard inflight.hasIdentifierLeft, let next = queue.popFirst() else { return }
+                // The identifier of a stored message may still belong to a much earlier one.
+                guard inflight.canBegin(as: queue.firstReservedIdentifier),
+                    let next = queue.popFirst()
+                else { return }
                 // Checked when it was queued, or when the session was resumed.
                 try? start(next.message, call: next.call, deadline: next.deadline, to: &writer)
             }

@@ -54,6 +54,10 @@ package struct MQTTReceiver: Sendable {
     /// connection would lose the messages of a clean session. The number of packet identifiers is the bound for a
     /// client.
     var maximum = Int(UInt16.max)
+    /// Whether the identifiers of taken messages are stored before PUBREC is sent.
+    var isStored = false
+    /// The identifiers to be stored, in the order of their PUBRECs.
+    private var taken: [UInt16] = []
     private var publishAcknowledgements = MQTTAcknowledgementQueue()
     private var receivedAcknowledgements = MQTTAcknowledgementQueue()
     /// QoS 2 messages between PUBLISH and PUBREL, by identifier.
@@ -174,6 +178,7 @@ package struct MQTTReceiver: Sendable {
         case .identifier(let identifier):
             guard case .carried(serial, nil)? = exactlyOnce[identifier]?.progress else { return }
             exactlyOnce[identifier]?.progress = .carried(serial: serial, reasonCode)
+            if isStored, !reasonCode.isFailure { taken.append(identifier) }
         }
     }
 
@@ -185,6 +190,10 @@ package struct MQTTReceiver: Sendable {
                 _ = end(identifier)
             } else {
                 exactlyOnce[identifier]?.progress = .acknowledged
+                guard !isStored else {
+                    taken.append(identifier)
+                    continue
+                }
             }
             answer(.pubrec, identifier, reasonCode, to: &writer)
         }
@@ -207,6 +216,31 @@ package struct MQTTReceiver: Sendable {
         guard let exchange = exactlyOnce.removeValue(forKey: identifier) else { return false }
         if exchange.isCounted { countedExactlyOnce -= 1 }
         return true
+    }
+
+    // MARK: Stored identifiers
+
+    /// Adds the identifier of a message that an earlier process has taken.
+    mutating func restore(_ identifier: UInt16) {
+        exactlyOnce[identifier] = Exchange(progress: .acknowledged, isCounted: false)
+    }
+
+    /// Takes the identifiers to be stored.
+    mutating func takeTaken() -> [UInt16] {
+        guard !taken.isEmpty else { return [] }
+        defer { taken = [] }
+        return taken
+    }
+
+    /// Whether the identifier of a PUBREL is stored, and has to be removed before PUBCOMP is sent.
+    func isStored(_ pubrel: MQTTAcknowledgement) -> Bool {
+        isStored && exactlyOnce[pubrel.packetIdentifier] != nil
+    }
+
+    /// Sends the PUBREC of a stored identifier, unless PUBREL has arrived meanwhile.
+    mutating func sendPubrec(_ identifier: UInt16, to writer: inout MQTTPacketWriter) {
+        guard case .acknowledged? = exactlyOnce[identifier]?.progress else { return }
+        answer(.pubrec, identifier, .success, to: &writer)
     }
 
     // MARK: Between connections

@@ -14,6 +14,24 @@ package struct MQTTSessionState: Sendable {
     /// Makes the state of a new session.
     package init() {}
 
+    /// Makes the state of a session that an earlier process has stored; ``restore(_:isReleased:call:)`` adds the messages.
+    ///
+    /// - Parameter received: The packet identifiers of received messages that were taken.
+    package init(received: [UInt16]) {
+        publisher = MQTTPublisher(window: 0, reservesIdentifiers: true)
+        receiver.isStored = true
+        for identifier in received { receiver.restore(identifier) }
+    }
+
+    /// Adds a message of an earlier process, in the order of the numbers.
+    package mutating func restore(
+        _ message: MQTTOutgoingMessage,
+        isReleased: Bool,
+        call: any MQTTCall
+    ) {
+        publisher.restore(message, isReleased: isReleased, call: call)
+    }
+
     /// Whether no message is in flight, queued or incomplete, and no call is waiting to be told.
     package var isEmpty: Bool { publisher.isIdle && receiver.isIdle }
 
@@ -58,6 +76,9 @@ package struct MQTTSessionState: Sendable {
         receiver.settle(receipt, reasonCode)
     }
 
+    /// Takes the identifiers of QoS 2 messages that were taken without a connection, to be stored.
+    package mutating func takeTaken() -> [UInt16] { receiver.takeTaken() }
+
     /// The QoS 1 messages of earlier connections that the server has sent again.
     package var repeatedSerials: MQTTRepeatedSerials { receiver.repeatedSerials }
 
@@ -73,7 +94,10 @@ package struct MQTTSessionState: Sendable {
     ///
     /// Only the numbers of receipts are kept, so that an old receipt never names a new message.
     package mutating func removeAll() {
-        publisher = MQTTPublisher(window: 0)
+        publisher = MQTTPublisher(
+            window: 0,
+            reservesIdentifiers: publisher.inflight.reservesIdentifiers
+        )
         receiver.loseSession()
     }
 }

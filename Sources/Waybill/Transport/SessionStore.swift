@@ -77,7 +77,11 @@ public protocol SessionStore: Sendable {
     func insertReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void)
 
     /// Removes a packet identifier, because the server has forgotten it.
-    func removeReceived(_ identifier: UInt16)
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier.
+    ///   - done: Called once, on any thread, when that is stored or cannot be stored. By default at once.
+    func removeReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void)
 
     /// Returns the stored packet identifiers of received messages; empty by default.
     func receivedIdentifiers() -> [UInt16]
@@ -115,8 +119,10 @@ extension SessionStore {
         done()
     }
 
-    /// Does nothing.
-    public func removeReceived(_ identifier: UInt16) {}
+    /// Calls `done`.
+    public func removeReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
+        done()
+    }
 
     /// Returns no identifiers.
     public func receivedIdentifiers() -> [UInt16] { [] }
@@ -128,6 +134,14 @@ public final class InMemorySessionStore: SessionStore {
         var messages: [StoredMessage.ID: StoredMessage] = [:]
         var last: StoredMessage.ID = 0
         var filters: [String] = []
+        /// The name of the session whose exchanges are kept.
+        var session: String?
+        var received: Set<UInt16> = []
+
+        mutating func loseSession() {
+            for id in messages.keys { messages[id]?.stage = .published }
+            received = []
+        }
     }
 
     private let state = Locked(State())
@@ -160,6 +174,7 @@ public final class InMemorySessionStore: SessionStore {
         state.withLock { state in
             state.messages = [:]
             state.filters = []
+            state.received = []
         }
     }
 
@@ -170,4 +185,43 @@ public final class InMemorySessionStore: SessionStore {
 
     /// Returns the filters that were stored last.
     public func pendingUnsubscribes() -> [String] { state.withLock { $0.filters } }
+
+    /// Begins to keep the exchanges of a session.
+    public func beginSession(_ name: String) -> Bool {
+        state.withLock { state in
+            if state.session.map({ Array($0.utf8) }) != Array(name.utf8) { state.loseSession() }
+            state.session = name
+        }
+        return true
+    }
+
+    /// Forgets stages and identifiers.
+    public func loseSession() {
+        state.withLock { $0.loseSession() }
+    }
+
+    /// Stores a stage.
+    public func setStage(
+        _ stage: StoredMessage.Stage,
+        of id: StoredMessage.ID,
+        done: @escaping @Sendable () -> Void
+    ) {
+        state.withLock { $0.messages[id]?.stage = stage }
+        done()
+    }
+
+    /// Stores the identifier of a received message.
+    public func insertReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
+        state.withLock { _ = $0.received.insert(identifier) }
+        done()
+    }
+
+    /// Removes an identifier.
+    public func removeReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
+        state.withLock { _ = $0.received.remove(identifier) }
+        done()
+    }
+
+    /// Returns the stored identifiers.
+    public func receivedIdentifiers() -> [UInt16] { state.withLock { $0.received.sorted() } }
 }

@@ -1,0 +1,142 @@
+import Testing
+import TransportTestSupport
+import Waybill
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+/// A session whose exchanges are stored: the second transport stands for the next process.
+@Suite("MQTT transport: a session over the end of the process", .timeLimit(.minutes(5)))
+struct StoredSessionTests {
+    private let store = InMemorySessionStore()
+
+    private func client(
+        _ script: ScriptedByteStream,
+        _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
+        try scripted([script]) {
+            $0.cleanStart = false
+            $0.store = store
+            change(&$0)
+        }
+    }
+
+    /// PUBLISH of QoS 2 with the number 1 in the store.
+    private let publish = ("34 06 0001 74 8001 78" as Hex).bytes
+    private let repeated = ("3C 06 0001 74 8001 78" as Hex).bytes
+    private let pubrec = ("50 02 8001" as Hex).bytes
+    private let pubrel = ("62 02 8001" as Hex).bytes
+    private let pubcomp = ("70 02 8001" as Hex).bytes
+
+    /// Sends a message of QoS 2, and ends when the script has.
+    private func sendUntilTheEnd(_ script: ScriptedByteStream) async throws {
+        let (transport, provider) = try client(script)
+        let sending = Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
+        try await waitUntil { script.isComplete }
+        await transport.shutdown()
+        await expectError(.shutDown) { try await sending.value }
+        #expect(script.failures == [])
+    }
+
+    @Test("A message that was sent goes on with PUBLISH, its identifier and DUP")
+    func sent() async throws {
+        try await sendUntilTheEnd(.accepted(.new, .expect(publish)))
+        #expect(store.messages().map(\.stage) == [.published])
+        let next = ScriptedByteStream.accepted(
+            .present,
+            .expect(repeated),
+            .reply(pubrec),
+            .expect(pubrel),
+            .reply(pubcomp)
+        )
+        let (transport, provider) = try client(next)
+        try await provider.connect()
+        try await waitUntil { store.messages().isEmpty }
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("A message that the server has goes on with PUBREL")
+    func released() async throws {
+        try await sendUntilTheEnd(
+            .accepted(.new, .expect(publish), .reply(pubrec), .expect(pubrel))
+        )
+        #expect(store.messages().map(\.stage) == [.released])
+        let next = ScriptedByteStream.accepted(.present, .expect(pubrel), .reply(pubcomp))
+        let (transport, provider) = try client(next)
+        try await provider.connect()
+        try await waitUntil { store.messages().isEmpty }
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("A lost session: what the server may not have is sent anew, what it had is given up")
+    func lost() async throws {
+        try await sendUntilTheEnd(
+            .accepted(.new, .expect(publish), .reply(pubrec), .expect(pubrel))
+        )
+        _ = store.insert(StoredMessage(topic: "t", body: [0x79], qos: 2))
+        let next = ScriptedByteStream.accepted(
+            .new,
+            .expect(("34 06 0001 74 8002 79" as Hex).bytes),
+            .reply(("50 02 8002" as Hex).bytes),
+            .expect(("62 02 8002" as Hex).bytes)
+        )
+        let (transport, provider) = try client(next)
+        let events = transport.events
+        let failed = Task {
+            for await event in events where event.kind == .sendFailed { return event.topic }
+            return nil
+        }
+        try await provider.connect()
+        try await waitUntil { next.isComplete }
+        #expect(store.messages().map(\.id) == [2])
+        #expect(store.messages().map(\.stage) == [.released])
+        #expect(await failed.value == "t")
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("A client with another identifier sends the messages as new ones")
+    func otherClient() async throws {
+        try await sendUntilTheEnd(
+            .accepted(.new, .expect(publish), .reply(pubrec), .expect(pubrel))
+        )
+        #expect(store.beginSession("other"))
+        #expect(store.messages().map(\.stage) == [.published])
+    }
+
+    @Test("A received message of QoS 2 that was taken is not delivered again")
+    func received() async throws {
+        let message = ("34 06 0001 74 0007 61" as Hex).bytes
+        let first = ScriptedByteStream.accepted(
+            .new,
+            .expect(("82 06 0001 0001 74 02" as Hex).bytes),
+            .reply(("90 03 0001 02" as Hex).bytes + message),
+            .expect(("50 02 0007" as Hex).bytes)
+        )
+        let (transport, provider) = try client(first)
+        var messages = try await provider.messages(.subscribe(qos: .exactlyOnce))
+            .makeAsyncIterator()
+        #expect(try await messages.next()?.body.text == "a")
+        try await waitUntil { first.isComplete }
+        #expect(store.receivedIdentifiers() == [7])
+        await transport.shutdown()
+
+        let next = ScriptedByteStream.accepted(
+            .present,
+            .reply(("3C 06 0001 74 0007 61" as Hex).bytes),
+            .expect(("50 02 0007" as Hex).bytes),
+            .reply(("62 02 0007" as Hex).bytes),
+            .expect(("70 02 0007" as Hex).bytes)
+        )
+        let (later, again) = try client(next)
+        let all = try again.allMessages()
+        try await again.connect()
+        try await waitUntil { next.isComplete }
+        #expect(store.receivedIdentifiers() == [])
+        #expect(next.failures == [])
+        await later.shutdown()
+        for try await message in all { Issue.record("\(message.topic) came again") }
+    }
+}
