@@ -104,9 +104,19 @@ extension Driver where Core == MQTTClientConnection {
     /// - Returns: False if this connection no longer has the session state, so that nothing was withdrawn.
     @discardableResult
     func cancel(_ call: MQTTPendingCall) -> Bool {
-        withCore { core, _ in
-            core.cancel(call)
+        withCore { core, now in
+            core.cancel(call, at: now)
             return !core.isSessionTaken
+        }
+    }
+
+    /// Gives the exchange of a stored message another call.
+    ///
+    /// - Returns: Whether there is such an exchange; nil if this connection no longer has the session state.
+    func adopt(_ number: UInt64, _ call: MQTTStoredCall) -> Bool? {
+        withCore { core, now in
+            let isOpen = core.adopt(number, call, at: now)
+            return core.isSessionTaken ? nil : isOpen
         }
     }
 

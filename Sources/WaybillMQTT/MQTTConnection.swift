@@ -161,7 +161,7 @@ final class MQTTConnection: TransportConnection {
         for message in dropped {
             switch message.call {
             case let call as MQTTPendingCall: call.fail(MQTTErrorMapping.error(message.cause))
-            case let call as MQTTStoredCall: call.drop(message, over: self)
+            case let call as MQTTStoredCall: call.drop(message)
             default: break
             }
         }
@@ -236,7 +236,8 @@ final class MQTTConnection: TransportConnection {
         timeout: Duration?,
         _ call: any MQTTCall,
         isObserved: Bool = true,
-        storedNumber: UInt64? = nil
+        storedNumber: UInt64? = nil,
+        isSentAnew: Bool = false
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
@@ -246,7 +247,8 @@ final class MQTTConnection: TransportConnection {
                     let message = MQTTOutgoingMessage(
                         publish: publish,
                         payload: request.body,
-                        storedNumber: storedNumber
+                        storedNumber: storedNumber,
+                        isSentAnew: isSentAnew
                     )
                     try core.publish(message, call: call, timeout: timeout, at: now)
                 }

@@ -164,7 +164,7 @@ final class MQTTEngine: Sendable {
             let isObserved = begun != nil
             let receipt: Receipt
             if let outbox, options.qos != .atMostOnce {
-                receipt = try await outbox.keeping(request, options) { number in
+                receipt = try await outbox.keeping(request, options, in: session) { number in
                     try await send(publish, request, options, isObserved, storedNumber: number)
                 }
             } else {

@@ -31,9 +31,18 @@ struct MQTTOutbox: Sendable {
     }
 
     /// Sends with the message in the store.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - options: The options of its command.
+    ///   - session: Has the exchange of the message.
+    ///   - send: Sends it, with its number if its packet identifier follows from that.
+    /// - Returns: The receipt.
+    /// - Throws: `limitExceeded` if the message could not be stored; the errors of `send`.
     func keeping(
         _ request: Request,
         _ options: SendOptions,
+        in session: MQTTSession,
         _ send: (_ storedNumber: UInt64?) async throws -> Receipt
     ) async throws -> Receipt {
         let id: StoredMessage.ID
@@ -54,7 +63,11 @@ struct MQTTOutbox: Sendable {
             // The message stays in the store for the next transport.
             throw error
         } catch {
-            store.remove(id)
+            if keepsExchanges, options.qos == .exactlyOnce {
+                session.adopt(id, MQTTStoredCall { [store] in store.remove(id) })
+            } else {
+                store.remove(id)
+            }
             throw error
         }
     }
@@ -67,20 +80,33 @@ struct MQTTOutbox: Sendable {
         guard store.beginSession(clientIdentifier) else { return nil }
         keepsExchanges = true
         var session = MQTTSessionState(received: store.receivedIdentifiers())
+        let now = Date()
         for message in (try? store.messages()) ?? [] {
-            let isReleased = message.stage == .released && message.qos == 2
-            let call = call(of: message)
+            var isReleased = message.stage == .released && message.qos == 2
+            var call = call(of: message)
+            if !isReleased, message.qos == 2, message.hasExpired(at: now),
+                session.isFree(message.id)
+            {
+                // The server may have it: PUBREL ends that exchange. A server without it only answers.
+                isReleased = true
+                report(message, message.expiryError)
+                call = MQTTStoredCall { [store] in store.remove(message.id) }
+            }
             do throws(WaybillError) {
                 // The exchange of a released message ends without sending it.
-                let (request, options) = try message.request(at: isReleased ? .distantPast : Date())
+                var message = message
+                if isReleased { message.expiry = nil }
+                let (request, options) = try message.request(at: now)
                 let publish = try MQTTPublishMapping.packet(request, options, version: version)
                 try MQTTPublishMapping.check(publish, request, version: version)
                 let outgoing = MQTTOutgoingMessage(
                     publish: publish,
                     payload: request.body,
-                    storedNumber: message.id
+                    storedNumber: message.id,
+                    isSentAnew: true
                 )
-                session.restore(outgoing, isReleased: isReleased, call: call)
+                let ended = session.restore(outgoing, isReleased: isReleased, call: call)
+                (ended as? MQTTStoredCall)?.didEnd()
             } catch {
                 drop(message, call, error)
             }
@@ -92,19 +118,18 @@ struct MQTTOutbox: Sendable {
     private func call(of message: StoredMessage) -> MQTTStoredCall {
         MQTTStoredCall { [store] in
             store.remove(message.id)
-        } didDrop: { call, dropped, connection in
-            // A message that the server had not confirmed is sent as a new one, although it may then arrive twice.
-            guard dropped.cause == .sessionLost, !dropped.wasReleased else {
-                return drop(message, call, MQTTErrorMapping.error(dropped.cause))
-            }
-            // Without a connection it stays in the store.
-            try? send(message, over: connection)
+        } didDrop: { call, dropped in
+            drop(message, call, MQTTErrorMapping.error(dropped.cause))
         }
     }
 
     /// Gives up a message that can never be sent.
     private func drop(_ message: StoredMessage, _ call: MQTTStoredCall, _ error: WaybillError) {
         call.didEnd()
+        report(message, error)
+    }
+
+    private func report(_ message: StoredMessage, _ error: WaybillError) {
         events.reportSend(
             message.topic,
             byteCount: message.body.count,
@@ -142,7 +167,8 @@ struct MQTTOutbox: Sendable {
                 request,
                 timeout: Self.never,
                 call,
-                storedNumber: keepsExchanges ? message.id : nil
+                storedNumber: keepsExchanges ? message.id : nil,
+                isSentAnew: true
             )
         } catch {
             guard error.code != .notConnected else { throw error }
@@ -157,8 +183,8 @@ struct MQTTOutbox: Sendable {
 }
 
 /// A call without a waiting task, such as one of an earlier process.
-final class MQTTStoredCall: MQTTCall {
-    typealias Drop = @Sendable (MQTTStoredCall, MQTTDroppedMessage, MQTTConnection) -> Void
+package final class MQTTStoredCall: MQTTCall {
+    typealias Drop = @Sendable (MQTTStoredCall, MQTTDroppedMessage) -> Void
 
     /// Called when the server has answered.
     let didEnd: @Sendable () -> Void
@@ -170,9 +196,10 @@ final class MQTTStoredCall: MQTTCall {
         self.didDrop = didDrop
     }
 
-    /// Notes that the message was dropped as the session was resumed over a connection.
-    func drop(_ message: MQTTDroppedMessage, over connection: MQTTConnection) {
-        didDrop?(self, message, connection)
+    /// Notes that the message was dropped as the session was resumed.
+    func drop(_ message: MQTTDroppedMessage) {
+        guard let didDrop else { return didEnd() }
+        didDrop(self, message)
     }
 }
 
@@ -189,6 +216,12 @@ extension StoredMessage {
         )
     }
 
+    fileprivate func hasExpired(at now: Date) -> Bool { expiry.map { $0 <= now } ?? false }
+
+    fileprivate var expiryError: WaybillError {
+        WaybillError(.timedOut, "the stored message has expired", topic: topic)
+    }
+
     /// Makes the request again, with the rest of its time.
     ///
     /// - Throws: `timedOut` if the message has expired.
@@ -201,9 +234,7 @@ extension StoredMessage {
         )
         if let expiry {
             let rest = expiry.timeIntervalSince(now)
-            guard rest > 0 else {
-                throw WaybillError(.timedOut, "the stored message has expired", topic: topic)
-            }
+            guard rest > 0 else { throw expiryError }
             options.expiry = .seconds(max(1, rest))
         }
         let request = Request(

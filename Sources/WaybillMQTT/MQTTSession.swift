@@ -17,15 +17,9 @@ final class MQTTSession: Sendable {
     private enum Place: Sendable {
         // Stored out of line, because nearly always a connection has the state.
         indirect case parked(MQTTSessionState)
-        /// Between two places, with the actions that follow on arrival.
-        case moving([Action])
+        /// Between two places.
+        case moving(MQTTSessionMove)
         case with(MQTTConnection)
-    }
-
-    /// An action that was requested while the state was moving.
-    enum Action: Sendable {
-        case acknowledge(MQTTDeliveryReceipt, MQTTReasonCode)
-        case cancel(MQTTPendingCall)
     }
 
     private struct State: Sendable {
@@ -37,6 +31,7 @@ final class MQTTSession: Sendable {
         var lateAttempts = MQTTLateAttempts()
         /// Whether a CONNECT since the last CONNACK was not answered.
         var isInDoubt = false
+        var storing = MQTTStoreQueue()
     }
 
     private let state = Locked(State())
@@ -69,11 +64,12 @@ final class MQTTSession: Sendable {
     /// Hands the state to a new connection.
     func take() -> MQTTSessionState {
         state.withLock { state in
-            defer { state.place = .moving([]) }
             stopWatching(&state)
             guard case .parked(let connection) = state.place else {
+                state.place = .moving(MQTTSessionMove())
                 return MQTTSessionState()
             }
+            state.place = .moving(MQTTSessionMove(connection.repeatedSerials))
             return connection
         }
     }
@@ -83,20 +79,21 @@ final class MQTTSession: Sendable {
     /// Called with the core's lock held, so that the connection ends after it.
     ///
     /// - Returns: What was requested meanwhile, for ``carryOut(_:)``.
-    func follow(_ connection: MQTTConnection) -> [Action] {
+    func follow(_ connection: MQTTConnection) -> [MQTTSessionMove.Action] {
         state.withLock { state in
-            guard case .moving(let actions) = state.place else { return [] }
+            guard case .moving(let move) = state.place else { return [] }
             state.place = .with(connection)
-            return actions
+            return move.actions
         }
     }
 
     /// Carries out what was requested while the state was moving.
-    func carryOut(_ actions: [Action]) {
+    func carryOut(_ actions: [MQTTSessionMove.Action]) {
         for action in actions {
             switch action {
             case .acknowledge(let receipt, let reason): acknowledge(receipt, reason)
             case .cancel(let call): cancel(call)
+            case .adopt(let number, let call): adopt(number, call)
             }
         }
     }
@@ -105,30 +102,27 @@ final class MQTTSession: Sendable {
     ///
     /// The state is taken from it and parked next.
     func leave(_ connection: MQTTConnection) {
+        let repeated = connection.driver.repeatedSerials
         state.withLock { state in
             guard case .with(let present) = state.place, present === connection else {
                 return
             }
-            state.place = .moving([])
+            state.place = .moving(MQTTSessionMove(repeated))
         }
     }
 
     /// Keeps the state until a connection begins.
     func park(_ connection: MQTTSessionState) {
         var connection = connection
-        let taken = state.withLock { state -> [UInt16] in
-            guard case .moving(let actions) = state.place else { return [] }
-            for action in actions {
-                switch action {
-                case .acknowledge(let receipt, let reason): connection.acknowledge(receipt, reason)
-                case .cancel(let call): connection.cancel(call)
-                }
-            }
-            let taken = connection.takeTaken()
+        let ended = state.withLock { state -> [MQTTStoredCall] in
+            guard case .moving(let move) = state.place else { return [] }
+            let ended = move.carryOut(on: &connection)
+            state.storing.append(taken: connection.takeTaken())
             state.place = .parked(connection)
-            return taken
+            return ended
         }
-        storeTaken(taken)
+        callStore()
+        for call in ended { call.didEnd() }
         watch()
     }
 
@@ -155,21 +149,53 @@ final class MQTTSession: Sendable {
 
     /// Notes that the server has lost the session.
     func loseStoredSession() {
-        store?.loseSession()
+        guard store != nil else { return }
+        state.withLock { $0.storing.append(.loseSession) }
+        callStore()
     }
 
     /// Stores a step, and calls `done` when that is on the disk or cannot be.
     func store(_ step: MQTTStorageStep, done: @escaping @Sendable () -> Void) {
-        guard let store else { return done() }
-        switch step {
-        case .released(let number, _): store.setStage(.released, of: number, done: done)
-        case .taken(let identifier): store.insertReceived(identifier, done: done)
-        case .forgotten(let identifier): store.removeReceived(identifier, done: done)
-        }
+        guard store != nil else { return done() }
+        state.withLock { $0.storing.append(.step(step, done: done)) }
+        callStore()
     }
 
-    private func storeTaken(_ identifiers: [UInt16]) {
-        for identifier in identifiers { store(.taken(identifier)) {} }
+    /// Tells the store what waits; one caller at a time, with no lock held.
+    private func callStore() {
+        guard let store, state.withLock({ $0.storing.begin() }) else { return }
+        while let call = state.withLock({ $0.storing.next() }) { call.make(to: store) }
+    }
+
+    /// Keeps a stored message of QoS 2 in the store until its exchange has ended, because its caller no longer waits.
+    ///
+    /// Otherwise the server would wait for a PUBREL that no later process sends. A message that was never sent is
+    /// withdrawn.
+    ///
+    /// - Parameters:
+    ///   - number: The number of the message.
+    ///   - call: Ends with the exchange, or at once if there is none.
+    func adopt(_ number: UInt64, _ call: MQTTStoredCall) {
+        while true {
+            let (connection, isOpen) = state.withLock { state -> (MQTTConnection?, Bool) in
+                switch state.place {
+                case .with(let connection): return (connection, true)
+                case .moving(var move):
+                    move.adopt(number, call)
+                    state.place = .moving(move)
+                    return (nil, true)
+                case .parked(var connection):
+                    let isOpen = connection.adopt(number, call)
+                    state.place = .parked(connection)
+                    return (nil, isOpen)
+                }
+            }
+            guard let connection else { return isOpen ? () : call.didEnd() }
+            // Nil means that the state was just taken from the connection. The next turn finds its new place.
+            if let isOpen = connection.driver.adopt(number, call) {
+                return isOpen ? () : call.didEnd()
+            }
+        }
     }
 
     // MARK: Abandoned attempts
@@ -217,7 +243,9 @@ final class MQTTSession: Sendable {
             let connection = state.withLock { state -> MQTTConnection? in
                 switch state.place {
                 case .with(let connection): return connection
-                case .moving(let actions): state.place = .moving(actions + [.cancel(call)])
+                case .moving(var move):
+                    move.cancel(call)
+                    state.place = .moving(move)
                 case .parked(var connection):
                     connection.cancel(call)
                     state.place = .parked(connection)
@@ -261,21 +289,21 @@ final class MQTTSession: Sendable {
     @discardableResult
     func acknowledge(_ receipt: MQTTDeliveryReceipt, _ reason: MQTTReasonCode) -> Bool {
         while true {
-            let (connection, isFirst, taken) = state.withLock {
-                state -> (MQTTConnection?, Bool, [UInt16]) in
+            let (connection, isFirst) = state.withLock { state -> (MQTTConnection?, Bool) in
                 switch state.place {
-                case .with(let connection): return (connection, true, [])
-                case .moving(let actions):
-                    state.place = .moving(actions + [.acknowledge(receipt, reason)])
-                    return (nil, true, [])
+                case .with(let connection): return (connection, true)
+                case .moving(var move):
+                    let isFirst = move.acknowledge(receipt, reason)
+                    state.place = .moving(move)
+                    return (nil, isFirst)
                 case .parked(var connection):
                     let isFirst = connection.acknowledge(receipt, reason)
-                    let taken = connection.takeTaken()
+                    state.storing.append(taken: connection.takeTaken())
                     state.place = .parked(connection)
-                    return (nil, isFirst, taken)
+                    return (nil, isFirst)
                 }
             }
-            storeTaken(taken)
+            if connection == nil { callStore() }
             guard let connection else { return isFirst }
             // Nil means that the state was just taken from the connection. The next turn finds its new place.
             if let isFirst = connection.driver.acknowledge(receipt, reason) { return isFirst }
@@ -288,7 +316,7 @@ final class MQTTSession: Sendable {
             state -> (MQTTConnection?, MQTTRepeatedSerials) in
             switch state.place {
             case .with(let connection): (connection, MQTTRepeatedSerials())
-            case .moving: (nil, MQTTRepeatedSerials())
+            case .moving(let move): (nil, move.repeatedSerials)
             case .parked(let connection): (nil, connection.repeatedSerials)
             }
         }

@@ -229,8 +229,8 @@ import WireCore
             let message = MQTTOutgoingMessage(publish: publish, payload: [UInt8]())
             try harness.client.publish(message, call: call, at: harness.now)
         }
-        harness.client.cancel(first)
-        harness.client.cancel(second)
+        harness.client.cancel(first, at: harness.now)
+        harness.client.cancel(second, at: harness.now)
         _ = harness.sent
         harness.receive(.puback(.ack(1)))
         #expect(harness.told() == [])

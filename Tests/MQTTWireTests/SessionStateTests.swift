@@ -147,14 +147,14 @@ struct SessionStateTests {
             }
             harness.receive(.pubrec(.ack(2)))
             _ = harness.sent
-            if stage == 0 { for call in calls { harness.client.cancel(call) } }
+            if stage == 0 { for call in calls { harness.client.cancel(call, at: harness.now) } }
             var session = harness.cut()
             if stage == 1 { for call in calls { session.cancel(call) } }
             #expect(session.calls.count == (stage < 2 ? 0 : 4))
             let connack = MQTTConnack(sessionPresent: isPresent)
             try harness.connect(resuming: session, connack: stage == 2 ? nil : connack)
             _ = harness.told()
-            if stage >= 2 { for call in calls { harness.client.cancel(call) } }
+            if stage >= 2 { for call in calls { harness.client.cancel(call, at: harness.now) } }
             if stage == 2 { harness.receive(.connack(connack)) }
             _ = harness.told()
             harness.resume()

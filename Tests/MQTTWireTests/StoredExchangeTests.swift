@@ -154,7 +154,6 @@ import WireTestSupport
         var harness = try start(stored(), sessionPresent: false)
         let dropped = harness.client.resumeSession(at: harness.now)
         #expect(dropped.map { harness.number($0.call ?? Call(0)) } == [2, 3])
-        #expect(dropped.map(\.wasReleased) == [false, true])
         #expect(
             harness.sent == [
                 packet(.atLeastOnce, 1, 0x8001), packet(.atLeastOnce, 4, 0x8004),
@@ -212,8 +211,10 @@ import WireTestSupport
             .message("b", .exactlyOnce, id: 2, dup: true),
             .message("c", .exactlyOnce, id: 3, dup: true)
         )
+        #expect(harness.sent == [], "the step of the earlier connection may not be stored")
+        #expect(harness.steps.suffix(2) == [.taken(2), .taken(3)])
+        harness.client.stored(.taken(2), at: harness.now)
         #expect(harness.sent == [.pubrec(.ack(2))])
-        #expect(harness.steps.last == .taken(3))
         harness.client.stored(.taken(3), at: harness.now)
         #expect(harness.sent == [.pubrec(.ack(3))])
         #expect(harness.topics.count == 3)

@@ -77,7 +77,7 @@ struct SimulatedTransport {
     /// The time for which a send waits for its acknowledgement.
     var acknowledgementTimeout = Duration.seconds(30)
     /// The session store of an MQTT client.
-    var store: InMemorySessionStore?
+    var store: SimulatedStore?
 
     static let connectTimeout = Duration.seconds(5)
     static let maximumDelay = Duration.seconds(8)
@@ -119,7 +119,7 @@ struct SimulatedTransport {
             configuration.reconnection = reconnection
             configuration.credentials = credentials
             configuration.offlineQueue = world.pick(.off, OfflineQueuePolicy())
-            let store = world.chance(0.5) ? InMemorySessionStore() : nil
+            let store = world.chance(0.5) ? SimulatedStore(world) : nil
             configuration.store = store
             configuration.memoryLimit = memoryLimit
             configuration.buffering = buffering ?? configuration.buffering

@@ -5,6 +5,12 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// A session whose exchanges are stored: the second transport stands for the next process.
 @Suite("MQTT transport: a session over the end of the process", .timeLimit(.minutes(5)))
 struct StoredSessionTests {
@@ -93,6 +99,86 @@ struct StoredSessionTests {
         #expect(store.messages().map(\.id) == [2])
         #expect(store.messages().map(\.stage) == [.released])
         #expect(await failed.value == "t")
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("A cancelled call leaves its message in the store until the exchange has ended")
+    func cancelled() async throws {
+        let first = ScriptedByteStream.accepted(
+            .new,
+            .expect(publish),
+            .reply(pubrec),
+            .expect(pubrel)
+        )
+        let (transport, provider) = try client(first)
+        let sending = Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
+        try await waitUntil { first.isComplete }
+        sending.cancel()
+        await #expect(throws: CancellationError.self) { try await sending.value }
+        #expect(store.messages().map(\.stage) == [.released])
+        await transport.shutdown()
+        #expect(store.messages().map(\.stage) == [.released])
+        let next = ScriptedByteStream.accepted(.present, .expect(pubrel), .reply(pubcomp))
+        let (later, again) = try client(next)
+        try await again.connect()
+        try await waitUntil { store.messages().isEmpty }
+        #expect(next.failures == [])
+        await later.shutdown()
+    }
+
+    @Test("A call without a connection, that is cancelled, leaves nothing if it was never sent")
+    func cancelledUnsent() async throws {
+        let first = ScriptedByteStream.accepted(.new, .expect(publish))
+        let (transport, provider) = try client(first) { $0.inflightWindow = 1 }
+        let sending = Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
+        try await waitUntil { first.isComplete }
+        let second = Task { try await provider.request(.send("y", qos: .exactlyOnce)) }
+        try await waitUntil { store.messages().count == 2 }
+        second.cancel()
+        await #expect(throws: CancellationError.self) { try await second.value }
+        #expect(store.messages().map(\.id) == [1])
+        await transport.shutdown()
+        await expectError(.shutDown) { try await sending.value }
+    }
+
+    @Test("An explicit disconnect ends the call; the exchange goes on with the next connection")
+    func disconnected() async throws {
+        let first = ScriptedByteStream.accepted(
+            .new,
+            .expect(publish),
+            .reply(pubrec),
+            .expect(pubrel),
+            .expect(("E0 00" as Hex).bytes)
+        )
+        let next = ScriptedByteStream.accepted(.present, .expect(pubrel), .reply(pubcomp))
+        let (transport, provider) = try scripted([first, next]) {
+            $0.cleanStart = false
+            $0.store = store
+            $0.drainTimeout = .zero
+        }
+        let sending = Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
+        try await waitUntil { store.messages().first?.stage == .released }
+        try await provider.disconnect()
+        await #expect(throws: WaybillError.self) { try await sending.value }
+        #expect(store.messages().map(\.stage) == [.released])
+        try await provider.connect()
+        try await waitUntil { store.messages().isEmpty }
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("A message of QoS 2 that has expired ends its exchange and is not sent")
+    func expired() async throws {
+        let past = Date(timeIntervalSince1970: 1)
+        _ = store.insert(StoredMessage(topic: "t", body: [0x78], qos: 2, expiry: past))
+        _ = store.insert(StoredMessage(topic: "t", body: [0x79], qos: 1, expiry: past))
+        let next = ScriptedByteStream.accepted(.present, .expect(pubrel), .reply(pubcomp))
+        #expect(store.beginSession("c"))
+        let (transport, provider) = try client(next)
+        #expect(store.messages().map(\.id) == [1])
+        try await provider.connect()
+        try await waitUntil { store.messages().isEmpty }
         #expect(next.failures == [])
         await transport.shutdown()
     }

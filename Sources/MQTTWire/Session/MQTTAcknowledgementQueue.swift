@@ -1,7 +1,8 @@
 /// The acknowledgements that are owed to the peer, sent in the order of its messages.
 ///
 /// Consumers may take messages in any order. PUBACK and PUBREC must be sent in the order in which the PUBLISH packets
-/// arrived (MQTT 5, 4.6.0-2 and 4.6.0-3). An acknowledgement that is ready therefore waits for those before it.
+/// arrived (MQTT 5, 4.6.0-2 and 4.6.0-3). An acknowledgement that is ready therefore waits for those before it. The same
+/// holds for PUBREC and PUBREL packets that wait for a store (4.6.0-4).
 package struct MQTTAcknowledgementQueue: Sendable {
     struct Entry {
         let packetIdentifier: UInt16
@@ -37,6 +38,23 @@ package struct MQTTAcknowledgementQueue: Sendable {
         let index = Int(serial - firstSerial)
         guard index >= head, entries[index].reasonCode == nil else { return }
         entries[index].reasonCode = reasonCode
+    }
+
+    /// Whether an acknowledgement of a message is owed.
+    ///
+    /// - Complexity: O(owed acknowledgements).
+    func contains(_ packetIdentifier: UInt16) -> Bool {
+        entries[head...].contains { $0.packetIdentifier == packetIdentifier }
+    }
+
+    /// Notes that the acknowledgement of a message is ready; does nothing if none is awaited.
+    ///
+    /// - Complexity: O(owed acknowledgements).
+    mutating func settle(awaited packetIdentifier: UInt16, _ reasonCode: MQTTReasonCode) {
+        let index = entries[head...].firstIndex {
+            $0.packetIdentifier == packetIdentifier && $0.reasonCode == nil
+        }
+        if let index { entries[index].reasonCode = reasonCode }
     }
 
     /// Takes all entries, since the connection has ended; their serial numbers are never used again.

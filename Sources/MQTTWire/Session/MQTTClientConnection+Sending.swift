@@ -155,8 +155,28 @@ extension MQTTClientConnection {
     /// Withdraws a call and its message, if that was not sent.
     ///
     /// A message that was sent completes its exchange, without a report of the outcome.
-    package mutating func cancel(_ call: any MQTTCall) {
+    package mutating func cancel(_ call: any MQTTCall, at now: WireInstant) {
         exchanges.session.cancel(call)
+        sendWaiting(at: now)
+    }
+
+    /// Gives the exchange of a stored message another call, or withdraws the message if it was never sent.
+    ///
+    /// - Returns: Whether there is an exchange, whose end the call is told.
+    package mutating func adopt(
+        _ number: UInt64,
+        _ call: any MQTTCall,
+        at now: WireInstant
+    ) -> Bool {
+        defer { sendWaiting(at: now) }
+        return exchanges.session.adopt(number, call)
+    }
+
+    /// Sends the messages that waited behind a withdrawn one, whose packet identifier was in use.
+    mutating func sendWaiting(at now: WireInstant) {
+        guard isConnected else { return }
+        exchanges.sendWaiting(to: &channel.writer)
+        channel.noteSent(at: now)
     }
 
     // MARK: From connection to connection

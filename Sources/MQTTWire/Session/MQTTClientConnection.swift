@@ -82,9 +82,9 @@ package struct MQTTClientConnection: ProtocolCore {
         guard !isFinished else { return }
         // First, since a call that expires together with the connection is told of its end: a retry needs another one.
         if let closure = channel.advance(to: now) { return close(closure) }
-        for call in exchanges.session.takeExpired(at: now) {
-            channel.events.append(.timedOut(call))
-        }
+        let expired = exchanges.session.takeExpired(at: now)
+        for call in expired { channel.events.append(.timedOut(call)) }
+        if !expired.isEmpty { sendWaiting(at: now) }
     }
 
     // MARK: The end

@@ -46,7 +46,7 @@ package struct MQTTClientExchanges: Sendable {
     /// | message | server has the session | server has lost it |
     /// | --- | --- | --- |
     /// | QoS 1, sent | PUBLISH, DUP 1, same identifier | as a new message |
-    /// | QoS 2, sent | PUBLISH, DUP 1, same identifier | dropped |
+    /// | QoS 2, sent | PUBLISH, DUP 1, same identifier | dropped, or as a new message (``MQTTOutgoingMessage/isSentAnew``) |
     /// | QoS 2, PUBREC received | PUBREL | dropped |
     /// | never sent | sent in its turn | sent in its turn |
     ///
@@ -131,7 +131,8 @@ package struct MQTTClientExchanges: Sendable {
         case .puback(let puback):
             return published(session.publisher.receive(puback, isComplete: false, to: &writer))
         case .pubrec(let pubrec):
-            if let number = session.publisher.storedNumber(of: pubrec) {
+            guard !session.publisher.isStoring(pubrec) else { return nil }
+            if let number = session.publisher.beginStep(pubrec) {
                 return .mustStore(.released(number: number, pubrec.packetIdentifier))
             }
             return published(session.publisher.receivePubrec(pubrec, to: &writer))
@@ -165,15 +166,17 @@ package struct MQTTClientExchanges: Sendable {
     package mutating func stored(_ step: MQTTStorageStep, to writer: inout MQTTPacketWriter) {
         switch step {
         case .released(let number, let identifier):
-            let pubrec = MQTTAcknowledgement(packetIdentifier: identifier)
-            // The connection may have repeated PUBLISH for another message with this identifier.
-            guard session.publisher.storedNumber(of: pubrec) == number else { return }
-            _ = session.publisher.receivePubrec(pubrec, to: &writer)
-        case .taken(let identifier): session.receiver.sendPubrec(identifier, to: &writer)
+            session.publisher.noteStored(number, identifier, to: &writer)
+        case .taken(let identifier): session.receiver.noteStored(identifier, to: &writer)
         case .forgotten(let identifier):
             let pubrel = MQTTAcknowledgement(packetIdentifier: identifier)
             session.receiver.receivePubrel(pubrel, to: &writer)
         }
+    }
+
+    /// Sends messages that waited behind a withdrawn one.
+    package mutating func sendWaiting(to writer: inout MQTTPacketWriter) {
+        session.publisher.sendWaiting(to: &writer)
     }
 
     private func exchange(_ packetIdentifier: UInt16) -> MQTTInflight.Exchange? {

@@ -1,37 +1,13 @@
 package import WireCore
 
-/// A call that waits for the outcome of a request; the core stores it and returns it with the outcome.
-package protocol MQTTCall: AnyObject, Sendable {}
-
-/// An application message on its way to the peer.
-package struct MQTTOutgoingMessage: Sendable {
-    /// Topic name, quality of service, retain flag and properties; its own payload is empty.
-    package var publish: MQTTPublish
-    /// The payload, kept until the peer has accepted the message.
-    package var payload: any WireBytes
-    /// The number of the message in a store that keeps the exchanges; nil without one.
-    ///
-    /// The message's packet identifier follows from it, so that a later process knows the identifier. The stage of the
-    /// exchange is stored before PUBREL is sent (``MQTTStorageStep``).
-    package var storedNumber: UInt64?
-
-    package init(publish: MQTTPublish, payload: any WireBytes, storedNumber: UInt64? = nil) {
-        self.publish = publish
-        self.payload = payload
-        self.storedNumber = storedNumber
-    }
-
-    /// The packet identifier of a stored message; nil for a message with any free identifier.
-    var reservedIdentifier: UInt16? {
-        storedNumber.map { UInt16(truncatingIfNeeded: $0) | MQTTInflight.firstReserved }
-    }
-}
-
 /// The exchanges without an acknowledgement, by packet identifier.
 ///
 /// PUBLISH, SUBSCRIBE and UNSUBSCRIBE share one table, because they share the identifiers (MQTT 5, 2.2.1). The low bits
 /// of an identifier are its place, and an identifier is used only if its place is free. Finding, adding and removing
 /// therefore take constant time without hashing or searching.
+///
+/// The identifiers of stored messages are not chosen, so they have a dictionary. In the table, one of them and an
+/// identifier with the same low bits would need a place for each of the 65,535 identifiers.
 package struct MQTTInflight: Sendable {
     /// The state of an exchange: the packet that it waits for.
     package enum Exchange: Sendable {
@@ -40,7 +16,7 @@ package struct MQTTInflight: Sendable {
         /// QoS 2: PUBREC is expected first.
         case publishExactlyOnce(MQTTOutgoingMessage)
         /// QoS 2: PUBREL was sent, PUBCOMP ends it; `order` is the order of the PUBRECs.
-        case release(order: UInt64)
+        case release(order: UInt64, storedNumber: UInt64? = nil)
         /// SUBACK with `count` codes ends it.
         case subscribe(count: Int)
         /// UNSUBACK, in MQTT 5 with `count` codes, ends it.
@@ -90,6 +66,8 @@ package struct MQTTInflight: Sendable {
     /// One for each place, nil where `places` has nil.
     private var keys: [Key?]
     private var places: [Entry?]
+    /// The exchanges with reserved identifiers.
+    private var reserved: [UInt16: Entry] = [:]
     private var lastIdentifier: UInt16 = 0
     /// The last identifier that an exchange may choose; those from ``firstReserved`` on may belong to stored messages.
     private let lastFree: UInt16
@@ -110,16 +88,27 @@ package struct MQTTInflight: Sendable {
     }
 
     package func entry(_ packetIdentifier: UInt16) -> Entry? {
-        key(packetIdentifier) == nil ? nil : places[place(of: packetIdentifier)]
+        guard !isReserved(packetIdentifier) else { return reserved[packetIdentifier] }
+        return key(packetIdentifier) == nil ? nil : places[place(of: packetIdentifier)]
     }
 
     /// What the exchange waits for; nil if there is none.
-    package func kind(_ packetIdentifier: UInt16) -> Kind? { key(packetIdentifier)?.kind }
+    package func kind(_ packetIdentifier: UInt16) -> Kind? {
+        guard !isReserved(packetIdentifier) else {
+            return reserved[packetIdentifier]?.exchange.kind
+        }
+        return key(packetIdentifier)?.kind
+    }
 
     /// Whether the exchange was started, or its PUBLISH resent, on this connection; nil if there is none.
     package func isOfThisConnection(_ packetIdentifier: UInt16) -> Bool? {
-        key(packetIdentifier)?.isOfThisConnection
+        guard !isReserved(packetIdentifier) else {
+            return reserved[packetIdentifier]?.isOfThisConnection
+        }
+        return key(packetIdentifier)?.isOfThisConnection
     }
+
+    private func isReserved(_ packetIdentifier: UInt16) -> Bool { packetIdentifier > lastFree }
 
     private func key(_ packetIdentifier: UInt16) -> Key? {
         guard let key = keys[place(of: packetIdentifier)], key.packetIdentifier == packetIdentifier
@@ -129,35 +118,33 @@ package struct MQTTInflight: Sendable {
 
     /// All entries, in the order of sending.
     package var entries: [Entry] {
-        places.compactMap { $0 }.sorted { $0.sequence < $1.sequence }
+        (places.compactMap { $0 } + reserved.values).sorted { $0.sequence < $1.sequence }
     }
 
     /// Whether half of the identifiers are kept for stored messages.
     package var reservesIdentifiers: Bool { lastFree != .max }
 
+    /// The size of the table.
+    package var placeCount: Int { places.count }
+
     /// Starts an exchange with a free identifier.
     ///
     /// - Parameters:
     ///   - exchange: The exchange.
-    ///   - reserved: The identifier; nil for any that is free.
+    ///   - stored: The identifier of a stored message, if such identifiers are reserved; nil for any that is free.
     ///   - call: The waiting call.
     ///   - deadline: The time limit of the call.
     /// - Returns: The identifier, or nil when it is in use, or when all of them are.
     package mutating func begin(
         _ exchange: Exchange,
-        as reserved: UInt16? = nil,
+        as stored: UInt16? = nil,
         call: (any MQTTCall)?,
         deadline: WireInstant
     ) -> UInt16? {
-        guard let identifier = reserved.map({ claim($0) }) ?? nextIdentifier() else { return nil }
+        guard canBegin(as: stored) else { return nil }
+        let identifier = reservesIdentifiers ? stored ?? nextIdentifier() : nextIdentifier()
         lastSequence += 1
-        let place = place(of: identifier)
-        keys[place] = Key(
-            packetIdentifier: identifier,
-            kind: exchange.kind,
-            isOfThisConnection: true
-        )
-        places[place] = Entry(
+        let entry = Entry(
             packetIdentifier: identifier,
             exchange: exchange,
             call: call,
@@ -165,12 +152,28 @@ package struct MQTTInflight: Sendable {
             sequence: lastSequence
         )
         count += 1
+        guard !isReserved(identifier) else {
+            reserved[identifier] = entry
+            return identifier
+        }
+        let place = place(of: identifier)
+        keys[place] = Key(
+            packetIdentifier: identifier,
+            kind: exchange.kind,
+            isOfThisConnection: true
+        )
+        places[place] = entry
         return identifier
     }
 
     /// Ends an exchange and frees its identifier.
     @discardableResult
     package mutating func end(_ packetIdentifier: UInt16) -> Entry? {
+        guard !isReserved(packetIdentifier) else {
+            guard let entry = reserved.removeValue(forKey: packetIdentifier) else { return nil }
+            count -= 1
+            return entry
+        }
         guard key(packetIdentifier) != nil else { return nil }
         let place = place(of: packetIdentifier)
         keys[place] = nil
@@ -180,9 +183,17 @@ package struct MQTTInflight: Sendable {
 
     /// Moves a QoS 2 exchange from PUBREC to PUBCOMP and drops its message (MQTT 5, 4.3.3).
     package mutating func release(_ packetIdentifier: UInt16) {
+        lastSequence += 1
+        guard !isReserved(packetIdentifier) else {
+            let number = reserved[packetIdentifier]?.message?.storedNumber
+            reserved[packetIdentifier]?.exchange = .release(
+                order: lastSequence,
+                storedNumber: number
+            )
+            return
+        }
         guard key(packetIdentifier) != nil else { return }
         let place = place(of: packetIdentifier)
-        lastSequence += 1
         keys[place]?.kind = .release
         places[place]?.exchange = .release(order: lastSequence)
     }
@@ -205,32 +216,38 @@ package struct MQTTInflight: Sendable {
                 count -= 1
             }
         }
+        for identifier in reserved.keys { reserved[identifier]?.isOfThisConnection = false }
         return requests.sorted { $0.sequence < $1.sequence }
     }
 
     /// Notes that a message was sent on an earlier connection, if at all.
     mutating func noteEarlier(_ identifier: UInt16) {
-        guard key(identifier) != nil else { return }
-        let place = place(of: identifier)
-        keys[place]?.isOfThisConnection = false
-        places[place]?.isOfThisConnection = false
+        setIsOfThisConnection(false, identifier)
     }
 
     /// Notes that a PUBLISH of an earlier connection was resent.
     package mutating func noteRepeated(_ packetIdentifier: UInt16) {
-        guard key(packetIdentifier) != nil else { return }
-        let place = place(of: packetIdentifier)
-        keys[place]?.isOfThisConnection = true
-        places[place]?.isOfThisConnection = true
+        setIsOfThisConnection(true, packetIdentifier)
+    }
+
+    private mutating func setIsOfThisConnection(_ isOfThisConnection: Bool, _ identifier: UInt16) {
+        guard !isReserved(identifier) else {
+            reserved[identifier]?.isOfThisConnection = isOfThisConnection
+            return
+        }
+        guard key(identifier) != nil else { return }
+        let place = place(of: identifier)
+        keys[place]?.isOfThisConnection = isOfThisConnection
+        places[place]?.isOfThisConnection = isOfThisConnection
     }
 
     /// Whether an exchange can begin.
     ///
-    /// - Parameter reserved: Its identifier; nil for any that is free.
+    /// - Parameter stored: The identifier of a stored message; nil for any that is free.
     /// - Returns: False if that is in use, or if all are.
-    package func canBegin(as reserved: UInt16? = nil) -> Bool {
-        if let reserved { return key(reserved) == nil }
-        return count < Int(lastFree)
+    package func canBegin(as stored: UInt16? = nil) -> Bool {
+        if reservesIdentifiers, let stored { return reserved[stored] == nil }
+        return count - reserved.count < Int(lastFree)
     }
 
     /// Takes the calls whose time limit has passed; their exchanges continue without them.
@@ -250,7 +267,33 @@ package struct MQTTInflight: Sendable {
                 next = min(next ?? entry.deadline, entry.deadline)
             }
         }
+        for (identifier, entry) in reserved {
+            guard let call = entry.call else { continue }
+            if entry.deadline <= now {
+                expired.append((entry.sequence, call))
+                reserved[identifier]?.call = nil
+            } else {
+                next = min(next ?? entry.deadline, entry.deadline)
+            }
+        }
         return (expired.sorted { $0.0 < $1.0 }.map(\.1), next)
+    }
+
+    /// Gives the exchange of a stored message another call.
+    ///
+    /// - Returns: Whether there is such an exchange.
+    mutating func adopt(_ storedNumber: UInt64, _ call: any MQTTCall) -> Bool {
+        let identifier = MQTTOutgoingMessage.reservedIdentifier(storedNumber)
+        guard let exchange = reserved[identifier]?.exchange else { return false }
+        switch exchange {
+        case .publishAtLeastOnce(let message), .publishExactlyOnce(let message):
+            guard message.storedNumber == storedNumber else { return false }
+        case .release(_, let number): guard number == storedNumber else { return false }
+        case .subscribe, .unsubscribe: return false
+        }
+        reserved[identifier]?.call = call
+        reserved[identifier]?.deadline = WireInstant(nanoseconds: .max)
+        return true
     }
 
     /// Removes a call; its exchange continues without it.
@@ -260,24 +303,19 @@ package struct MQTTInflight: Sendable {
         for index in places.indices where places[index]?.call === call {
             places[index]?.call = nil
         }
+        let identifiers = reserved.filter { $0.value.call === call }.keys
+        for identifier in identifiers { reserved[identifier]?.call = nil }
     }
 
     private func place(of identifier: UInt16) -> Int {
         Int(identifier) & (places.count - 1)
     }
 
-    /// Makes a place for an identifier, unless it is in use.
-    private mutating func claim(_ identifier: UInt16) -> UInt16? {
-        guard key(identifier) == nil else { return nil }
-        // Another identifier has another place in a larger table, at the latest in one with all identifiers.
-        while keys[place(of: identifier)] != nil, places.count < 65_536 { grow() }
-        return identifier
-    }
-
     /// Returns the next identifier with a free place; zero is not valid (MQTT 5, 2.2.1-3).
-    private mutating func nextIdentifier() -> UInt16? {
-        if count * 2 >= places.count, places.count < 65_536 { grow() }
-        guard canBegin() else { return nil }
+    ///
+    /// Call ``canBegin(as:)`` first.
+    private mutating func nextIdentifier() -> UInt16 {
+        if (count - reserved.count) * 2 >= places.count, places.count < 65_536 { grow() }
         repeat {
             lastIdentifier = lastIdentifier >= lastFree ? 1 : lastIdentifier + 1
         } while keys[place(of: lastIdentifier)] != nil

@@ -108,6 +108,19 @@ package struct MQTTOutgoingQueue: Sendable {
         return true
     }
 
+    /// Withdraws a stored message that was never sent.
+    ///
+    /// - Returns: Whether it was found.
+    /// - Complexity: O(waiting messages).
+    mutating func withdraw(_ storedNumber: UInt64) -> Bool {
+        let index = entries[head...].firstIndex {
+            $0?.message.storedNumber == storedNumber && $0?.wasSent == false
+        }
+        guard let index else { return false }
+        remove(at: index)
+        return true
+    }
+
     private mutating func detachCall(at index: Int) {
         if entries[index]?.wasSent == true { entries[index]?.call = nil } else { remove(at: index) }
     }

@@ -14,8 +14,6 @@ package struct MQTTDroppedMessage: Sendable {
     /// The waiting call; nil if no call waits any more.
     package let call: (any MQTTCall)?
     package let cause: Cause
-    /// Whether the server had confirmed that it has the message (PUBREC).
-    package var wasReleased = false
 }
 
 /// The parts of the state that outlive the connection (MQTT 5, 4.1 and 4.4).
@@ -30,6 +28,7 @@ extension MQTTPublisher {
         let requests = inflight.endConnection()
         messagesUnderWay = 0
         repetitions = []
+        _ = storing.takeAll()
         window = 0
         noteEarliestDeadline()
         return requests.compactMap(\.call)
@@ -43,12 +42,15 @@ extension MQTTPublisher {
     /// Notes that the server has lost the session, so that packet identifiers are void.
     ///
     /// QoS 1 messages wait before the queue and are sent as new ones. QoS 2 messages are dropped, because the server
-    /// may already have delivered them (MQTT 5, 3.2.2-5).
+    /// may already have delivered them (MQTT 5, 3.2.2-5), unless no caller could decide about them
+    /// (``MQTTOutgoingMessage/isSentAnew``).
     package mutating func loseSession() {
         guard inflight.count > 0 else { return }
         var first: [MQTTOutgoingQueue.Entry] = []
         for entry in inflight.entries {
-            if case .publishAtLeastOnce(let message) = entry.exchange {
+            if let message = entry.message,
+                message.publish.qos != .exactlyOnce || message.isSentAnew
+            {
                 first.append(
                     MQTTOutgoingQueue.Entry(
                         message: message,
@@ -67,12 +69,16 @@ extension MQTTPublisher {
 
     /// Adds the exchange of an earlier process.
     ///
-    /// A message whose identifier is in use by an earlier one waits behind all others.
+    /// A message whose identifier is in use by an earlier one waits behind all others. If it is released, the earlier
+    /// exchange has ended, and only its removal was not stored.
+    ///
+    /// - Returns: The call of the exchange that has ended.
     mutating func restore(
         _ message: MQTTOutgoingMessage,
         isReleased: Bool,
         call: any MQTTCall
-    ) {
+    ) -> (any MQTTCall)? {
+        let ended = isReleased ? message.reservedIdentifier.flatMap { inflight.end($0) } : nil
         let exchange: MQTTInflight.Exchange =
             message.publish.qos == .exactlyOnce
             ? .publishExactlyOnce(message) : .publishAtLeastOnce(message)
@@ -84,10 +90,12 @@ extension MQTTPublisher {
             deadline: deadline
         )
         guard let identifier else {
-            return queue.append(.init(message: message, call: call, deadline: deadline))
+            queue.append(.init(message: message, call: call, deadline: deadline))
+            return nil
         }
         inflight.noteEarlier(identifier)
         if isReleased { inflight.release(identifier) }
+        return ended?.call
     }
 
     /// Resumes the session: resends PUBREL and PUBLISH, then sends the waiting messages (MQTT 5, 4.4.0-1).
@@ -106,13 +114,7 @@ extension MQTTPublisher {
         limits: MQTTServerLimits,
         to writer: inout MQTTPacketWriter
     ) -> [MQTTDroppedMessage] {
-        var dropped = lost.map {
-            MQTTDroppedMessage(
-                call: $0.call,
-                cause: .sessionLost,
-                wasReleased: $0.message == nil
-            )
-        }
+        var dropped = lost.map { MQTTDroppedMessage(call: $0.call, cause: .sessionLost) }
         lost = []
         func check(_ message: MQTTOutgoingMessage) throws(MQTTSendError) {
             try limits.check(message.publish)
@@ -120,7 +122,7 @@ extension MQTTPublisher {
         }
         var releases: [(order: UInt64, identifier: UInt16)] = []
         for entry in inflight.entries where !entry.isOfThisConnection {
-            if case .release(let order) = entry.exchange {
+            if case .release(let order, _) = entry.exchange {
                 releases.append((order, entry.packetIdentifier))
             } else if let message = entry.message {
                 do throws(MQTTSendError) {

@@ -25,6 +25,8 @@ package struct MQTTPublisher: Sendable {
     var repetitions: [UInt16] = []
     /// Messages that were lost with the server's session, and whose calls were not told yet.
     var lost: [MQTTInflight.Entry] = []
+    /// The PUBRELs that wait for the store, and those behind them.
+    var storing = MQTTAcknowledgementQueue()
     /// A lower bound of the calls' time limits; nil if no call waits.
     package internal(set) var earliestDeadline: WireInstant?
 
@@ -133,17 +135,8 @@ package struct MQTTPublisher: Sendable {
         case .release: break
         default: reasonCode = .packetIdentifierNotFound
         }
-        try? writer.write(.pubrel(.answer(identifier, reasonCode, version: writer.version)))
+        sendPubrel(identifier, reasonCode, to: &writer)
         return nil
-    }
-
-    /// The number of a stored message whose next stage has to be stored before PUBREL is sent; nil if none has.
-    package func storedNumber(of pubrec: MQTTAcknowledgement) -> UInt64? {
-        let identifier = pubrec.packetIdentifier
-        guard !pubrec.reasonCode.isFailure, inflight.kind(identifier) == .publishExactlyOnce else {
-            return nil
-        }
-        return inflight.entry(identifier)?.message?.storedNumber
     }
 
     private mutating func end(

@@ -5,7 +5,8 @@ import WireCore
 /// | state of a QoS 2 identifier | PUBLISH | taken by the application | PUBREL |
 /// | --- | --- | --- | --- |
 /// | new | delivered | | PUBCOMP, not found |
-/// | delivered | ignored: PUBREC will follow | PUBREC | PUBCOMP |
+/// | delivered | ignored: PUBREC will follow | PUBREC, stored before with a store | PUBCOMP |
+/// | taken, not stored yet | ignored: PUBREC will follow | | PUBCOMP |
 /// | PUBREC sent | PUBREC again | | PUBCOMP |
 /// | delivered before a reconnection | waits for the application | noted | PUBCOMP |
 /// | and taken since | PUBREC | | PUBCOMP |
@@ -22,6 +23,8 @@ package struct MQTTReceiver: Sendable {
     private enum Progress {
         /// PUBREC will be sent in its turn.
         case delivered
+        /// Taken; PUBREC is sent when the identifier is stored.
+        case storing
         /// PUBREC was sent.
         case acknowledged
         /// Delivered on an earlier connection with a receipt and without PUBREC; the reason code is the application's
@@ -58,6 +61,8 @@ package struct MQTTReceiver: Sendable {
     var isStored = false
     /// The identifiers to be stored, in the order of their PUBRECs.
     private var taken: [UInt16] = []
+    /// The PUBRECs that wait for the store, and those behind them.
+    private var storing = MQTTAcknowledgementQueue()
     private var publishAcknowledgements = MQTTAcknowledgementQueue()
     private var receivedAcknowledgements = MQTTAcknowledgementQueue()
     /// QoS 2 messages between PUBLISH and PUBREL, by identifier.
@@ -114,8 +119,8 @@ package struct MQTTReceiver: Sendable {
     ) {
         var exchange = exchange
         switch exchange.progress {
-        case .delivered: break
-        case .acknowledged: answer(.pubrec, identifier, .success, to: &writer)
+        case .delivered, .storing: break
+        case .acknowledged: sendPubrec(identifier, .success, to: &writer)
         case .carried(let serial, let reasonCode):
             exchange.progress = .delivered
             let turn = receivedAcknowledgements.append(identifier)
@@ -188,15 +193,28 @@ package struct MQTTReceiver: Sendable {
             if reasonCode.isFailure {
                 // The exchange of a refused message has ended: its identifier can be used again (MQTT 5, 4.3.3-9).
                 _ = end(identifier)
+            } else if isStored {
+                exactlyOnce[identifier]?.progress = .storing
+                _ = storing.append(identifier)
+                taken.append(identifier)
+                continue
             } else {
                 exactlyOnce[identifier]?.progress = .acknowledged
-                guard !isStored else {
-                    taken.append(identifier)
-                    continue
-                }
             }
-            answer(.pubrec, identifier, reasonCode, to: &writer)
+            sendPubrec(identifier, reasonCode, to: &writer)
         }
+    }
+
+    /// Sends a PUBREC, behind those that wait for the store (MQTT 5, 4.6.0-3).
+    private mutating func sendPubrec(
+        _ identifier: UInt16,
+        _ reasonCode: MQTTReasonCode,
+        to writer: inout MQTTPacketWriter
+    ) {
+        guard storing.count > 0 else {
+            return answer(.pubrec, identifier, reasonCode, to: &writer)
+        }
+        storing.settle(storing.append(identifier), reasonCode)
     }
 
     /// Handles PUBREL; an unknown identifier is answered, too, because the sender would otherwise repeat it forever.
@@ -237,10 +255,17 @@ package struct MQTTReceiver: Sendable {
         isStored && exactlyOnce[pubrel.packetIdentifier] != nil
     }
 
-    /// Sends the PUBREC of a stored identifier, unless PUBREL has arrived meanwhile.
-    mutating func sendPubrec(_ identifier: UInt16, to writer: inout MQTTPacketWriter) {
-        guard case .acknowledged? = exactlyOnce[identifier]?.progress else { return }
-        answer(.pubrec, identifier, .success, to: &writer)
+    /// Sends the PUBREC of an identifier that is stored now, when its turn comes.
+    mutating func noteStored(_ identifier: UInt16, to writer: inout MQTTPacketWriter) {
+        if case .storing? = exactlyOnce[identifier]?.progress {
+            exactlyOnce[identifier]?.progress = .acknowledged
+        }
+        storing.settle(awaited: identifier, .success)
+        while let (identifier, reasonCode) = storing.next() {
+            // Not if PUBREL has arrived meanwhile.
+            guard reasonCode.isFailure || exactlyOnce[identifier] != nil else { continue }
+            answer(.pubrec, identifier, reasonCode, to: &writer)
+        }
     }
 
     // MARK: Between connections
@@ -275,7 +300,13 @@ package struct MQTTReceiver: Sendable {
             exactlyOnce[identifier]?.progress = .carried(serial: serial, owed.reasonCode)
             if owed.reasonCode == nil { earlierReceipts[serial] = .identifier(identifier) }
         }
-        for identifier in exactlyOnce.keys { exactlyOnce[identifier]?.isCounted = false }
+        for (identifier, exchange) in exactlyOnce {
+            exactlyOnce[identifier]?.isCounted = false
+            // The next connection repeats the step. No receipt is left, so the serial number has no meaning.
+            guard case .storing = exchange.progress else { continue }
+            exactlyOnce[identifier]?.progress = .carried(serial: 0, .success)
+        }
+        _ = storing.takeAll()
         countedExactlyOnce = 0
     }
 
@@ -289,6 +320,9 @@ package struct MQTTReceiver: Sendable {
         _ = publishAcknowledgements.takeAll()
         repeatedSerials.loseSession(before: publishAcknowledgements.nextSerial)
         _ = receivedAcknowledgements.takeAll()
+        _ = storing.takeAll()
+        // In the next session another message may have such an identifier.
+        taken = []
         exactlyOnce = [:]
         countedExactlyOnce = 0
         earlierReceipts = [:]

@@ -24,12 +24,20 @@ package struct MQTTSessionState: Sendable {
     }
 
     /// Adds a message of an earlier process, in the order of the numbers.
+    ///
+    /// - Returns: The call of an earlier message with the same identifier, whose exchange has ended; otherwise nil.
+    @discardableResult
     package mutating func restore(
         _ message: MQTTOutgoingMessage,
         isReleased: Bool,
         call: any MQTTCall
-    ) {
+    ) -> (any MQTTCall)? {
         publisher.restore(message, isReleased: isReleased, call: call)
+    }
+
+    /// Whether no earlier message has the packet identifier of a stored message.
+    package func isFree(_ storedNumber: UInt64) -> Bool {
+        publisher.inflight.canBegin(as: MQTTOutgoingMessage.reservedIdentifier(storedNumber))
     }
 
     /// Whether no message is in flight, queued or incomplete, and no call is waiting to be told.
@@ -55,6 +63,13 @@ package struct MQTTSessionState: Sendable {
     /// A message that was sent completes its exchange, without a report of the outcome.
     package mutating func cancel(_ call: any MQTTCall) {
         publisher.cancel(call)
+    }
+
+    /// Gives the exchange of a stored message another call, or withdraws the message if it was never sent.
+    ///
+    /// - Returns: Whether there is an exchange, whose end the call is told.
+    package mutating func adopt(_ number: UInt64, _ call: any MQTTCall) -> Bool {
+        publisher.adopt(number, call)
     }
 
     /// The waiting calls, in the order of sending.

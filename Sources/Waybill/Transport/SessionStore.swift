@@ -3,8 +3,9 @@ import WireCore
 /// Stores the unacknowledged messages and pending unsubscribes of a transport, also beyond the end of the process.
 ///
 /// A message is stored before it is sent, and removed when its call has ended in any way, since the caller then knows
-/// the outcome. A message that is still stored when a transport starts was left by a process that ended before. It is
-/// sent first.
+/// the outcome. In a store that keeps exchanges, a message of QoS 2 is removed when its exchange has ended, also after
+/// its call. A message that is still stored when a transport starts was left by a process that ended before. It is sent
+/// first.
 ///
 /// A store that keeps messages alone implements the first four functions. Its leftovers are sent as new messages, so a
 /// message of QoS 2 may arrive twice. A store that also keeps the stages of the exchanges implements all of them; its

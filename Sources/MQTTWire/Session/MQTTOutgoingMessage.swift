@@ -1,0 +1,41 @@
+package import WireCore
+
+/// A call that waits for the outcome of a request; the core stores it and returns it with the outcome.
+package protocol MQTTCall: AnyObject, Sendable {}
+
+/// An application message on its way to the peer.
+package struct MQTTOutgoingMessage: Sendable {
+    /// Topic name, quality of service, retain flag and properties; its own payload is empty.
+    package var publish: MQTTPublish
+    /// The payload, kept until the peer has accepted the message.
+    package var payload: any WireBytes
+    /// The number of the message in a store that keeps the exchanges; nil without one.
+    ///
+    /// The message's packet identifier follows from it, so that a later process knows the identifier. The stage of the
+    /// exchange is stored before PUBREL is sent (``MQTTStorageStep``).
+    package var storedNumber: UInt64?
+    /// Whether a message of QoS 2 is sent as a new one when the server has lost the session.
+    ///
+    /// It may then arrive twice. No caller waits who could decide that.
+    package var isSentAnew: Bool
+
+    package init(
+        publish: MQTTPublish,
+        payload: any WireBytes,
+        storedNumber: UInt64? = nil,
+        isSentAnew: Bool = false
+    ) {
+        self.publish = publish
+        self.payload = payload
+        self.storedNumber = storedNumber
+        self.isSentAnew = isSentAnew
+    }
+
+    /// The packet identifier of a stored message; nil for a message with any free identifier.
+    var reservedIdentifier: UInt16? { storedNumber.map(Self.reservedIdentifier) }
+
+    /// The packet identifier of a stored message: its number modulo 32,768, plus 32,768.
+    static func reservedIdentifier(_ storedNumber: UInt64) -> UInt16 {
+        UInt16(truncatingIfNeeded: storedNumber) | MQTTInflight.firstReserved
+    }
+}
