@@ -27,6 +27,7 @@ public struct MQTTConfiguration: Sendable {
         var tls = TLSOptions()
         var proxy: ProxyOptions?
         var failover = FailoverOptions()
+        var redirects = MQTTRedirectPolicy()
         var webSocket = WebSocketOptions()
         var wireLogger: (any WireLogger)?
     }
@@ -199,6 +200,12 @@ public struct MQTTConfiguration: Sendable {
     public var failover: FailoverOptions {
         get { rare.failover }
         set { rare.failover = newValue }
+    }
+
+    /// Whether the client goes where a server sends it (MQTT 5, 4.11); over TLS by default.
+    public var redirects: MQTTRedirectPolicy {
+        get { rare.redirects }
+        set { rare.redirects = newValue }
     }
 
     /// The WebSocket options, for URLs with `ws` or `wss`.

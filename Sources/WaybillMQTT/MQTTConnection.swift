@@ -28,10 +28,8 @@ final class MQTTConnection: TransportConnection {
     let driver: Driver<MQTTClientConnection>
     private let subscriptions: MQTTSubscriptions
     private let session: MQTTSession
-    /// Makes the other hosts come first from now on.
-    ///
-    /// Returns false if there are none.
-    private let onRedirect: @Sendable () -> Bool
+    /// Called when the server refers the client to others; returns the cause of the end.
+    private let onRedirect: @Sendable (MQTTRedirect, WaybillError) -> WaybillError
 
     /// Resolves with the server's CONNACK.
     private let connack = Promise<MQTTConnack>()
@@ -43,7 +41,7 @@ final class MQTTConnection: TransportConnection {
         configuration shared: Shared<MQTTConfiguration>,
         subscriptions: MQTTSubscriptions,
         session: MQTTSession,
-        onRedirect: @escaping @Sendable () -> Bool
+        onRedirect: @escaping @Sendable (MQTTRedirect, WaybillError) -> WaybillError
     ) {
         self.onRedirect = onRedirect
         self.shared = shared
@@ -323,9 +321,8 @@ final class MQTTConnection: TransportConnection {
         if end.reasonCode == .sessionTakenOver, session.takeLateAttempt(at: now) {
             cause = MQTTErrorMapping.takenOverByLateAttempt
         }
-        // The other hosts are not busy.
-        if end.isRedirect, onRedirect() { cause?.isServerBusy = false }
-        return cause
+        guard let redirect = end.redirect, let cause else { return cause }
+        return onRedirect(redirect, cause)
     }
 
     /// Notes a CONNECT that was never answered and may still reach the server.

@@ -24,9 +24,14 @@ package struct MQTTConnectionEnd: Sendable {
         return code
     }
 
-    /// Whether the server redirects the client to another server (MQTT 5, 4.11).
-    package var isRedirect: Bool {
-        reasonCode == .useAnotherServer || reasonCode == .serverMoved
+    /// The server's referral to other servers (MQTT 5, 4.11); nil without one.
+    package var redirect: MQTTRedirect? {
+        switch closure {
+        case .refused(let code, let properties): MQTTRedirect(code, properties, isRefusal: true)
+        case .disconnectedByServer(let code, let properties):
+            MQTTRedirect(code, properties, isRefusal: false)
+        default: nil
+        }
     }
 
     /// Returns the cause of the end; nil if this side ended the connection.

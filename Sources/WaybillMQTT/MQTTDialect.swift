@@ -1,4 +1,5 @@
 import Waybill
+import WaybillLink
 import WaybillSession
 import WireCore
 
@@ -32,7 +33,18 @@ struct MQTTDialect: ConnectionDialect {
             configuration: configuration,
             subscriptions: subscriptions,
             session: session,
-            onRedirect: { [failover] in failover.avoid(route) }
+            onRedirect: { [failover, events = subscriptions.events] redirect, cause in
+                let (outcome, hasAlternatives) = failover.note(redirect.reference, by: route)
+                let end = redirect.cause(cause, after: outcome, hasAlternatives)
+                events.report(
+                    .redirected(
+                        by: route.address.endpoint.description,
+                        to: outcome.candidates.map(\.endpoint.description),
+                        error: end
+                    )
+                )
+                return end
+            }
         )
     }
 

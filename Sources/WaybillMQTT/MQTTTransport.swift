@@ -78,20 +78,25 @@ public final class MQTTTransport: Transport, ImmediateTransport {
         let address = try ServiceAddress(url, for: "MQTT", schemes: Self.schemes)
         configuration.userName = configuration.userName ?? address.userName
         configuration.password = configuration.password ?? address.password
-        let failover = try Failover(address, configuration.failover, in: environment) {
-            address throws(WaybillError) in
+        let options = configuration
+        let failover = try Failover(
+            address,
+            options.failover,
+            in: environment,
+            maximumHops: options.redirects.hops(isSecure: address.scheme.isSecure, options.tls)
+        ) { address throws(WaybillError) in
             var environment =
-                try environment.proxied(by: configuration.proxy)
-                .secured(for: address.scheme, by: configuration.tls)
-                .withReadTimeout(configuration.readTimeout)
+                try environment.proxied(by: options.proxy)
+                .secured(for: address.scheme, by: options.tls)
+                .withReadTimeout(options.readTimeout)
             guard address.scheme.hasPath else { return environment }
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,
-                options: configuration.webSocket,
+                options: options.webSocket,
                 // The subprotocol that the server has to choose (MQTT 5, 6).
                 subprotocols: ["mqtt"],
                 units: .anywhere,
-                maximumUnitSize: configuration.maximumPacketSize,
+                maximumUnitSize: options.maximumPacketSize,
                 environment: environment
             )
             return environment

@@ -71,20 +71,21 @@ public final class STOMPTransport: Transport, ImmediateTransport {
         let address = try ServiceAddress(url, for: "STOMP", schemes: Self.schemes)
         configuration.login = configuration.login ?? address.userName
         configuration.passcode = configuration.passcode ?? address.password
+        let options = configuration
         let failover = try Failover(address, configuration.failover, in: environment) {
             address throws(WaybillError) in
             var environment =
-                try environment.proxied(by: configuration.proxy)
-                .secured(for: address.scheme, by: configuration.tls)
-                .withReadTimeout(configuration.readTimeout)
+                try environment.proxied(by: options.proxy)
+                .secured(for: address.scheme, by: options.tls)
+                .withReadTimeout(options.readTimeout)
             guard address.scheme.hasPath else { return environment }
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,
-                options: configuration.webSocket,
-                subprotocols: configuration.wireVersions.sorted(by: >).map(\.subprotocol),
+                options: options.webSocket,
+                subprotocols: options.wireVersions.sorted(by: >).map(\.subprotocol),
                 // One frame in each message, as browser clients send them and some servers need them.
                 units: .each(STOMPFrameEnd.unitLength),
-                maximumUnitSize: configuration.maximumBodySize,
+                maximumUnitSize: options.maximumBodySize,
                 environment: environment
             )
             return environment

@@ -11,6 +11,23 @@ package struct Failover: Sendable {
         package let address: ServiceAddress
         /// The environment that opens streams to the host.
         package let environment: LinkEnvironment
+        /// The host, and how it became known.
+        package let candidate: ServerCandidate
+
+        init(address: ServiceAddress, environment: LinkEnvironment, candidate: ServerCandidate) {
+            self.address = address
+            self.environment = environment
+            self.candidate = candidate
+        }
+
+        /// The route to a configured host.
+        init(to address: ServiceAddress, environment: LinkEnvironment) {
+            self.init(
+                address: address,
+                environment: environment,
+                candidate: ServerCandidate(address.endpoint)
+            )
+        }
 
         /// Connects; see ``LinkEnvironment/open(_:within:)``.
         ///
@@ -40,86 +57,132 @@ package struct Failover: Sendable {
         }
     }
 
-    /// The endpoint of the host that has redirected its clients.
-    private final class Avoided: Sendable {
-        let endpoint = Locked<Endpoint?>(nil)
+    /// What the servers of the service have said about other servers.
+    private final class Redirects: Sendable {
+        let state: Locked<ServerRedirects>
+
+        init(maximumHops: Int) {
+            state = Locked(ServerRedirects(maximumHops: maximumHops))
+        }
     }
 
-    /// The routes, with that of the URL first.
+    /// The routes of the configured hosts, with that of the URL first.
     package let routes: [Route]
     private let order: FailoverOptions.Order
-    private let avoided = Avoided()
+    private let redirects: Redirects
+    private let clock: any TimerSource
     private let random: @Sendable () -> UInt64
+    private let prepare: @Sendable (ServiceAddress) throws(WaybillError) -> LinkEnvironment
 
     /// - Parameters:
     ///   - address: The address of the URL.
     ///   - options: The other hosts.
-    ///   - environment: Provides random numbers.
+    ///   - environment: Provides random numbers and the time.
+    ///   - maximumHops: The number of references by servers to others that may follow each other; zero for none.
     ///   - prepare: Returns the environment that opens streams to an address.
     /// - Throws: `invalidEntry` for an invalid host; the errors of `prepare`.
     package init(
         _ address: ServiceAddress,
         _ options: FailoverOptions,
         in environment: LinkEnvironment,
-        prepare: (ServiceAddress) throws(WaybillError) -> LinkEnvironment
+        maximumHops: Int = 0,
+        prepare: @escaping @Sendable (ServiceAddress) throws(WaybillError) -> LinkEnvironment
     ) throws(WaybillError) {
-        var routes = [Route(address: address, environment: try prepare(address))]
+        var routes = [Route(to: address, environment: try prepare(address))]
         for host in options.hosts {
             let other = try address.moved(to: host)
             // A second attempt at the same host would only take more time.
             guard !routes.contains(where: { $0.address.endpoint == other.endpoint }) else {
                 continue
             }
-            routes.append(Route(address: other, environment: try prepare(other)))
+            routes.append(Route(to: other, environment: try prepare(other)))
         }
         self.routes = routes
         order = options.order
+        redirects = Redirects(maximumHops: maximumHops)
+        clock = environment.clock
         random = environment.random
+        self.prepare = prepare
     }
 
-    /// Returns the routes in the order of one connect, with the avoided one last.
+    /// Returns the configured routes in the order of one connect.
     package func arranged() -> [Route] {
         var routes = routes
-        guard routes.count > 1 else { return routes }
-        if order == .shuffled {
-            // The shuffle of Fisher and Yates. The bias of a remainder of 64 bits is negligible.
-            for last in (1..<routes.count).reversed() {
-                routes.swapAt(last, Int(random() % UInt64(last + 1)))
-            }
+        guard routes.count > 1, order == .shuffled else { return routes }
+        // The shuffle of Fisher and Yates. The bias of a remainder of 64 bits is negligible.
+        for last in (1..<routes.count).reversed() {
+            routes.swapAt(last, Int(random() % UInt64(last + 1)))
         }
-        guard let endpoint = avoided.endpoint.withLock({ $0 }),
-            let index = routes.firstIndex(where: { $0.address.endpoint == endpoint })
-        else { return routes }
-        routes.append(routes.remove(at: index))
         return routes
     }
 
-    /// Notes that a host has redirected its clients.
+    /// Notes that a server refers its clients to other servers.
     ///
-    /// The other hosts come first from now on.
-    ///
-    /// - Returns: Whether there are other hosts.
-    package func avoid(_ route: Route) -> Bool {
-        guard routes.count > 1 else { return false }
-        avoided.endpoint.withLock { $0 = route.address.endpoint }
-        return true
+    /// - Parameters:
+    ///   - redirect: The reference.
+    ///   - route: The route to the server that refers.
+    /// - Returns: What follows, and whether the next connect begins with another server.
+    package func note(
+        _ redirect: ServerRedirect,
+        by route: Route
+    ) -> (outcome: RedirectOutcome, hasAlternatives: Bool) {
+        let port = routes[0].address.endpoint.port
+        let servers = redirect.servers.map { Endpoint(host: $0.name, port: $0.port ?? port) }
+        let now = clock.now
+        let outcome = redirects.state.withLock { state in
+            state.note(
+                servers,
+                isPermanent: redirect.isPermanent,
+                by: route.candidate,
+                at: now
+            )
+        }
+        let isAlone = routes.allSatisfy { $0.address.endpoint == route.address.endpoint }
+        // A broken chain begins again, so that it has to wait.
+        let hasAlternatives = outcome.failure == nil && (!isAlone || !outcome.candidates.isEmpty)
+        return (outcome, hasAlternatives)
+    }
+
+    /// The route to a server: a configured host, or one with the same scheme, path and options.
+    private func route(to candidate: ServerCandidate) throws(WaybillError) -> Route {
+        let address = routes[0].address.moved(to: candidate.endpoint)
+        let known = routes.first { $0.address.endpoint == candidate.endpoint }
+        if let known {
+            return Route(address: address, environment: known.environment, candidate: candidate)
+        }
+        return Route(address: address, environment: try prepare(address), candidate: candidate)
     }
 
     /// Tries the routes in order until one succeeds.
     ///
-    /// - Parameter body: The attempt with one route.
+    /// A server may refer to others, which are tried next.
+    ///
+    /// - Parameters:
+    ///   - isReconnection: Whether the attempt follows the loss of a connection.
+    ///   - body: The attempt with one route.
     /// - Returns: The result of the first success.
     /// - Throws: An error of `body` that cannot be specific to one host; `WaybillError` with a `FailoverFailure` if all
     ///   routes have failed; with a single route its error.
     package func first<Result: Sendable>(
+        isReconnection: Bool = false,
         _ body: (Route) async throws -> Result
     ) async throws -> Result {
-        let routes = arranged()
+        let hosts = arranged().map(\.address.endpoint)
+        var course = redirects.state.withLock { $0.begin(hosts, isReconnection: isReconnection) }
         var attempts: [FailoverFailure.Attempt] = []
-        for route in routes {
-            do { return try await body(route) } catch let error as WaybillError {
-                guard routes.count > 1, error.mayBeOneHostsOwn else { throw error }
-                attempts.append(.init(host: route.address.endpoint.description, error: error))
+        while let candidate = course.next() {
+            do {
+                let result = try await body(route(to: candidate))
+                let now = clock.now
+                redirects.state.withLock { $0.accept(candidate, at: now) }
+                return result
+            } catch var error as WaybillError {
+                let noted = redirects.state.withLock { $0.takeNoted(from: candidate.endpoint) }
+                let outcome = noted.map { course.follow($0) }
+                if let failure = outcome?.failure { error = error.ending(failure) }
+                let mayGoOn = error.mayBeOneHostsOwn || outcome != nil
+                guard course.hasAlternatives, mayGoOn else { throw error }
+                attempts.append(.init(host: candidate.endpoint.description, error: error))
             }
             try Task.checkCancellation()
         }
@@ -136,6 +199,22 @@ extension WaybillError {
         }
         return [.connectionRefused, .connectionLost, .timedOut, .tls, .protocolViolation]
             .contains(code)
+    }
+
+    /// The error of a server whose reference to others ends a chain.
+    package func ending(_ failure: String) -> WaybillError {
+        // The next attempt begins a new chain, and must not follow at once.
+        var error = WaybillError(
+            code == .connectionLost ? .connectionLost : .connectionRefused,
+            failure,
+            topic: topic,
+            command: command,
+            attempt: attempt,
+            peerReason: peerReason,
+            underlying: underlying
+        )
+        error.isServerBusy = true
+        return error
     }
 
     /// The error for a connect in which every host has failed.

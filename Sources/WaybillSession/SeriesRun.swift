@@ -82,8 +82,9 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             // Credentials that one host has accepted may have expired before the next host checks them.
             var wasAccepted = false
             do {
-                let made = try await lifecycle.failover.first { route in
-                    try await connect(attempt, greeting, route, within: timeout) {
+                let isReconnection = origin == .loss
+                let made = try await lifecycle.failover.first(isReconnection: isReconnection) {
+                    try await connect(attempt, greeting, $0, within: timeout) {
                         wasAccepted = true
                     }
                 }

@@ -139,6 +139,13 @@ package struct ServiceAddress: Hashable, Sendable {
         return copy
     }
 
+    /// Returns the same address with another endpoint.
+    package func moved(to endpoint: Endpoint) -> ServiceAddress {
+        var copy = self
+        copy.endpoint = endpoint
+        return copy
+    }
+
     private static func path(of url: URL, _ scheme: Scheme) throws(WaybillError) -> String {
         let path = url.path()
         guard scheme.hasPath else {

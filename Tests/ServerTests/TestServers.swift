@@ -23,8 +23,11 @@ enum TestServers {
 
     /// A file that `Tests/Servers/certificates` has made for this run.
     static func certificate(_ name: String) -> TLSOptions.Material {
-        .file("\(folder)/\(name)")
+        .file(certificatePath(name))
     }
+
+    /// The path of such a file.
+    static func certificatePath(_ name: String) -> String { "\(folder)/\(name)" }
 
     /// The SHA-256 hash of the servers' public key.
     static let publicKeyHash: [UInt8]? = {

@@ -43,15 +43,63 @@ import WireCore
         #expect(Self.end(closure).isGivenUp(error) == isGivenUp)
     }
 
-    @Test("Only a DISCONNECT redirects, with two of its codes")
+    @Test("CONNACK and DISCONNECT redirect, with two of their codes")
     func redirect() {
-        let properties = MQTTProperties()
+        var properties = MQTTProperties()
+        properties.serverReference = "b:1 mqtt://c [::1]"
+        let servers = [
+            ServerRedirect.Server(name: "b", port: 1), .init(name: "::1", port: nil),
+        ]
         for code in [MQTTReasonCode.useAnotherServer, .serverMoved] {
-            #expect(Self.end(.disconnectedByServer(code, properties)).isRedirect)
-            #expect(!Self.end(.refused(code, properties)).isRedirect)
+            let ends = [
+                MQTTClosure.disconnectedByServer(code, properties), .refused(code, properties),
+            ]
+            for (end, isRefusal) in zip(ends, [false, true]) {
+                let redirect = Self.end(end).redirect
+                #expect(redirect?.reference.servers == servers)
+                #expect(redirect?.reference.isPermanent == (code == .serverMoved))
+                #expect(redirect?.isRefusal == isRefusal)
+            }
+            let nowhere = Self.end(.refused(code, MQTTProperties())).redirect
+            #expect(nowhere?.reference.servers == [])
         }
-        #expect(!Self.end(.disconnectedByServer(.serverBusy, properties)).isRedirect)
-        #expect(!Self.end(nil).isRedirect)
+        #expect(Self.end(.disconnectedByServer(.serverBusy, properties)).redirect == nil)
+        #expect(Self.end(.refused(.serverBusy, properties)).redirect == nil)
+        #expect(Self.end(nil).redirect == nil)
+    }
+
+    @Test(
+        "An end that is followed is not that of a busy server; a chain that ends is, and is named",
+        arguments: [
+            (true, RedirectOutcome.ignored, false, true, false),
+            (true, .ignored, true, true, false),
+            (false, .ignored, true, false, false),
+            (false, .ignored, false, true, false),
+            (true, .followed([ServerCandidate(Endpoint(host: "b", port: 1))]), true, true, false),
+            (false, .followed([ServerCandidate(Endpoint(host: "b", port: 1))]), true, false, false),
+            (true, .loop([]), false, true, true), (false, .tooLong([]), false, true, true),
+        ] as [(Bool, RedirectOutcome, Bool, Bool, Bool)]
+    )
+    func redirectCause(
+        isRefusal: Bool,
+        outcome: RedirectOutcome,
+        hasAlternatives: Bool,
+        isBusy: Bool,
+        endsChain: Bool
+    ) throws {
+        let properties = MQTTProperties()
+        let closure: MQTTClosure =
+            isRefusal
+            ? .refused(.useAnotherServer, properties)
+            : .disconnectedByServer(.useAnotherServer, properties)
+        let end = Self.end(closure)
+        let cause = try #require(end.cause(nil))
+        let redirect = try #require(end.redirect)
+        let result = redirect.cause(cause, after: outcome, hasAlternatives)
+        #expect(result.isServerBusy == isBusy)
+        #expect(result.code == (isRefusal ? .connectionRefused : .connectionLost))
+        #expect(result.mqttReason?.code == .useAnotherServer)
+        #expect(result.message.hasPrefix("the servers refer to") == endsChain)
     }
 
     @Test("The calls fail at the end, with the error of the end")

@@ -36,18 +36,45 @@ import WireCore
     }
 
     @Test("A host that has sent its clients elsewhere comes last, until another one does so")
-    func avoided() {
-        func order(_ failover: Failover) -> [String] {
-            failover.arranged().map(\.address.endpoint.host)
-        }
+    func avoided() async throws {
         let failover = Failover.fixture(FailoverOptions(hosts: ["b", "c"]))
-        #expect(failover.avoid(failover.routes[0]))
-        #expect(order(failover) == ["b", "c", "a"])
-        #expect(failover.avoid(failover.routes[1]))
-        #expect(order(failover) == ["a", "c", "b"])
+        let nowhere = ServerRedirect(isPermanent: false, servers: [])
+        func order() async -> [String] {
+            let hosts = Locked<[String]>([])
+            try? await failover.first(isReconnection: true) { route in
+                hosts.withLock { $0.append(route.address.endpoint.host) }
+                throw Self.failure(.timedOut)
+            }
+            return hosts.withLock { $0 }
+        }
+        #expect(failover.note(nowhere, by: failover.routes[0]).hasAlternatives)
+        #expect(await order() == ["b", "c", "a"])
+        #expect(failover.note(nowhere, by: failover.routes[1]).hasAlternatives)
+        #expect(await order() == ["a", "c", "b"])
         let alone = Failover.fixture(FailoverOptions())
-        #expect(!alone.avoid(alone.routes[0]))
-        #expect(order(alone) == ["a"])
+        #expect(!alone.note(nowhere, by: alone.routes[0]).hasAlternatives)
+    }
+
+    @Test("A server that another one names has the same scheme, path and credentials, and its port")
+    func named() async throws {
+        let failover = Failover.fixture(FailoverOptions(), maximumHops: 1)
+        let tried = Locked<[ServiceAddress]>([])
+        let redirect = ServerRedirect(
+            isPermanent: false,
+            servers: [.init(name: "x", port: nil), .init(name: "::1", port: 7)]
+        )
+        let error = await #expect(throws: WaybillError.self) {
+            try await failover.first { route in
+                tried.withLock { $0.append(route.address) }
+                if route.address.endpoint.host == "a" { _ = failover.note(redirect, by: route) }
+                throw Self.failure(.rejected)
+            }
+        }
+        let addresses = tried.withLock { $0 }
+        #expect(addresses.map(\.endpoint.description) == ["a:1883", "x:1883"])
+        #expect(addresses.allSatisfy { $0.moved(to: addresses[0].endpoint) == addresses[0] })
+        // The refusal of a server that was referred to is as final as that of a host.
+        #expect(error?.code == .rejected && error?.underlying == nil)
     }
 
     @Test(

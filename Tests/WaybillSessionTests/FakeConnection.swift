@@ -195,6 +195,7 @@ extension Failover {
     /// Hosts that cannot be reached. The first one is `a`.
     static func fixture(
         _ options: FailoverOptions,
+        maximumHops: Int = 0,
         random: @escaping @Sendable () -> UInt64 = { 0 }
     ) -> Failover {
         let environment = LinkEnvironment(
@@ -208,7 +209,12 @@ extension Failover {
                 for: "MQTT",
                 schemes: [.tcp("mqtt", port: 1_883)]
             )
-            return try Failover(address, options, in: environment) { _ in environment }
+            return try Failover(
+                address,
+                options,
+                in: environment,
+                maximumHops: maximumHops
+            ) { _ in environment }
         } catch {
             fatalError("\(error)")
         }

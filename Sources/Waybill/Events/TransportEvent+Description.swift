@@ -11,8 +11,12 @@ extension TransportEvent: CustomStringConvertible {
         }
         if let command { words.append(command) }
         if let topic { words.append(topic.withoutQuery) }
-        add("to", kind == .disconnected ? nil : host)
-        add("from", kind == .disconnected ? host : nil)
+        let isEnd = kind == .disconnected || kind == .redirected
+        add("to", isEnd ? nil : host)
+        add("from", isEnd ? host : nil)
+        if let otherHosts, !otherHosts.isEmpty {
+            words.append("to \(otherHosts.joined(separator: ", "))")
+        }
         if let count { words.append("\(count)") }
         if let byteCount { words.append("(\(byteCount) bytes)") }
         add("at QoS", qos?.rawValue)

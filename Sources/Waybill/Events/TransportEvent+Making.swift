@@ -69,6 +69,23 @@ extension TransportEvent {
         TransportEvent(.disconnected, since: begun, host: host, error: cause)
     }
 
+    /// A server has referred the client to other servers.
+    ///
+    /// - Parameters:
+    ///   - host: The server that refers, with its port.
+    ///   - otherHosts: The servers that are tried; empty if the referral is not followed.
+    ///   - error: The end of the connection, with the server's reason.
+    /// - Returns: The event.
+    public static func redirected(
+        by host: String?,
+        to otherHosts: [String],
+        error: WaybillError
+    ) -> TransportEvent {
+        var event = TransportEvent(.redirected, since: nil, host: host, error: error)
+        event.otherHosts = otherHosts
+        return event
+    }
+
     // MARK: Subscriptions
 
     /// The peer has confirmed a subscription.

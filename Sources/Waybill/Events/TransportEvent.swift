@@ -9,6 +9,7 @@
 /// | `connectionFailed` | `host`, `attempt`, `duration`, `error` |
 /// | `waiting` | `attempt` that comes, `until`, `error` that it comes from |
 /// | `disconnected` | `host`, `duration` that it was connected, `error` unless this side ended it |
+/// | `redirected` | `host` that refers to others, `otherHosts` that are tried, `error` with its reason |
 /// | `subscribed`, `resubscribed` | `topic`, `qos` that was granted, `duration` |
 /// | `subscriptionRefused` | `topic`, `duration`, `error` |
 /// | `subscriptionEnded` | `topic`, `error` unless this side ended it |
@@ -45,6 +46,8 @@ public struct TransportEvent: Sendable {
         public static let waiting = Kind(name: "waiting")
         /// A connection ended.
         public static let disconnected = Kind(name: "disconnected")
+        /// A server has referred the client to other servers.
+        public static let redirected = Kind(name: "redirected")
 
         /// The peer has confirmed a subscription.
         public static let subscribed = Kind(name: "subscribed")
@@ -130,6 +133,8 @@ public struct TransportEvent: Sendable {
     public var time: ContinuousClock.Instant
     /// The host and its port.
     public var host: String?
+    /// The hosts that are tried instead, with their ports; empty if a referral is not followed.
+    public var otherHosts: [String]?
     /// The number of the attempt, from 1.
     public var attempt: Int?
     /// The time that the step took.
