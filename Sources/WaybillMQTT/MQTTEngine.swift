@@ -301,6 +301,8 @@ final class MQTTEngine: Sendable {
             // The server discards the session, too (MQTT 5, 3.14.2.2.2). MQTT 3.1.1 has no such field.
             if version == .v5 { connection.disconnectPacket.properties.sessionExpiryInterval = 0 }
         }
+        // First, for a message that is just being stored.
+        session.discard()
         outbox?.removeAll()
     }
 

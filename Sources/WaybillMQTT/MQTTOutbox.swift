@@ -61,6 +61,7 @@ struct MQTTOutbox: Sendable {
             return receipt
         } catch let error as WaybillError where error.code == .shutDown {
             // The message stays in the store for the next transport.
+            if session.isDiscarded { store.remove(id) }
             throw error
         } catch {
             if keepsExchanges, options.qos == .exactlyOnce {

@@ -29,6 +29,8 @@ final class MQTTSession: Sendable {
         /// The timer for the first caller whose deadline passes while the state is parked.
         var timer: UInt64?
         var lateAttempts = MQTTLateAttempts()
+        /// Whether the app has discarded the session.
+        var isDiscarded = false
         /// Whether a CONNECT since the last CONNACK was not answered.
         var isInDoubt = false
         var storing = MQTTStoreQueue()
@@ -57,6 +59,14 @@ final class MQTTSession: Sendable {
     var assignedClientIdentifier: String? {
         get { state.withLock { $0.assignedClientIdentifier } }
         set { state.withLock { $0.assignedClientIdentifier = newValue } }
+    }
+
+    /// Whether the app has discarded the session: no message stays stored.
+    var isDiscarded: Bool { state.withLock { $0.isDiscarded } }
+
+    /// Notes that the app discards the session.
+    func discard() {
+        state.withLock { $0.isDiscarded = true }
     }
 
     // MARK: From connection to connection

@@ -2,6 +2,7 @@ import Testing
 import TransportTestSupport
 import Waybill
 import WaybillMQTT
+import WaybillSession
 import WaybillTesting
 import WireTestSupport
 
@@ -181,6 +182,41 @@ struct StoredSessionTests {
         try await waitUntil { store.messages().isEmpty }
         #expect(next.failures == [])
         await transport.shutdown()
+    }
+
+    /// A store in which messages wait until they may be stored.
+    private final class SlowStore: SessionStore {
+        let store = InMemorySessionStore()
+        let isAsked = Promise<Void>()
+        let mayStore = Promise<Void>()
+
+        func insert(_ message: StoredMessage) -> StoredMessage.ID { store.insert(message) }
+
+        func add(_ message: StoredMessage) async throws -> StoredMessage.ID {
+            isAsked.resolve(.success(()))
+            try await mayStore.value()
+            return store.insert(message)
+        }
+
+        func remove(_ id: StoredMessage.ID) { store.remove(id) }
+
+        func messages() -> [StoredMessage] { store.messages() }
+
+        func removeAll() { store.removeAll() }
+    }
+
+    @Test("A message that is stored while the session is discarded does not stay")
+    func discarded() async throws {
+        let slow = SlowStore()
+        let script = ScriptedByteStream.accepted(.new, .expect(("E0 00" as Hex).bytes))
+        let (transport, provider) = try client(script) { $0.store = slow }
+        try await provider.connect()
+        let sending = Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
+        try await slow.isAsked.value()
+        await transport.destroy()
+        slow.mayStore.resolve(.success(()))
+        await expectError(.shutDown) { try await sending.value }
+        #expect(slow.messages().isEmpty)
     }
 
     @Test("A client with another identifier sends the messages as new ones")
