@@ -55,6 +55,7 @@ let package = Package(
         ),
         source("STOMPWire", ["WireCore"]),
         source("EventStreamWire", ["HTTPWire", "WireCore"]),
+        source("SCRAMWire", ["WireCore"]),
 
         // Sockets, clocks and randomness.
         .target(name: "CWaybillLinux"),
@@ -65,7 +66,7 @@ let package = Package(
         source(
             "WaybillLink",
             [
-                "WireCore", "HTTPWire", "WebSocketWire",
+                "WireCore", "HTTPWire", "WebSocketWire", "SCRAMWire",
                 .target(name: "CWaybillLinux", condition: .when(platforms: [.linux])),
                 .target(name: "CWaybillTLS", condition: .when(platforms: [.linux])),
             ]
@@ -79,7 +80,7 @@ let package = Package(
         ),
         source(
             "WaybillMQTT",
-            ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"]
+            ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "SCRAMWire", "WireCore"]
         ),
         source(
             "WaybillSTOMP",
@@ -118,7 +119,7 @@ let package = Package(
                 "Waybill", "WaybillMock", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
                 "WaybillWebSocket",
                 "WaybillSession", "WaybillLink", "WebSocketWire", "EventStreamWire", "HTTPWire",
-                "MQTTWire", "STOMPWire", "WireCore", "CWaybillSimulation",
+                "MQTTWire", "STOMPWire", "SCRAMWire", "WireCore", "CWaybillSimulation",
             ]
         ),
         .target(
@@ -199,6 +200,7 @@ let package = Package(
         tests("ChaosSupportTests", ["ChaosSupport", "WireCore", "WireTestSupport"]),
         tests("WireCoreTests", ["WireCore", "WireTestSupport"]),
         tests("MQTTWireTests", ["MQTTWire", "WireCore", "WireTestSupport"]),
+        tests("SCRAMWireTests", ["SCRAMWire", "WaybillLink", "WireCore"]),
         tests("HTTPWireTests", ["HTTPWire", "WireCore", "WireTestSupport"]),
         tests("WebSocketWireTests", ["WebSocketWire", "HTTPWire", "WireCore", "WireTestSupport"]),
         tests(

@@ -110,6 +110,9 @@ typedef int password_callback(char *, int, int, void *);
     F(void, OPENSSL_sk_pop_free, (STACK *, void (*)(void *))) \
     F(const EVP_MD *, EVP_sha256, (void)) \
     F(int, EVP_Digest, (const void *, size_t, unsigned char *, unsigned int *, const EVP_MD *, void *)) \
+    F(unsigned char *, HMAC, (const EVP_MD *, const void *, int, const unsigned char *, size_t, unsigned char *, unsigned int *)) \
+    F(int, PKCS5_PBKDF2_HMAC, (const char *, int, const unsigned char *, int, int, const EVP_MD *, int, unsigned char *)) \
+    F(int, CRYPTO_memcmp, (const void *, const void *, size_t)) \
     F(unsigned long, ERR_peek_error, (void)) \
     F(unsigned long, ERR_peek_last_error, (void)) \
     F(const char *, ERR_reason_error_string, (unsigned long)) \

@@ -18,6 +18,7 @@ public struct MQTTConfiguration: Sendable {
         static let unset = Rare()
 
         var credentials: CredentialSource?
+        var authenticator: (any MQTTAuthenticator)?
         var will: Will?
         var reconnection = ReconnectionPolicy()
         var hints: [any ConnectionHintSource] = []
@@ -70,6 +71,14 @@ public struct MQTTConfiguration: Sendable {
     public var credentials: CredentialSource? {
         get { box?.values.credentials }
         set { rare.credentials = newValue }
+    }
+
+    /// The authentication method (MQTT 5, 4.12), such as ``SCRAMAuthenticator``; nil, the default, for none.
+    ///
+    /// With MQTT 3.1.1, connecting fails with `unsupported`.
+    public var authenticator: (any MQTTAuthenticator)? {
+        get { box?.values.authenticator }
+        set { rare.authenticator = newValue }
     }
 
     /// The message that the server publishes if the connection is lost.

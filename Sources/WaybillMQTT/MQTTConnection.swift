@@ -11,6 +11,8 @@ struct MQTTGreeting: Sendable {
     var packet: MQTTConnect
     /// Further header fields of the WebSocket's upgrade request.
     var upgradeHeaders: Headers = [:]
+    /// Whether the transport connects on its own.
+    var isUnattended = false
 }
 
 /// One connection, from its stream to its end, with its core, its driver and its pending calls.
@@ -25,6 +27,8 @@ final class MQTTConnection: TransportConnection {
     private let shared: Shared<MQTTConfiguration>
     var configuration: MQTTConfiguration { shared.value }
     private let link: OpenedLink
+    /// The exchanges of enhanced authentication; nil without an authenticator.
+    private let authentication: MQTTAuthentication?
     let driver: Driver<MQTTClientConnection>
     private let subscriptions: MQTTSubscriptions
     private let session: MQTTSession
@@ -38,6 +42,7 @@ final class MQTTConnection: TransportConnection {
 
     init(
         link: OpenedLink,
+        authentication: MQTTAuthentication?,
         configuration shared: Shared<MQTTConfiguration>,
         subscriptions: MQTTSubscriptions,
         session: MQTTSession,
@@ -49,6 +54,7 @@ final class MQTTConnection: TransportConnection {
         self.subscriptions = subscriptions
         self.session = session
         self.link = link
+        self.authentication = authentication
         var core = MQTTClientConfiguration()
         core.version = configuration.version == .v5 ? .v5 : .v3_1_1
         core.maximumPacketSize = configuration.maximumPacketSize
@@ -71,6 +77,7 @@ final class MQTTConnection: TransportConnection {
     static let hasServerSessions = true
 
     var now: WireInstant { link.timers.now }
+    var clock: any TimerSource { link.timers }
 
     /// The server's prefix for response topics (MQTT 5, 3.2.2.3.15).
     var responseInformation: String? {
@@ -102,13 +109,15 @@ final class MQTTConnection: TransportConnection {
                     // Called first, so that code that learns of the end from a call or a stream finds the
                     // connection already removed.
                     onEnd(cause)
+                    self.authentication?.end(cause)
                     self.handleEnd(cause)
                     self.ended.resolve(.success(()))
                 }
             )
         )
         let request = Request(topic: nil, command: .connect)
-        let packet = greeting.packet
+        let packet = authentication?.complete(greeting.packet) ?? greeting.packet
+        state.withLock { $0.end.isUnattended = greeting.isUnattended }
         let carried = session.take()
         do {
             let actions = try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
@@ -273,6 +282,25 @@ final class MQTTConnection: TransportConnection {
         )
     }
 
+    // MARK: Authentication
+
+    /// Authenticates the connection anew (MQTT 5, 4.12.1).
+    ///
+    /// - Throws: `unsupported` without an authenticator; the errors of ``MQTTAuthentication``.
+    func reauthenticate() async throws {
+        guard let authentication else { throw MQTTErrorMapping.noAuthenticator }
+        try await authentication.repeatExchange(
+            over: self,
+            within: configuration.acknowledgementTimeout
+        )
+    }
+
+    /// Closes the connection because this side has given up an authentication.
+    func abandonAuthentication(_ error: WaybillError, isRepetition: Bool) {
+        state.withLock { $0.end.abandonAuthentication(error, isRepetition: isRepetition) }
+        driver.withCore(.immediate) { core, now in core.abandonAuthentication(at: now) }
+    }
+
     // MARK: The end
 
     /// Sends DISCONNECT and waits until the stream is closed; after the timeout it is closed by force.
@@ -379,7 +407,12 @@ final class MQTTConnection: TransportConnection {
 
     private func handle(_ event: MQTTClientEvent) {
         switch event {
+        case .challenged(let data): authentication?.respond(to: data, over: self)
+        case .mustVerify(let data): authentication?.verify(data, over: self)
+        case .reauthenticated(let data): authentication?.finish(data, over: self)
         case .connected(let connack):
+            // Reading had stopped until the server was verified.
+            if authentication != nil { driver.setReading(true) }
             if !connack.sessionPresent { session.loseStoredSession() }
             // Attached first, because messages may follow at once.
             subscriptions.attach(self, hasSession: connack.sessionPresent)
@@ -417,7 +450,10 @@ final class MQTTConnection: TransportConnection {
         case .closed(let closure):
             state.withLock { $0.end.closure = closure }
             // The stream is closed here, because an unreachable peer would not answer the close of a WebSocket.
-            if case .keepAliveTimedOut = closure { driver.close() }
+            switch closure {
+            case .keepAliveTimedOut, .authenticationTimedOut: driver.close()
+            default: break
+            }
         }
     }
 }

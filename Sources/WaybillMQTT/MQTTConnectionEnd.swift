@@ -15,6 +15,10 @@ package struct MQTTConnectionEnd: Sendable {
         "the connection ended before the server answered"
     )
     private var unanswered: [MQTTPendingCall] = []
+    /// Whether the transport connected on its own.
+    var isUnattended = false
+    /// The error of an authentication that this side has given up.
+    private var authenticationFailure: WaybillError?
 
     package init() {}
 
@@ -37,6 +41,8 @@ package struct MQTTConnectionEnd: Sendable {
     /// Returns the cause of the end; nil if this side ended the connection.
     package func cause(_ error: LinkError?) -> WaybillError? {
         switch (closure, error) {
+        case (.authenticationAbandoned?, _):
+            authenticationFailure ?? MQTTErrorMapping.error(.authenticationAbandoned)
         case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
         case (let closure?, _): MQTTErrorMapping.error(closure)
         case (nil, nil): nil
@@ -51,6 +57,15 @@ package struct MQTTConnectionEnd: Sendable {
         case .endOfStream?, nil: error == nil
         default: false
         }
+    }
+
+    /// Notes the error of an authentication that this side gives up.
+    ///
+    /// An error of the app's code ends neither an open connection for good, nor the attempts to restore one.
+    package mutating func abandonAuthentication(_ error: WaybillError, isRepetition: Bool) {
+        guard authenticationFailure == nil else { return }
+        authenticationFailure =
+            isRepetition || isUnattended ? error.retryableIfForeign : error
     }
 
     /// Keeps a call that fails when the connection is over, so that a retry makes a new connection.

@@ -28,8 +28,24 @@ struct MQTTDialect: ConnectionDialect {
         within timeout: Duration,
         _ greeting: MQTTGreeting
     ) async throws -> MQTTConnection {
-        MQTTConnection(
-            link: try await route.open(within: timeout, requesting: greeting.upgradeHeaders),
+        let (clock, begun) = (route.environment.clock, route.environment.clock.now)
+        var authentication: MQTTAuthentication?
+        if let authenticator = configuration.value.authenticator {
+            do {
+                authentication = try await .begin(
+                    authenticator,
+                    in: route.environment,
+                    to: route.address.endpoint.host,
+                    within: timeout
+                )
+            } catch let error as WaybillError {
+                throw greeting.isUnattended ? error.retryableIfForeign : error
+            }
+        }
+        let timeLeft = max(timeout - begun.duration(to: clock.now), .zero)
+        return MQTTConnection(
+            link: try await route.open(within: timeLeft, requesting: greeting.upgradeHeaders),
+            authentication: authentication,
             configuration: configuration,
             subscriptions: subscriptions,
             session: session,

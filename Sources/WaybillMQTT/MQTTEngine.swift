@@ -278,6 +278,15 @@ final class MQTTEngine: Sendable {
         try greeter.greeting(.connecting(for: request))
     }
 
+    /// Authenticates the connection anew.
+    func reauthenticate() async throws {
+        guard version == .v5, configuration.authenticator != nil else {
+            throw MQTTErrorMapping.noAuthenticator
+        }
+        guard let connection = lifecycle.connected else { throw WaybillError.noConnection }
+        try await connection.reauthenticate()
+    }
+
     // MARK: The end
 
     func pause() async {

@@ -109,6 +109,7 @@ package enum MQTTErrorMapping {
                 (.unsupported, "the server takes no shared subscriptions")
             case .subscriptionIdentifierNotAllowed:
                 (.invalidEntry, "a send carries no subscription identifier")
+            case .authenticationNotDue: (.rejected, "no authentication is due")
             case .noPacketIdentifierLeft: (.limitExceeded, "65,535 requests wait for the server")
             }
         var refusal = WaybillError(code, message)
@@ -128,7 +129,8 @@ package enum MQTTErrorMapping {
     /// The error code for a DISCONNECT of the server (MQTT 5, 3.14.2.1), which decides whether to connect again.
     private static func kind(ofEnd code: MQTTReasonCode) -> WaybillError.Code {
         switch code {
-        case .notAuthorized, .badUserNameOrPassword, .banned: .unauthorized
+        case .notAuthorized, .badUserNameOrPassword, .badAuthenticationMethod, .banned:
+            .unauthorized
         // Another client with the same identifier has connected. Reconnecting would make the two clients disconnect
         // each other forever. The other codes are errors of this side, which it would repeat.
         case .sessionTakenOver, .malformedPacket, .protocolError, .topicFilterInvalid,
@@ -139,6 +141,16 @@ package enum MQTTErrorMapping {
             .rejected
         default: .connectionLost
         }
+    }
+
+    /// The error of a re-authentication without an authenticator, or in MQTT 3.1.1.
+    static var noAuthenticator: WaybillError {
+        var error = WaybillError(
+            .unsupported,
+            "only MQTT 5 with an authenticator authenticates a connection anew"
+        )
+        error.unsupportedOption = .authenticator
+        return error
     }
 
     /// The error when a late CONNECT of an abandoned attempt has reached the server and ended the current connection.
@@ -186,10 +198,22 @@ package enum MQTTErrorMapping {
                 .protocolViolation,
                 "the server broke the protocol: \(violation.text)"
             )
+        case .authenticationAbandoned:
+            WaybillError(.connectionLost, "the authentication was given up")
+        case .authenticationTimedOut:
+            WaybillError(.timedOut, "the server did not complete the re-authentication in time")
         case .connectTimedOut: WaybillError(.timedOut, "no CONNACK within the time allowed")
         case .keepAliveTimedOut:
             WaybillError(.connectionLost, "no sign of life after a PINGREQ")
         case .endOfStream: WaybillError(.connectionLost, "the server closed the connection")
         }
+    }
+}
+
+extension WaybillError {
+    /// The same error; one of the app's code becomes retryable, so that another attempt follows.
+    var retryableIfForeign: WaybillError {
+        guard code == .interceptorFailed || mayPass else { return self }
+        return WaybillError(.notConnected, message, restating: self)
     }
 }

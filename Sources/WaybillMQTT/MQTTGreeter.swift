@@ -50,6 +50,7 @@ struct MQTTGreeter: Sendable {
         }
         try check(packet, adapted)
         var greeting = MQTTGreeting(request: request, packet: packet)
+        greeting.isUnattended = occasion.isUnattended
         if case .connect(let options) = adapted.command {
             greeting.upgradeHeaders = options.upgradeHeaders
         }
@@ -108,7 +109,14 @@ struct MQTTGreeter: Sendable {
             }
             packet.properties.userProperties = request.headers.pairs
         case .v3_1_1:
-            try MQTTMapping.refuse([.headers: !request.headers.isEmpty], request, version)
+            try MQTTMapping.refuse(
+                [
+                    .headers: !request.headers.isEmpty,
+                    .authenticator: configuration.authenticator != nil,
+                ],
+                request,
+                version
+            )
         }
         return packet
     }

@@ -149,6 +149,19 @@ public final class MQTTTransport: Transport, ImmediateTransport {
         try engine.catchAll.listen(policy).keeping(self)
     }
 
+    /// Authenticates the open connection anew, such as before a token expires (MQTT 5, 4.12.1).
+    ///
+    /// A new exchange of ``MQTTConfiguration/authenticator`` takes place while messages flow. If it fails, or takes longer
+    /// than ``MQTTConfiguration/acknowledgementTimeout``, the connection is closed. The next connection authenticates
+    /// itself. If the task is cancelled after the exchange has begun, the exchange continues without the caller.
+    ///
+    /// - Throws: `unsupported` with MQTT 3.1.1 and without an authenticator; `notConnected`; `rejected` while another
+    ///   re-authentication is under way; `unauthorized` if the server refuses the client, or if the server was not verified;
+    ///   `timedOut`; `interceptorFailed` and other errors of the authenticator; `connectionLost`; or `CancellationError`.
+    public func reauthenticate() async throws {
+        try await engine.reauthenticate()
+    }
+
     /// Closes the connection until ``resume()``, such as while the app is in the background.
     ///
     /// Waits until it is closed.

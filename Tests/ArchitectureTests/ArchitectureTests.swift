@@ -36,15 +36,20 @@ import Testing
         "WebSocketWire": ["HTTPWire", "WireCore", "CWaybillZlib"],
         "CWaybillZlib": [],
         "STOMPWire": ["WireCore"],
+        "SCRAMWire": ["WireCore"],
         "CWaybillLinux": [],
         "CWaybillTLS": [],
-        "WaybillLink": ["WireCore", "HTTPWire", "WebSocketWire", "CWaybillLinux", "CWaybillTLS"],
+        "WaybillLink": [
+            "WireCore", "HTTPWire", "WebSocketWire", "SCRAMWire", "CWaybillLinux", "CWaybillTLS",
+        ],
         "Waybill": ["WireCore"],
         "WaybillSession": ["Waybill", "WaybillLink", "WebSocketWire", "HTTPWire", "WireCore"],
         "WaybillWebSocket": [
             "Waybill", "WaybillSession", "WaybillLink", "WebSocketWire", "HTTPWire", "WireCore",
         ],
-        "WaybillMQTT": ["Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "WireCore"],
+        "WaybillMQTT": [
+            "Waybill", "WaybillSession", "WaybillLink", "MQTTWire", "SCRAMWire", "WireCore",
+        ],
         "WaybillSSE": [
             "Waybill", "WaybillSession", "WaybillLink", "EventStreamWire", "HTTPWire", "WireCore",
         ],
@@ -56,7 +61,7 @@ import Testing
             "Waybill", "WaybillMock", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
             "WaybillWebSocket",
             "WaybillSession", "WaybillLink", "WebSocketWire", "HTTPWire", "EventStreamWire",
-            "MQTTWire", "STOMPWire", "WireCore", "CWaybillSimulation",
+            "MQTTWire", "STOMPWire", "SCRAMWire", "WireCore", "CWaybillSimulation",
         ],
         "CWaybillSimulation": [],
     ]
@@ -66,6 +71,7 @@ import Testing
         "WireCore": ["Synchronization", "os", "Glibc", "Musl"],
         "MQTTWire": [],
         "STOMPWire": [],
+        "SCRAMWire": [],
         "WaybillLink": [
             "Glibc", "Musl", "Darwin",
             // Only on Apple platforms.

@@ -65,7 +65,7 @@ import WireTestSupport
                             reasonCodes: subscribe.subscriptions.map { _ in .grantedQoS2 }
                         )
                     )
-                case .unsubscribe, .trace: break
+                case .unsubscribe, .authenticate, .trace: break
                 case .closed(let closure): closures.append("\(closure)")
                 }
             }

@@ -94,6 +94,11 @@ struct ReflectionTests {
         var mqtt = MQTTConfiguration()
         (mqtt.userName, mqtt.password) = ("\(secret)-user", "\(secret)-password")
         (mqtt.will, mqtt.tls, mqtt.proxy, mqtt.webSocket) = (will, tls, proxy, webSocket)
+        let scram = SCRAMAuthenticator(
+            userName: "\(secret)-user",
+            password: "\(secret)-password"
+        )
+        mqtt.authenticator = scram
         let store = InMemorySessionStore()
         let stored = StoredMessage(
             topic: path,
@@ -117,6 +122,8 @@ struct ReflectionTests {
         let mock = MockTransport().expect(.send, .receipt(receipt))
         var broker = LoopbackBroker.Configuration()
         broker.credentials = ["ada": "\(secret)-password"]
+        let loopback = try LoopbackAuthentication.scram(["\(secret)-user": "\(secret)-password"])
+        broker.authentication = loopback
         let url = "\(secret)-user:\(secret)-password@127.0.0.1:1"
         let (messages, feed) = Messages<Message>.makeStream()
         feed.deliver([message])
@@ -163,6 +170,7 @@ struct ReflectionTests {
             ("Provider", Provider<Entry>(transport: transport).intercepted(token)),
             ("Messages", messages), ("Results", messages.results), ("MessageFeed", feed),
             ("AsyncIterator", messages.makeAsyncIterator()),
+            ("SCRAMAuthenticator", scram), ("LoopbackAuthentication", loopback),
             ("MQTTConfiguration", mqtt), ("MQTTTransport", transport),
             ("STOMPConfiguration", stompConfiguration),
             (
@@ -219,6 +227,8 @@ struct ReflectionTests {
         "SimulationFailure", "StandardErrorWireLogger", "Step", "StreamEvent", "SubscribeOptions",
         "TLSFailure",
         "TokenFailure",
+        // The host of an authentication.
+        "MQTTAuthenticationContext",
         // A store on disk; its mirror is empty, and an expired message has its own description.
         "CorruptFilePolicy", "SQLiteSessionStore", "SQLiteStoreError", "Stage", "Synchronization",
         // Options, and names of options and of topics. A message among updates has its own description.

@@ -85,4 +85,15 @@ const uint8_t *waybill_tls_protocol(void *connection, size_t *count);
 // Whether the handshake resumed an earlier session.
 int waybill_tls_is_resumed(void *connection);
 
+// MARK: SHA-256. Each output has 32 bytes; 1 when it was computed, 0 without the library or when it refused. Any
+// thread may call.
+
+int waybill_sha256(const uint8_t *bytes, size_t count, uint8_t *output);
+int waybill_hmac_sha256(const uint8_t *key, size_t key_count, const uint8_t *bytes, size_t count, uint8_t *output);
+// PBKDF2 (RFC 8018) with HMAC; takes some 0.3 microseconds an iteration.
+int waybill_pbkdf2_sha256(const uint8_t *password, size_t password_count, const uint8_t *salt, size_t salt_count,
+                          int iterations, uint8_t *output);
+// Whether as many bytes are equal, in a time that does not depend on them. 0 without the library.
+int waybill_is_equal(const uint8_t *one, const uint8_t *other, size_t count);
+
 #endif

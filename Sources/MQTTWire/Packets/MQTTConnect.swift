@@ -153,6 +153,8 @@ extension MQTTConnect: CustomStringConvertible {
         if let will { text += " will=\(will.topic)" }
         if userName != nil { text += " user=<redacted>" }
         if password != nil { text += " password=<redacted>" }
+        if let method = properties.authenticationMethod { text += " method=\(method)" }
+        if properties.authenticationData != nil { text += " data=<redacted>" }
         return text
     }
 }

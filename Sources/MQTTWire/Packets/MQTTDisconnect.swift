@@ -34,6 +34,15 @@ package struct MQTTAuth: Hashable, Sendable {
         self.reasonCode = reasonCode
         self.properties = properties
     }
+
+    /// The packet, and the packet without Reason String and User Properties, which may not make it exceed the peer's
+    /// limit (MQTT 5, 3.15.2-2 and 3.15.2-3).
+    var attempts: [MQTTPacket] {
+        var terse = self
+        terse.properties.reasonString = nil
+        terse.properties.userProperties = []
+        return terse == self ? [.auth(self)] : [.auth(self), .auth(terse)]
+    }
 }
 
 /// The body of DISCONNECT and AUTH: a reason and properties, either of which may be omitted at the end.
@@ -75,5 +84,14 @@ enum MQTTReasonBody {
         let properties = try reader.properties(place, kind, version)
         try reader.expectEnd(kind)
         return (reasonCode, properties)
+    }
+}
+
+extension MQTTAuth: CustomStringConvertible {
+    /// The packet in one line, without its data.
+    package var description: String {
+        let method = properties.authenticationMethod.map { " method=\($0)" } ?? ""
+        let data = properties.authenticationData == nil ? "" : " data=<redacted>"
+        return "AUTH \(reasonCode)\(method)\(data)"
     }
 }

@@ -108,7 +108,7 @@ extension MQTTPacket: CustomStringConvertible {
         case .pingreq: "PINGREQ"
         case .pingresp: "PINGRESP"
         case .disconnect(let packet): "DISCONNECT \(packet.reasonCode)"
-        case .auth(let packet): "AUTH \(packet.reasonCode)"
+        case .auth(let packet): packet.description
         }
     }
 

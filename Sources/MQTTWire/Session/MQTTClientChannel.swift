@@ -5,18 +5,24 @@ import WireCore
 /// | state | event → next state |
 /// | --- | --- |
 /// | idle | ``connect(_:expectsSession:at:)`` → connecting |
-/// | connecting | ``receiveFirst(_:at:)`` accepts → connected |
+/// | connecting | ``receiveFirst(_:at:)`` accepts → connected; with an authentication method → verifying |
+/// | verifying | ``acceptServer()`` → connected |
 /// | any | ``close(_:abandoning:)`` → closed |
 struct MQTTClientChannel: Sendable {
     /// The server's answer to CONNECT.
     enum Answer: Sendable {
         case accepted(MQTTConnack, MQTTServerLimits)
+        /// The server asks for the next data of the authentication.
+        case challenged([UInt8]?)
+        /// The server has accepted, and this side has to verify the server.
+        case mustVerify([UInt8]?)
         case refused(MQTTClosure)
     }
 
     private enum State: Sendable {
         case idle
         case connecting(deadline: WireInstant)
+        case verifying(MQTTConnack, MQTTServerLimits, deadline: WireInstant)
         case connected
         case closed
     }
@@ -24,6 +30,7 @@ struct MQTTClientChannel: Sendable {
     private let configuration: MQTTClientConfiguration
     private var state = State.idle
     private(set) var handshake = MQTTClientHandshake()
+    var authentication = MQTTClientAuthentication()
     var keepAlive = MQTTKeepAlive(interval: .zero, at: .zero)
     var decoder: MQTTPacketDecoder
     var writer: MQTTPacketWriter
@@ -48,6 +55,11 @@ struct MQTTClientChannel: Sendable {
         if case .connected = state { true } else { false }
     }
 
+    /// Whether this side has to verify the server before the connection begins.
+    var isVerifying: Bool {
+        if case .verifying = state { true } else { false }
+    }
+
     var isClosed: Bool {
         if case .closed = state { true } else { false }
     }
@@ -65,9 +77,35 @@ struct MQTTClientChannel: Sendable {
         guard case .idle = state else { throw .notConnected }
         try write(.connect(packet), at: now)
         handshake = MQTTClientHandshake(packet, expectsSession: expectsSession)
+        authentication = MQTTClientAuthentication(method: packet.properties.authenticationMethod)
         keepAlive = MQTTKeepAlive(interval: .seconds(Int64(packet.keepAlive)), at: now)
         aliases = MQTTReceivedAliases(maximum: packet.properties.topicAliasMaximum ?? 0)
         state = .connecting(deadline: now.advanced(by: configuration.connectTimeout))
+    }
+
+    /// Sends the next data of an authentication.
+    ///
+    /// - Throws: `MQTTSendError`; nothing was written then.
+    mutating func authenticate(_ data: [UInt8]?, at now: WireInstant) throws(MQTTSendError) {
+        var next = authentication
+        try writer.write(next.answer(data))
+        authentication = next
+        noteSent(at: now)
+    }
+
+    /// Begins a re-authentication.
+    ///
+    /// - Throws: `MQTTSendError`; nothing was written then.
+    mutating func reauthenticate(
+        _ data: [UInt8]?,
+        until deadline: WireInstant,
+        at now: WireInstant
+    ) throws(MQTTSendError) {
+        guard isConnected else { throw .notConnected }
+        var next = authentication
+        try writer.write(next.reauthenticate(data, until: deadline))
+        authentication = next
+        noteSent(at: now)
     }
 
     private mutating func write(
@@ -128,10 +166,19 @@ struct MQTTClientChannel: Sendable {
         _ packet: MQTTPacket,
         at now: WireInstant
     ) throws(MQTTViolation) -> Answer {
+        if case .auth(let auth) = packet, authentication.isUsed {
+            handshake.noteAuthentication()
+            try handshake.checkExplanation(packet)
+            guard case .challenge(let data) = try authentication.receive(auth) else {
+                throw .unexpectedAuthentication
+            }
+            return .challenged(data)
+        }
         let connack = try handshake.receive(packet)
         guard !connack.reasonCode.isFailure else {
             return .refused(.refused(connack.reasonCode, connack.properties))
         }
+        try authentication.receive(connack)
         let limits = MQTTServerLimits(connack, version: configuration.version)
         writer.maximumPacketSize = limits.maximumPacketSize
         if configuration.usesTopicAliases {
@@ -144,8 +191,21 @@ struct MQTTClientChannel: Sendable {
         if let seconds = connack.properties.serverKeepAlive {
             keepAlive.interval = .seconds(Int64(seconds))
         }
+        guard case .connecting(let deadline) = state, authentication.isUsed else {
+            state = .connected
+            return .accepted(connack, limits)
+        }
+        state = .verifying(connack, limits, deadline: deadline)
+        return .mustVerify(connack.properties.authenticationData)
+    }
+
+    /// Begins the connection, after this side has verified the server.
+    ///
+    /// - Returns: The CONNACK and the limits of the server; nil if no verification is due.
+    mutating func acceptServer() -> (MQTTConnack, MQTTServerLimits)? {
+        guard case .verifying(let connack, let limits, _) = state else { return nil }
         state = .connected
-        return .accepted(connack, limits)
+        return (connack, limits)
     }
 
     /// Handles a later packet that belongs to no exchange.
@@ -162,8 +222,20 @@ struct MQTTClientChannel: Sendable {
                 throw .propertyNotAllowed(.disconnect)
             }
             return .disconnectedByServer(disconnect.reasonCode, disconnect.properties)
-        case .connack: throw .secondConnack
-        case .auth: throw .unexpectedAuthentication
+        case .connack(let connack):
+            // Mosquitto 2.0 refuses a re-authentication so, and closes the connection.
+            guard authentication.isUnderWay, connack.reasonCode.isFailure else {
+                throw .secondConnack
+            }
+            return .refused(connack.reasonCode, connack.properties)
+        case .auth(let auth):
+            guard authentication.isUsed else { throw .unexpectedAuthentication }
+            try handshake.checkExplanation(packet)
+            switch try authentication.receive(auth) {
+            case .challenge(let data): events.append(.challenged(data))
+            case .reauthenticated(let data): events.append(.reauthenticated(data))
+            }
+            return nil
         default: throw .unexpectedPacket(packet.kind)
         }
     }
@@ -173,8 +245,13 @@ struct MQTTClientChannel: Sendable {
     /// The time at which CONNACK, a PINGREQ or a PINGRESP is due.
     var deadline: WireInstant? {
         switch state {
-        case .connecting(let deadline): deadline
-        case .connected: keepAlive.deadline
+        case .connecting(let deadline), .verifying(_, _, let deadline): deadline
+        case .connected:
+            if let limit = authentication.deadline {
+                min(limit, keepAlive.deadline ?? limit)
+            } else {
+                keepAlive.deadline
+            }
         case .idle, .closed: nil
         }
     }
@@ -188,6 +265,10 @@ struct MQTTClientChannel: Sendable {
             // If the server accepts the connection late, it must not publish the will.
             try? write(.disconnect(MQTTDisconnect()), at: now)
             return .connectTimedOut
+        }
+        if let limit = authentication.deadline, limit <= now {
+            report(.unspecifiedError, at: now)
+            return .authenticationTimedOut
         }
         switch keepAlive.due(at: now) {
         case .nothing: return nil

@@ -8,6 +8,10 @@ extension MQTTClientConnection {
         channel.events.endArrivals()
         let limit = channel.events.count + ReceiveTurn.maximumEventCount
         while !isFinished {
+            guard !channel.isVerifying else {
+                hasMoreInput = buffer.count > 0
+                return
+            }
             guard channel.events.count < limit else {
                 hasMoreInput = true
                 return
@@ -37,6 +41,8 @@ extension MQTTClientConnection {
             case .accepted(let connack, let limits):
                 exchanges.begin(limits, sessionPresent: connack.sessionPresent)
                 channel.events.append(.connected(connack))
+            case .challenged(let data): channel.events.append(.challenged(data))
+            case .mustVerify(let data): channel.events.append(.mustVerify(data))
             case .refused(let closure): close(closure)
             }
             return

@@ -22,6 +22,50 @@ extension MQTTClientConnection {
         exchanges.session = session
     }
 
+    // MARK: Authenticating
+
+    /// Answers ``MQTTClientEvent/challenged(_:)`` with the next data of the authentication (MQTT 5, 4.12).
+    ///
+    /// - Throws: `MQTTSendError`; nothing was written then.
+    package mutating func authenticate(
+        _ data: [UInt8]?,
+        at now: WireInstant
+    ) throws(MQTTSendError) {
+        guard !isFinished else { throw .notConnected }
+        try channel.authenticate(data, at: now)
+    }
+
+    /// Begins the connection after ``MQTTClientEvent/mustVerify(_:)``; ``MQTTClientEvent/connected(_:)`` follows.
+    package mutating func acceptServer(at now: WireInstant) {
+        guard let (connack, limits) = channel.acceptServer() else { return }
+        exchanges.begin(limits, sessionPresent: connack.sessionPresent)
+        channel.events.append(.connected(connack))
+    }
+
+    /// Begins a re-authentication with the method of CONNECT (MQTT 5, 4.12.1).
+    ///
+    /// - Parameters:
+    ///   - data: The first data; nil for none.
+    ///   - timeout: The time limit of the whole exchange. After it the connection is closed.
+    ///   - now: The current time.
+    /// - Throws: `MQTTSendError`; nothing was written then.
+    package mutating func reauthenticate(
+        _ data: [UInt8]?,
+        timeout: Duration,
+        at now: WireInstant
+    ) throws(MQTTSendError) {
+        try channel.reauthenticate(data, until: now.advanced(by: timeout), at: now)
+    }
+
+    /// Gives up an authentication, and closes the connection (MQTT 5, 4.12.1-2).
+    ///
+    /// The server gets the reason 0x80, because only a server may send Not authorized (MQTT 5, table 3-10).
+    package mutating func abandonAuthentication(at now: WireInstant) {
+        guard !isFinished else { return }
+        channel.report(.unspecifiedError, at: now)
+        close(.authenticationAbandoned)
+    }
+
     /// Sends DISCONNECT and ends the connection; nothing is sent after it (MQTT 5, 3.14.4-1).
     ///
     /// - Parameters:

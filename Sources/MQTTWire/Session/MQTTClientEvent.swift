@@ -4,6 +4,14 @@ package import WireCore
 package enum MQTTClientEvent: Sendable {
     /// The server has accepted the connection.
     case connected(MQTTConnack)
+    /// The server asks for the next data of the authentication; ``MQTTClientConnection/authenticate(_:at:)`` answers.
+    case challenged([UInt8]?)
+    /// The server has accepted the connection, and this side has to verify the server with the last data.
+    ///
+    /// Until ``MQTTClientConnection/acceptServer(at:)`` nothing further is decoded or sent.
+    case mustVerify([UInt8]?)
+    /// The server has accepted a re-authentication, with its last data.
+    case reauthenticated([UInt8]?)
     /// Application messages; those of QoS 1 and 2 have a receipt to return when the message is taken.
     case messages(MQTTArrivals)
     /// The server has accepted a message of QoS 1 or 2, or has refused it (reason 0x80 and above).
@@ -48,6 +56,10 @@ package enum MQTTClosure: Hashable, Sendable {
     case violation(MQTTViolation)
     /// No CONNACK arrived in time.
     case connectTimedOut
+    /// This side has given up an authentication.
+    case authenticationAbandoned
+    /// The server did not complete a re-authentication in time.
+    case authenticationTimedOut
     /// Nothing arrived after a PINGREQ.
     case keepAliveTimedOut
     /// The server closed the stream.
@@ -82,6 +94,8 @@ package enum MQTTSendError: Error, Hashable, Sendable {
     case sharedSubscriptionsNotSupported
     /// A client does not send subscription identifiers in PUBLISH (MQTT 5, 3.3.4-6).
     case subscriptionIdentifierNotAllowed
+    /// No authentication exchange waits for this side, or another one is under way.
+    case authenticationNotDue
     /// All 65,535 packet identifiers are in use.
     case noPacketIdentifierLeft
 }

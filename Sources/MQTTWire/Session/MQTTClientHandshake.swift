@@ -5,10 +5,11 @@
 /// | progress | event → next progress |
 /// | --- | --- |
 /// | none | CONNECT is sent → waiting; a packet of the server is refused |
-/// | waiting | the first packet of the server → answered |
+/// | waiting | AUTH → authenticating; any other packet of the server → answered |
+/// | authenticating | any packet but AUTH → answered |
 package struct MQTTClientHandshake: Sendable {
     private enum Progress: Sendable {
-        case none, waiting, answered
+        case none, waiting, authenticating, answered
     }
 
     private var progress = Progress.none
@@ -40,14 +41,21 @@ package struct MQTTClientHandshake: Sendable {
     /// Whether CONNECT was sent and nothing has arrived since.
     package var isUnanswered: Bool { progress == .waiting }
 
-    /// Handles the first packet of the server.
+    /// Notes an AUTH of an exchange that the CONNECT has begun.
+    package mutating func noteAuthentication() {
+        if progress == .waiting { progress = .authenticating }
+    }
+
+    /// Handles the first packet of the server, apart from AUTH.
     ///
     /// - Returns: The CONNACK, which accepts or refuses.
     /// - Throws: `MQTTViolation` for any other packet, for a CONNACK that the CONNECT does not permit, and for any packet
     ///   before the CONNECT.
     package mutating func receive(_ packet: MQTTPacket) throws(MQTTViolation) -> MQTTConnack {
         // Nothing answers a CONNECT that was not sent.
-        guard progress == .waiting else { throw .packetBeforeConnack(packet.kind) }
+        guard progress == .waiting || progress == .authenticating else {
+            throw .packetBeforeConnack(packet.kind)
+        }
         progress = .answered
         guard case .connack(let connack) = packet else {
             // The CONNECT did not request enhanced authentication (MQTT 5, 4.12.0-6).
@@ -79,6 +87,7 @@ package struct MQTTClientHandshake: Sendable {
             properties = body.properties
         case .suback(let suback): properties = suback.properties
         case .unsuback(let unsuback): properties = unsuback.properties
+        case .auth(let auth): properties = auth.properties
         default: return
         }
         guard properties.reasonString == nil, properties.userProperties.isEmpty else {

@@ -38,6 +38,15 @@ package struct MQTTPacketWriter: Sendable {
         if isTracing { noteTrace(of: packet, byteCount: byteCount, isOutbound: true) }
     }
 
+    /// Writes AUTH, without Reason String and User Properties if it would otherwise exceed the peer's limit.
+    ///
+    /// - Throws: As ``write(_:)``.
+    package mutating func write(_ auth: MQTTAuth) throws(MQTTSendError) {
+        let attempts = auth.attempts
+        for attempt in attempts.dropLast() where (try? write(attempt)) != nil { return }
+        if let last = attempts.last { try write(last) }
+    }
+
     /// Writes a message with its payload, which is copied once.
     ///
     /// - Throws: As ``write(_:)``.

@@ -7,7 +7,7 @@ package import WireCore
 /// | state | event → next state |
 /// | --- | --- |
 /// | waiting | CONNECT → asked; anything else, or time → closed |
-/// | asked | ``accept(_:at:)`` → connected; ``refuse(_:at:)`` → closed |
+/// | asked | ``accept(_:at:)`` → connected; ``refuse(_:at:)`` → closed; ``challenge(_:)`` and AUTH → asked |
 /// | connected | DISCONNECT either way, violation, silence, end of stream → closed |
 package struct MQTTServerConnection: ProtocolCore {
     /// An event of the core for its driver.
@@ -18,6 +18,8 @@ package struct MQTTServerConnection: ProtocolCore {
         case publish(MQTTPublish)
         case subscribe(MQTTSubscribe)
         case unsubscribe(MQTTUnsubscribe)
+        /// The next data of an authentication, or the first data of a re-authentication.
+        case authenticate(MQTTAuth)
         case trace(MQTTTrace)
         /// The connection ended; unless the client sent DISCONNECT, its will must be published.
         case closed(MQTTServerClosure)
@@ -47,6 +49,7 @@ package struct MQTTServerConnection: ProtocolCore {
     private var topicAliasMaximum: UInt16 = 0
     /// The topic aliases of the client.
     private var aliases = MQTTReceivedAliases()
+    private var authentication = MQTTServerAuthentication()
 
     /// - Parameters:
     ///   - maximumPacketSize: The longest packet to accept, in bytes.
@@ -124,7 +127,7 @@ package struct MQTTServerConnection: ProtocolCore {
     /// A server that allows the client topic aliases uses as many of its own, if the client allows them, too.
     ///
     /// - Parameters:
-    ///   - connack: The CONNACK.
+    ///   - connack: The CONNACK. It gets the client's authentication method, if there is one.
     ///   - earlier: The state from ``takeSessionState()`` at the end of the client's last connection; it is discarded
     ///     unless the CONNACK has Session Present.
     package mutating func accept(
@@ -133,6 +136,10 @@ package struct MQTTServerConnection: ProtocolCore {
     ) {
         guard case .asked = state else { return }
         state = .connected
+        var connack = connack
+        if let method = authentication.finish(nil)?.properties.authenticationMethod {
+            connack.properties.authenticationMethod = method
+        }
         write(.connack(connack))
         if connack.sessionPresent { session = earlier }
         let allowed = connack.properties.topicAliasMaximum ?? 0
@@ -167,6 +174,17 @@ package struct MQTTServerConnection: ProtocolCore {
             )
         )
         close(.disconnectedByServer)
+    }
+
+    /// Asks the client for the next data of its authentication (MQTT 5, 4.12).
+    package mutating func challenge(_ data: [UInt8]?) {
+        if !isFinished, let auth = authentication.challenge(data) { write(.auth(auth)) }
+    }
+
+    /// Accepts a re-authentication.
+    package mutating func acceptAgain(_ data: [UInt8]?) {
+        guard case .connected = state, let auth = authentication.finish(data) else { return }
+        write(.auth(auth))
     }
 
     /// Sends a message in its turn.
@@ -227,7 +245,11 @@ package struct MQTTServerConnection: ProtocolCore {
                 let byteCount = waiting - buffer.count
                 writer.noteTrace(of: packet, byteCount: byteCount, isOutbound: false)
                 collectTraces()
-                if case .asked = state { held.append(packet) } else { try handle(packet) }
+                switch (state, packet) {
+                case (.asked, .auth(let auth)): try handle(auth)
+                case (.asked, _): held.append(packet)
+                default: try handle(packet)
+                }
             } catch {
                 violate(error)
             }
@@ -261,9 +283,15 @@ package struct MQTTServerConnection: ProtocolCore {
         case .unsubscribe(let unsubscribe): events.append(.unsubscribe(unsubscribe))
         case .pingreq: write(.pingresp)
         case .disconnect(let disconnect): close(.disconnected(disconnect))
+        case .auth(let auth): try handle(auth)
         default: throw .unexpectedPacket(packet.kind)
         }
         collectTraces()
+    }
+
+    private mutating func handle(_ auth: MQTTAuth) throws(MQTTViolation) {
+        try authentication.receive(auth)
+        events.append(.authenticate(auth))
     }
 
     private mutating func handleConnect(_ connect: MQTTConnect) {
@@ -274,6 +302,7 @@ package struct MQTTServerConnection: ProtocolCore {
         window = min(window, properties.receiveMaximum.map(Int.init) ?? window)
         session.publisher.window = window
         topicAliasMaximum = properties.topicAliasMaximum ?? 0
+        authentication = MQTTServerAuthentication(method: properties.authenticationMethod)
         state = .asked
         events.append(.connect(connect))
     }

@@ -61,6 +61,9 @@ extension MQTTViolation {
         case .reasonCodeCountWrong(let kind):
             "\(kind.name) with a number of reason codes that is not the number of filters"
         case .unexpectedAuthentication: "AUTH that was not asked for"
+        case .authenticationMethodChanged:
+            "AUTH or CONNACK without the authentication method of CONNECT"
+        case .authenticationTooLong: "too many steps, or too much data, of an authentication"
         case .unrequestedProblemInformation:
             "a reason string or user property, although none was asked for"
         case .unrequestedResponseInformation: "response information that was not asked for"

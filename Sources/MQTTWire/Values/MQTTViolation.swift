@@ -71,8 +71,13 @@ package enum MQTTViolation: Error, Hashable, Sendable {
     case topicAliasesTooLong
     /// More or fewer reason codes than filters (3.8.4-6).
     case reasonCodeCountWrong(MQTTPacketKind)
-    /// Authentication that the CONNECT did not request (4.12.0-6).
+    /// Authentication that the CONNECT did not request (4.12.0-6), or AUTH or CONNACK while the answer of this side is
+    /// due.
     case unexpectedAuthentication
+    /// AUTH, or a CONNACK that accepts, without the Authentication Method of CONNECT (4.12.0-5).
+    case authenticationMethodChanged
+    /// More steps or more data in one authentication exchange than this side allows.
+    case authenticationTooLong
     /// A Reason String or User Property that the CONNECT did not request (3.1.2-29).
     case unrequestedProblemInformation
     /// Response Information that the CONNECT did not request (3.1.2-28).
@@ -93,7 +98,7 @@ extension MQTTViolation {
         case .topicFilterInvalid: .topicFilterInvalid
         case .receiveMaximumExceeded: .receiveMaximumExceeded
         case .topicAliasInvalid: .topicAliasInvalid
-        case .topicAliasesTooLong: .quotaExceeded
+        case .topicAliasesTooLong, .authenticationTooLong: .quotaExceeded
         default: .protocolError
         }
     }

@@ -55,6 +55,10 @@ public struct UnsupportedOption: Hashable, Sendable, CustomStringConvertible {
     public static let clientIdentifier = UnsupportedOption(name: "clientIdentifier")
     /// The user name and password of a connect.
     public static let credentials = UnsupportedOption(name: "credentials")
+    /// Enhanced authentication (MQTT 5).
+    ///
+    /// It cannot be left out.
+    public static let authenticator = UnsupportedOption(name: "authenticator")
     /// The will.
     public static let will = UnsupportedOption(name: "will")
     /// The delay of the will.

@@ -63,6 +63,10 @@ public final class LoopbackBroker: Sendable {
         /// HTTP's Basic scheme, or no name and the token of the Bearer scheme. With a closure, ``credentials`` are
         /// ignored.
         public var authenticate: (@Sendable (_ userName: String?, _ password: String?) -> Bool)?
+        /// The enhanced authentication that MQTT clients must complete; nil, the default, for none.
+        ///
+        /// It comes after ``credentials`` or ``authenticate``.
+        public var authentication: LoopbackAuthentication?
         /// The longest packet, message or body to accept, in bytes.
         public var maximumPacketSize = 16 << 20
         /// The Receive Maximum in CONNACK, for messages of QoS 1 and 2; nil sends none.

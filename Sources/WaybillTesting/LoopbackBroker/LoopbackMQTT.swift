@@ -55,6 +55,7 @@ struct LoopbackMQTT: Sendable {
             }
         case .subscribe(let subscribe): self.subscribe(subscribe, client)
         case .unsubscribe(let unsubscribe): self.unsubscribe(unsubscribe, client)
+        case .authenticate(let auth): handle(auth, of: client)
         case .trace, .closed: break
         }
     }
@@ -71,11 +72,20 @@ struct LoopbackMQTT: Sendable {
         guard hub.configuration.admits(connect.userName, password) else {
             return refuse(.badUserNameOrPassword)
         }
+        guard let required = hub.configuration.authentication else {
+            return enter(connect, client)
+        }
+        if let code = authenticate(connect, required, client) { refuse(code) }
+    }
+
+    /// Lets an authenticated client in, when its session is free.
+    func enter(_ connect: MQTTConnect, _ client: MQTTLoopbackClient) {
         var connect = connect
         if connect.clientIdentifier.isEmpty {
             // A session that no client could come back to (MQTT 3.1.1, 3.1.3-8).
             guard connect.version == .v5 || connect.cleanStart else {
-                return refuse(.clientIdentifierNotValid)
+                hub.observe(.refused(client: client.identifier))
+                return client.withCore { core, _ in core.refuse(.clientIdentifierNotValid) }
             }
             connect.clientIdentifier = Self.assignedIdentifier(client)
         }
@@ -101,6 +111,9 @@ struct LoopbackMQTT: Sendable {
         let connect = admission.connect
         var connack = MQTTConnack(sessionPresent: admission.isPresent)
         if connect.version == .v5 {
+            connack.properties.authenticationData = hub.withState { state in
+                state.authentications[client.identifier]?.lastData
+            }
             connack.properties.receiveMaximum = hub.configuration.receiveMaximum
             connack.properties.topicAliasMaximum = hub.configuration.topicAliasMaximum
             connack.properties.serverKeepAlive = hub.configuration.serverKeepAlive
@@ -145,7 +158,8 @@ struct LoopbackMQTT: Sendable {
         let state = client.withCore { core, _ in core.takeSessionState() }
         let now = client.now
         let departure = hub.withState { known in
-            known.exchange.leave(
+            known.authentications[client.identifier] = nil
+            return known.exchange.leave(
                 client.identifier,
                 state,
                 closure,

@@ -7,6 +7,8 @@ package enum LoopbackOccurrence: Hashable, Sendable {
         clientIdentifier: String? = nil,
         sessionPresent: Bool = false
     )
+    /// An MQTT client has authenticated its open connection anew.
+    case reauthenticated(client: UInt64)
     /// A CONNECT or HTTP request was refused.
     case refused(client: UInt64)
     /// A message has arrived, each once; `qos` is that of MQTT, nil elsewhere.

@@ -10,6 +10,9 @@ struct LoopbackState: Sendable {
     var destinations: LoopbackDestinations
     var eventTopics: LoopbackEventTopics
 
+    /// The authentication of MQTT clients.
+    var authentications: [UInt64: LoopbackAuthenticating] = [:]
+
     private var members: [UInt64: LoopbackMember] = [:]
     private var lastClient: UInt64 = 0
     /// The last client of before a restart that has forgotten everything.

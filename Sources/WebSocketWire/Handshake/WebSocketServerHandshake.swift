@@ -1,4 +1,5 @@
 package import HTTPWire
+import WireCore
 
 /// The server side of the opening handshake (RFC 6455, 4.2).
 package enum WebSocketServerHandshake {

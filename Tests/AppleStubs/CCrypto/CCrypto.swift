@@ -78,3 +78,32 @@ public func CCCrypt(
 ) -> CCCryptorStatus {
     0
 }
+
+@available(macOS 10.4, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public typealias CC_LONG = UInt32
+
+@available(macOS 10.4, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+@discardableResult
+public func CC_SHA256(
+    _ data: UnsafeRawPointer!,
+    _ len: CC_LONG,
+    _ md: UnsafeMutablePointer<UInt8>!
+) -> UnsafeMutablePointer<UInt8>! {
+    nil
+}
+
+@available(macOS 10.4, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public typealias CCHmacAlgorithm = UInt32
+
+@available(macOS 10.4, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var kCCHmacAlgSHA256: Int { 2 }
+
+@available(macOS 10.4, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func CCHmac(
+    _ algorithm: CCHmacAlgorithm,
+    _ key: UnsafeRawPointer!,
+    _ keyLength: Int,
+    _ data: UnsafeRawPointer!,
+    _ dataLength: Int,
+    _ macOut: UnsafeMutableRawPointer!
+) {}

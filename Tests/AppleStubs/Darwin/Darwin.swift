@@ -97,3 +97,12 @@ public func log2(_ x: Double) -> Double { x }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public func exp2(_ x: Double) -> Double { x }
+
+@available(macOS 10.12, iOS 10.0, tvOS 10.0, watchOS 3.0, visionOS 1.0, *)
+public func timingsafe_bcmp(
+    _ b1: UnsafeRawPointer!,
+    _ b2: UnsafeRawPointer!,
+    _ len: Int
+) -> Int32 {
+    0
+}

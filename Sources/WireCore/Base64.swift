@@ -1,4 +1,4 @@
-/// Base 64 (RFC 4648, 4), for credentials and for the keys of the WebSocket handshake.
+/// Base 64 (RFC 4648, 4), for credentials and for the keys of handshakes.
 package enum Base64 {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
@@ -32,5 +32,38 @@ package enum Base64 {
         else { return false }
         // The bits beyond the last byte must be zero.
         return value & ((1 << (2 * padding)) - 1) == 0
+    }
+
+    /// The bytes of a text; nil unless the text is canonical, with padding and without white space.
+    package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+        guard text.count.isMultiple(of: 4) else { return nil }
+        let digits = text.prefix { $0 != UInt8(ascii: "=") }
+        let padding = text.dropFirst(digits.count)
+        guard padding.count < 3, padding.allSatisfy({ $0 == UInt8(ascii: "=") }) else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 4 * 3)
+        var (word, bitCount) = (UInt32(0), UInt32(0))
+        for digit in digits {
+            guard let value = value(of: digit) else { return nil }
+            word = word << 6 | value
+            bitCount += 6
+            guard bitCount >= 8 else { continue }
+            bitCount -= 8
+            bytes.append(UInt8(word >> bitCount & 0xFF))
+            word &= (1 << bitCount) - 1
+        }
+        // The bits beyond the last byte must be zero.
+        return word == 0 ? bytes : nil
+    }
+
+    private static func value(of digit: UInt8) -> UInt32? {
+        switch digit {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - UInt8(ascii: "A"))
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - UInt8(ascii: "a")) + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit - UInt8(ascii: "0")) + 52
+        case UInt8(ascii: "+"): 62
+        case UInt8(ascii: "/"): 63
+        default: nil
+        }
     }
 }
