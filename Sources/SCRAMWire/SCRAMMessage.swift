@@ -135,7 +135,8 @@ package struct SCRAMMessage: Sendable {
             }
             rest = rest.dropFirst(2)
         }
-        guard let text = String(validating: name, as: UTF8.self) else { throw .malformed }
-        return text
+        let isText = name.withUnsafeBytes { UTF8Validation.scan($0).isWellFormed }
+        guard isText else { throw .malformed }
+        return String(decoding: name, as: UTF8.self)
     }
 }
