@@ -128,10 +128,20 @@ final class MQTTAuthentication: Sendable {
     }
 
     /// Ends a re-authentication that the server has accepted.
+    ///
+    /// The app's code has as much time for it as the server had. The core has no time limit left.
     func finish(_ data: [UInt8]?, over connection: MQTTConnection) {
+        let (clock, timeout) = (connection.clock, connection.configuration.acknowledgementTimeout)
+        let timer = clock.scheduleTimer(at: clock.now.advanced(by: timeout)) {
+            [weak self, weak connection] in
+            guard let self, let connection else { return }
+            let error = WaybillError(.timedOut, "the server was not verified in time")
+            fail(error, over: connection)
+        }
         run(over: connection, isVerification: true) { exchange in
             try await exchange.finish(with: data)
         } then: { [self] in
+            clock.cancelTimer(timer)
             state.withLock { $0.repetition.take() }?.resolve(.success(()))
         }
     }

@@ -148,6 +148,44 @@ struct AuthenticationTimeTests {
         await transport.shutdown()
     }
 
+    @Test("A server that is not verified in time after a re-authentication loses the connection")
+    func reauthenticationUnverified() async throws {
+        let (clock, entered, released) = (ManualClock(), Promised(), Promised())
+        let stream = ScriptedByteStream(
+            .skip(Self.connectByteCount),
+            .reply(Self.connack),
+            .expect(("F0 06 19 04 15 0001 6D" as Hex).bytes),
+            .reply(("F0 06 00 04 15 0001 6D" as Hex).bytes),
+            .expect(("E0 01 80" as Hex).bytes)
+        )
+        let authenticator = TestAuthenticator()
+        let (transport, provider) = try scripted([stream], version: .v5, clock: clock) {
+            $0.authenticator = authenticator
+            $0.acknowledgementTimeout = .seconds(20)
+            $0.reconnection = .never
+        }
+        try await provider.request(.connect)
+        authenticator.change {
+            $0.finish = { _ in
+                entered.resolve()
+                await released.wait()
+            }
+        }
+        let isDone = Locked(false)
+        let call = Task {
+            defer { isDone.withLock { $0 = true } }
+            try await transport.reauthenticate()
+        }
+        await entered.wait()
+        clock.advance(by: .seconds(19))
+        #expect(!isDone.withLock { $0 })
+        try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) { isDone.withLock { $0 } }
+        await expectError(.timedOut) { try await call.value }
+        #expect(stream.failures == [])
+        released.resolve()
+        await transport.shutdown()
+    }
+
     @Test("Messages that come with CONNACK wait for the verification, split at each byte")
     func verification() async throws {
         let publish = ("30 05 0001 74 00 78" as Hex).bytes
